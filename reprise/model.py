@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import normalised_as
+from pipeline.data.batches.corpus_batches import normalisation_corpus
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
@@ -147,5 +147,5 @@ def heard_as_in_training(trained: TrainedModel) -> TrainedModel:
     """With the statistics by which its encoder learnt to hear: of another corpus, where it was fine-tuned."""
     if not isinstance(trained.corpus, SpeechCorpus):
         return trained
-    statistics = {"statistics": SpeechCorpus.read(normalised_as(trained.spec) / CORPUS_FILE).statistics}
+    statistics = {"statistics": SpeechCorpus.read(normalisation_corpus(trained.spec) / CORPUS_FILE).statistics}
     return replace(trained, corpus=trained.corpus.model_copy(update=statistics))

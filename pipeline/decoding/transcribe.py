@@ -16,7 +16,7 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned
 from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import normalised_as, source_split
+from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
@@ -46,7 +46,7 @@ def transcribe_split(
 ) -> None:
     """Transcribe a split of an encoded corpus into `out`. Raises UserError when the corpus is incomplete."""
     require_whole(corpus)
-    pairs = source_split(corpus, split, normalised_as(trained.spec))
+    pairs = source_split(corpus, split, normalisation_corpus(trained.spec))
     decoded = decode_split(trained, EvalBatches(pairs, config.batch_tokens), search)
     lines = vocabularies(corpus)[1].decode(decoded.outputs)
     write_outputs(out, lines, decoded.report(trained, split, config, corpus))

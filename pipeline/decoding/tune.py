@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned, TunedPoint
-from pipeline.data.batches.corpus_batches import normalised_as, source_split
+from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
@@ -80,7 +80,7 @@ def scored_grid(
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
     """Batches of evenly spaced utterances of the development set, like lengths together, and their transcripts."""
     corpus = Path(trained.spec.corpus)
-    pairs = source_split(corpus, "dev", normalised_as(trained.spec))
+    pairs = source_split(corpus, "dev", normalisation_corpus(trained.spec))
     count = min(config.tuning_sentences, len(pairs.tgt))
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, count).round().astype(np.int64))
     chosen = chosen[np.argsort(pairs.src_lengths[chosen], kind="stable")]

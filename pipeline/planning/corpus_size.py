@@ -20,7 +20,7 @@ from pipeline.core.records.corpus import (
     read_corpus,
 )
 from pipeline.data.batches.fixed_size_batches import FixedSizeSteps
-from pipeline.data.batches.parallel_batches import cells, cut_into_steps, order_by_cell
+from pipeline.data.batches.parallel_batches import assign_cells, cut_into_steps, order_by_cell
 from pipeline.data.dataset import (
     AnyDataset,
     CorpusSize,
@@ -170,7 +170,7 @@ class Corpus:
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
         fits = np.maximum(src, tgt) <= longest
         src, tgt = src[fits], tgt[fits]
-        order, starts = order_by_cell(cells(src, tgt), seed=1)
+        order, starts = order_by_cell(assign_cells(src, tgt), seed=1)
         bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(side[order], starts) for side in (src, tgt)], 1)
         cuts, update_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)

@@ -4,7 +4,7 @@ import torch
 
 from pipeline.config import RunSpec
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.corpus_batches import AnyBatch, kind_read
+from pipeline.data.batches.corpus_batches import AnyBatch, input_kind
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
@@ -21,7 +21,7 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
     """
     tgt = symbols(corpus.tgt_vocab, count, tgt_length)
     tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
-    match kind_read(spec, corpus.kind):
+    match input_kind(spec, corpus.kind):
         case "text":
             return TextOnlyBatch(tgt_in, tgt)
         case "speech":

@@ -21,7 +21,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as
+from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
@@ -59,7 +59,7 @@ def write_alignments(run_folder: Path, split: str, out: Path, threads: int | Non
     device = ready(threads)
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
-    pairs = evaluation_split(Path(spec.corpus), split, normalised_as(spec))
+    pairs = evaluation_split(Path(spec.corpus), split, normalisation_corpus(spec))
     shown = median_length(pairs.tgt_lengths)
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, min(MEASURED, len(pairs.tgt))).round().astype(np.int64))
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)

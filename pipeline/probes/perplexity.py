@@ -24,8 +24,8 @@ from pipeline.data.batches.corpus_batches import (
     AnySplit,
     check_targets,
     evaluation_split,
-    kind_read,
-    normalised_as,
+    input_kind,
+    normalisation_corpus,
 )
 from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
@@ -69,8 +69,8 @@ def measure_perplexity(
     if corpus != own and record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
     require_whole(corpus)
-    kind = kind_read(trained.spec)
-    pairs = evaluation_split(corpus, split, normalised_as(trained.spec), kind)
+    kind = input_kind(trained.spec)
+    pairs = evaluation_split(corpus, split, normalisation_corpus(trained.spec), kind)
     check_targets(trained.spec, pairs)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, split, len(pairs.tgt), str(corpus))

@@ -23,8 +23,8 @@ from pipeline.data.batches.corpus_batches import (
     batch_size,
     check_targets,
     evaluation_split,
-    kind_read,
-    normalised_as,
+    input_kind,
+    normalisation_corpus,
     training_batches,
 )
 from pipeline.data.store.encoded_files import require_whole, training_stores
@@ -222,7 +222,7 @@ def build_trainer(
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
-    dev = evaluation_split(corpus, "dev", normalised_as(spec), kind_read(spec))
+    dev = evaluation_split(corpus, "dev", normalisation_corpus(spec), input_kind(spec))
     check_targets(spec, dev)
     measured = EvalBatches[AnySplit, AnyBatch](dev, batch_size(spec))
     validation = Validation(corpus, measured, batches, device, group, lambda: machine.autocast(device, spec))

@@ -11,7 +11,7 @@ from toy_corpus import write_encoded
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.base import EvalBatches, random_keys
-from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit, cut, even_cuts
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit, cut_evenly, cut_greedily
 
 torch.set_num_threads(1)
 
@@ -91,7 +91,7 @@ def test_budgets_hold_with_padding_counted(corpus):
             assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
 
 
-def test_updates_counted_in_sentences_are_even_and_hold_each_pair_once(corpus):
+def test_steps_counted_in_sentences_are_even_and_complete(corpus):
     data = batches(corpus, tokens_per_update=None, sentences_per_update=48)
     kept = len(data.order)
     assert len(data) == -(-kept // 48)
@@ -153,7 +153,7 @@ def test_impossible_budgets_are_refused_by_name(corpus, tmp_path):
         with pytest.raises(UserError, match=rf"{key} is 30"):
             batches(corpus, **{key: 30})
     write_encoded(tmp_path / "long", [3, 4], [3, 4])
-    with pytest.raises(UserError, match="no pair of at most 2"):
+    with pytest.raises(UserError, match="no pair has at most 2"):
         batches(tmp_path / "long", max_length=2)
 
 
@@ -180,8 +180,8 @@ def test_cuts_keep_the_budget_and_even_ones_are_no_more(seed):
         sizes = generator.integers(1, 60, 30)
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         src, tgt = generator.integers(1, 50, 30), generator.integers(1, 50, 30)
-        plain, widths = cut(bounds, np.stack([src, tgt], 1), 200)
-        even, even_widths = even_cuts(bounds, np.stack([src, tgt], 1), 200)
+        plain, widths = cut_greedily(bounds, np.stack([src, tgt], 1), 200)
+        even, even_widths = cut_evenly(bounds, np.stack([src, tgt], 1), 200)
         assert len(even) <= len(plain)
         cell_of_place = np.repeat(np.arange(30), sizes)
         for cuts, found in ((plain, widths), (even, even_widths)):
@@ -201,7 +201,7 @@ def test_random_keys_are_a_function_of_the_place():
     assert not any(np.isin(other, whole).any() for other in others)
 
 
-def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own(corpus):
+def test_order_of_steps_differs_by_epoch_and_seed(corpus):
     """Their lengths, one after the other, are those of another epoch in another order."""
     orders = [
         [data.pairs.tgt_lengths[data.sequences_of(epoch * len(data) + step)].mean() for step in range(len(data))]
@@ -214,7 +214,7 @@ def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own(corpus):
 
 
 @pytest.mark.parametrize("wider", ["src", "tgt"])
-def test_both_sides_count_in_updates_and_micro_batches_whichever_is_wider(tmp_path, seed, wider):
+def test_the_wider_side_counts_in_steps_and_micro_batches(tmp_path, seed, wider):
     generator = np.random.default_rng(seed)
     short = generator.integers(1, 13, 300)
     long = 3 * short + generator.integers(-1, 2, 300)

@@ -112,7 +112,7 @@ def with_source(project, url, name="multi30k-en-de"):
     return project
 
 
-def test_missing_files_that_an_address_has_are_no_error_but_offline_they_are(server, tmp_path, caplog):
+def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     project = with_source(toy_project(tmp_path), f"{server.url}/good")
     check(project, ["multi30k-en-de", "grammar-en-de"])
@@ -130,7 +130,7 @@ def test_files_that_no_address_has_are_an_error_that_lists_them(server, tmp_path
     assert "status 404" in caplog.text
 
 
-def test_a_damaged_file_of_the_mirror_is_called_that_with_its_checksum(server, tmp_path):
+def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     mirror, name = tmp_path / "mirror", "train.en.gz"
     put(mirror, CONTENT[::-1], name)
     project = with_source(toy_project(tmp_path, mirror=str(mirror)), f"{server.url}/missing")
@@ -179,7 +179,7 @@ def test_documents_stand_for_the_file_that_is_joined_from_them(tmp_path):
     assert fetched_file(name, wanted, tmp_path, None, verify=False).state == "present"
 
 
-def test_a_package_that_is_not_named_is_announced_with_its_stand_in(tmp_path, caplog):
+def test_unset_package_is_reported_with_its_stand_in(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     check(toy_project(tmp_path, scale="paper"), [])
     assert "wsj: needs LDC99T42" in caplog.text and "craft stands in" in caplog.text

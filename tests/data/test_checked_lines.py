@@ -57,7 +57,7 @@ def test_tokenised_text_is_told_from_raw():
         check_untokenised("tok", ["it &apos;s", "fine"])
 
 
-def test_a_text_says_of_which_training_it_is_where_a_decoding_wrote_it(tmp_path):
+def test_decoded_text_names_the_training_behind_it(tmp_path):
     assert training_behind(tmp_path / "test.txt") is None
     decoded(training="abc", weights="of averaged checkpoints").write(tmp_path / "test.json")
     assert training_behind(tmp_path / "test.txt") == "abc"

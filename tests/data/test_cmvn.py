@@ -72,7 +72,7 @@ def test_a_quiet_microphone_is_heard_as_a_loud_one(corpora):
         np.testing.assert_allclose(alike["near", 0][number], alike["far", 0][number], atol=0.05)
 
 
-def test_every_speaker_of_any_split_and_speed_has_the_mean_and_deviation_of_the_training_set(corpora):
+def test_each_speaker_and_speed_gets_the_training_statistics(corpora):
     everything = np.concatenate([one for several in frames(corpora[0], "train").values() for one in several])
     mean, deviation = everything.mean(0), everything.std(0)
     for split in SPEAKERS:
@@ -105,7 +105,7 @@ def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
     assert len(SpeechSplit(alike, "test", alike).src) == 6
 
 
-def test_a_corpus_of_other_levels_is_heard_as_that_of_the_training(corpora, recordings, tmp_path):
+def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_path):
     """Each corpus' speakers have its own mean and deviation: by these they are normalised, whoever learnt where."""
     louder = {}
     for split, manifest in recordings.items():
@@ -130,7 +130,7 @@ def test_speakers_without_a_name_are_refused(recordings, tmp_path, speaker):
         compute_features(own(speaker_cmvn=True), recordings | {"train": nameless}, tmp_path / "corpus", 1)
 
 
-def test_recordings_that_a_user_gives_are_heard_as_those_of_a_speaker_in_the_corpus(corpora):
+def test_own_recordings_are_normalised_as_a_corpus_speaker(corpora):
     wanted = SpeechCorpus.read(corpora[1] / "corpus.json").statistics
     given = [features("it", said("stranger", number), RATE, RATE, 3800) for number in range(6)]
     in_corpus = frames(corpora[1], "test")["stranger", 0]

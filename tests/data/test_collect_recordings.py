@@ -64,7 +64,7 @@ def test_librispeech_is_listed_by_its_transcripts(tmp_path):
     assert len(unpacked(tmp_path / "corpus")) == 9
 
 
-def test_tedlium_is_listed_by_segments_and_test_talks_are_kept_out_of_training(tmp_path):
+def test_tedlium_segments_exclude_test_talks_from_training(tmp_path):
     head = "{talk} 1 {talk} {start} {end} <o,f0,male> {text}\n"
     members = {}
     for folder, talks in (("data", ["A", "B"]), ("legacy/dev", ["C"]), ("legacy/test", ["B"])):
@@ -104,7 +104,7 @@ def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
 
 
 @pytest.mark.parametrize("named", ["a/../../../../other.flac", "{outside}"])
-def test_a_table_that_names_audio_outside_of_its_archive_is_refused(tmp_path, named):
+def test_table_with_audio_outside_its_archive_is_refused(tmp_path, named):
     outside = tmp_path / "other.flac"
     outside.write_bytes(audio(0.5))
     path = archive(tmp_path / "a.tar", {"a/1.flac": audio(0.5)})

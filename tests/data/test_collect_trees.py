@@ -76,7 +76,7 @@ def test_without_a_mirror_the_documents_are_fetched_and_joined(tmp_path, monkeyp
     assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
 
 
-def test_trees_that_are_nowhere_are_one_message_that_says_what_to_do(tmp_path):
+def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
     with pytest.raises(UserError, match=r"127.0.0.1:9/a\.tree.*put t\.gz into .*name a folder that has it as t\.gz"):
         collect(tmp_path, fetched(source))
@@ -89,7 +89,7 @@ def test_trees_that_are_nowhere_are_one_message_that_says_what_to_do(tmp_path):
         ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove what"),
     ],
 )
-def test_another_split_than_the_one_described_is_refused_and_not_written(tmp_path, expected, message):
+def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected, message):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
     with pytest.raises(UserError, match=message):
         collect(tmp_path, fetched(source, expected=expected), tmp_path / "mirror")
@@ -132,7 +132,7 @@ def test_a_licensed_folder_is_read_in_the_order_of_its_files(tmp_path):
     assert found == {"train": TREES[:6], "dev": TREES[6:7], "test": TREES[7:8]}
 
 
-def test_missing_licensed_files_are_counted_and_named_before_anything_is_read(tmp_path):
+def test_missing_licensed_files_are_listed_before_reading(tmp_path):
     write_package(tmp_path / "ldc")
     for name in ("wsj/02/w_0202.mrg", "wsj/03/w_01.mrg"):
         (tmp_path / "ldc" / name).unlink()

@@ -64,7 +64,7 @@ def test_shipped_datasets_are_valid_and_assert_their_test_sets(path):
         assert all(source.bytes or source.md5 for source in dataset.sources.values())
 
 
-def test_every_file_to_fetch_is_described_once_and_used_with_its_terms():
+def test_each_source_file_is_described_once_with_its_terms():
     files = load_files(FILES)
     datasets = load_datasets(FILES.parent / "datasets")
     assert {name for dataset in datasets.values() for name in sources_of(dataset)} == set(files)
@@ -120,13 +120,13 @@ def test_what_a_dataset_describes_itself_is_not_looked_for(tmp_path):
     assert dataset.sources["a.gz"].sha256 == "1" * 64
 
 
-def test_a_file_that_nothing_describes_is_named_with_the_nearest_spelling(tmp_path):
+def test_unknown_file_is_reported_with_the_nearest_name(tmp_path):
     path = save_project(tmp_path, downloaded(sources={}), origin=ORIGIN | {"files": {"aa.gz": SOURCE}})
     with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, which is neither .*; did you mean 'aa\.gz'\?$"):
         load_dataset(path)
 
 
-def test_a_file_described_twice_or_used_by_no_dataset_is_an_error(tmp_path):
+def test_file_described_twice_or_unused_is_an_error(tmp_path):
     path = save_project(tmp_path, downloaded(), first=ORIGIN, second=ORIGIN)
     with pytest.raises(UserError, match=r"second\.yaml: files: 'a.gz': .*already"):
         load_dataset(path)

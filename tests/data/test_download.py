@@ -155,7 +155,7 @@ def archive_dataset(data: bytes, name: str, members: dict | None = None, lines: 
     ("name", "mode"),
     [("a.tgz", "w:gz"), ("a.tar", "w"), ("a.tar.bz2", "w:bz2"), ("a.tar.xz", "w:xz"), ("a.zip", "zip")],
 )
-def test_named_members_become_raw_splits_and_nothing_else_is_written(tmp_path, name, mode):
+def test_only_named_members_are_written_as_raw_splits(tmp_path, name, mode):
     data = packed(MEMBERS, mode)
     (tmp_path / name).write_bytes(data)
     write_raw_splits(archive_dataset(data, name, lines=2), {name: tmp_path / name}, tmp_path / "corpus")
@@ -189,7 +189,7 @@ def test_missing_members_wrong_counts_and_damage_are_named(tmp_path):
 
 @pytest.mark.parametrize("mode", ["w:gz", "zip"])
 @pytest.mark.parametrize("name", ["../escape.en", "dir/../../escape.en", "/tmp/escape.en", "..\\escape.en"])
-def test_an_archive_with_a_member_that_escapes_its_folder_is_refused(tmp_path, mode, name):
+def test_archive_member_that_escapes_its_folder_is_refused(tmp_path, mode, name):
     (tmp_path / "a").write_bytes(packed({name: b"no\n"} | MEMBERS, mode))
     with pytest.raises(UserError, match="leads out of its folder"):
         unpack(tmp_path / "a", "a", {"dir/train.de"}, tmp_path / "unpacked")
@@ -275,7 +275,7 @@ def test_packages_and_splits_must_agree(changes, fault):
         validate(Dataset, licensed_dataset() | changes, "toy.yaml")
 
 
-def test_a_member_that_an_archive_has_twice_is_never_taken_for_another(tmp_path):
+def test_duplicate_archive_member_is_never_confused(tmp_path):
     with tarfile.open(tmp_path / "a", "w") as archive:
         for name, content in (("one", b"old"), ("one", b"new"), ("two", b"other")):
             entry = tarfile.TarInfo(name)

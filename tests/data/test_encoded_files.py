@@ -26,7 +26,7 @@ def encoded(tmp_path):
     return tmp_path
 
 
-def test_zeroed_bytes_of_any_file_are_refused_before_they_are_read_with_what_to_do(encoded):
+def test_zeroed_bytes_are_refused_with_a_remedy(encoded):
     path = random.choice([path for path in encoded.iterdir() if path.suffix in (".tokens", ".offsets")])
     content = bytearray(path.read_bytes())
     first = random.randrange(len(content) - 8)

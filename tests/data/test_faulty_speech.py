@@ -26,7 +26,7 @@ from pipeline.data.store.sequence_store import FEATURES, NOISE_STEM, FrameStore
         (1e9, "absurd samples"),
     ],
 )
-def test_one_sample_that_is_none_leaves_out_its_recording_and_spoils_nothing(tmp_path, sample, reason):
+def test_recording_with_a_bad_sample_is_left_out_alone(tmp_path, sample, reason):
     samples = np.random.default_rng(1).normal(0, 0.1, RATE)
     samples[RATE // 2] = sample
     soundfile.write(tmp_path / "bad.wav", samples, RATE, subtype="DOUBLE")
@@ -62,7 +62,7 @@ def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:
     return manifests
 
 
-def test_an_utterance_listed_twice_in_a_split_is_left_out_and_counted(tmp_path):
+def test_repeated_utterance_is_left_out_and_counted(tmp_path):
     manifests = listed(
         tmp_path,
         train=[("a.wav", 0), ("b.wav", 0), ("a.wav", 0.5), ("a.wav", 0), ("sub/../a.wav", 0)],
@@ -76,7 +76,7 @@ def test_an_utterance_listed_twice_in_a_split_is_left_out_and_counted(tmp_path):
     assert len(FrameStore(tmp_path / "corpus/encoded/train", FEATURES)) == 3
 
 
-def test_utterances_of_two_splits_are_reported_and_refused_if_one_is_train(tmp_path):
+def test_shared_utterances_are_reported_or_refused_in_train(tmp_path):
     splits = {"train": [("a.wav", 0)], "dev": [("b.wav", 0), ("c.wav", 0.25)], "test": [("c.wav", 0.25)]}
     compute_features(own(), listed(tmp_path, **splits), tmp_path / "corpus", 1)
     report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())

@@ -31,7 +31,7 @@ def test_random_trees_come_back_without_repair(seed):
         assert repairs == Repairs() and repairs.balanced and not repairs.any
 
 
-def test_any_symbols_become_a_well_formed_tree_over_exactly_the_words(seed):
+def test_any_symbols_rebuild_to_a_tree_over_exactly_the_words(seed):
     rng = Random(seed)
     alphabet = [f"({label}" for label in LABELS] + [f"/{label}" for label in LABELS] + list(TAGS)
     alphabet += ["<unk>", "(", "/", "", "()", "(S)", "a b", "/TOP", "(TOP"]

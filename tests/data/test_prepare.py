@@ -65,7 +65,7 @@ def test_processes_do_not_change_a_byte(tmp_path):
     assert digests[0] == digests[1]
 
 
-def test_only_newlines_end_lines_and_carriage_returns_become_spaces(tmp_path):
+def test_only_newlines_end_lines_and_returns_become_spaces(tmp_path):
     write_toy_raw(tmp_path)
     odd = ["one\rtwo", "one\u2028two", "one\x85two", "one\x0btwo", "one two\r"]
     write_raw(tmp_path, "train", odd, odd)
@@ -75,7 +75,7 @@ def test_only_newlines_end_lines_and_carriage_returns_become_spaces(tmp_path):
     assert lines_of(tmp_path / "prepared/train.tok.en") == ["one two"] * 5
 
 
-def test_text_is_tokenised_without_escaping_and_lower_cased_on_demand(tmp_path):
+def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."])
     prepare(make_dataset(), tmp_path, 1)

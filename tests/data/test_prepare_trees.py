@@ -86,7 +86,7 @@ def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path):
     assert words(tree) == ["a"] and repairs.any
 
 
-def test_one_vocabulary_for_both_sides_forgets_an_earlier_one_of_the_target(tmp_path):
+def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path):
     write_raw(tmp_path, Random(1))
     dataset = make_treebank(**PLAIN)
     prepare_trees(dataset, tmp_path)
@@ -98,7 +98,7 @@ def test_one_vocabulary_for_both_sides_forgets_an_earlier_one_of_the_target(tmp_
     assert encode(joint, tmp_path, 1).vocab_sizes == (len(src), len(src))
 
 
-def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_be(tmp_path):
+def test_only_training_trees_without_words_are_left_out(tmp_path):
     write_raw(tmp_path, Random(1))
     empty = "( (S (NP-SBJ (-NONE- *))) )\n"
     with open(tmp_path / "raw/train.trees", "a", encoding="utf-8") as lines:
@@ -112,7 +112,7 @@ def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_
         prepare_trees(make_treebank(**PLAIN), tmp_path)
 
 
-def test_a_faulty_tree_is_named_with_its_line_and_missing_ones_with_the_stage(tmp_path):
+def test_faulty_tree_is_reported_by_line_and_missing_by_stage(tmp_path):
     with pytest.raises(UserError, match=r"train\.trees: no such file; run the stage `collect-trees` or `generate`"):
         prepare_trees(make_treebank(**PLAIN), tmp_path)
     write_raw(tmp_path, Random(1))
@@ -122,7 +122,7 @@ def test_a_faulty_tree_is_named_with_its_line_and_missing_ones_with_the_stage(tm
         prepare_trees(make_treebank(**PLAIN), tmp_path)
 
 
-def test_errors_of_a_parser_are_in_the_trees_after_the_gold_ones_alone(tmp_path):
+def test_parser_errors_occur_only_after_the_gold_trees(tmp_path):
     rng = Random(1)
     trees = {"train": [random_tree(rng) for _ in range(40)], "dev": [random_tree(rng)], "test": [random_tree(rng)]}
     for split, drawn in trees.items():

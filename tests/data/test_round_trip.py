@@ -112,7 +112,7 @@ def test_settings_that_do_not_fit_a_language_are_refused(changes, message):
         validate(CorpusRecord, common | changes, "x.yaml")
 
 
-def test_text_without_spaces_under_a_language_with_spaces_is_refused(tmp_path):
+def test_unspaced_text_in_a_spaced_language_is_refused(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "test", ["a b"] * 3, ["他在车站忘记了两张地图。"] * 3)
     with pytest.raises(UserError, match=r"test\.de: is in a script without spaces between words, which de has"):

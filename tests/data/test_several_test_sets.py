@@ -42,7 +42,7 @@ def downloaded(tmp_path, **changes):
     return validate(Dataset, content | changes, "toy.yaml")
 
 
-def test_splits_references_and_parts_of_files_are_written_prepared_and_encoded(tmp_path):
+def test_splits_and_references_pass_through_all_stages(tmp_path):
     dataset = downloaded(tmp_path)
     write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
     assert (tmp_path / "raw/test.en").read_text() == "One & all\nTwo lines\n"
@@ -98,7 +98,7 @@ def test_splits_and_names_have_to_agree(tmp_path, fault):
         downloaded(tmp_path, **changes)
 
 
-def test_the_grammar_writes_each_test_set_it_is_asked_for_and_the_others_stay_as_they_are(tmp_path):
+def test_further_grammar_test_sets_leave_other_splits_unchanged(tmp_path):
     generator = {"domain": "film", "sizes": {"train": 30, "dev": 9, "test": 9, "test2": 9, "test3": 9}, "seed": 3}
     make_dataset(generator=generator, further_test_sets=["b", "c"])
     for name, sizes in (("several", generator["sizes"]), ("one", {"train": 30, "dev": 9, "test": 9})):

@@ -12,7 +12,7 @@ from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.text.shared_sentences import comparison_key, shared_sentences
 
 
-def test_shared_sentences_are_those_that_sets_of_lines_have_in_common(tmp_path, caplog):
+def test_shared_sentences_equal_the_intersections_of_sets(tmp_path, caplog):
     rng = random.Random()
     splits = {}
     for split, count in (("train", 300), ("dev", 40), ("test", 40)):
@@ -34,7 +34,7 @@ def test_splits_that_share_nothing_have_nothing_to_report(tmp_path, caplog):
     assert not caplog.text
 
 
-def test_speakers_of_several_splits_are_reported_and_refused_where_the_dataset_says_that_there_are_none(tmp_path):
+def test_shared_speakers_are_reported_or_refused(tmp_path):
     manifests = {}
     for split, speaker in (("train", "ann"), ("dev", "bob"), ("test", "ann")):
         manifests[split] = tmp_path / f"{split}.tsv"

@@ -15,7 +15,7 @@ from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches
 from pipeline.data.batches.fixed_size_batches import FixedSizeSteps, TextOnlyBatches, TextOnlySplit, random_share
-from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, utterances_of, with_noise
+from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, select_utterances, with_noise
 from pipeline.data.store.sequence_store import FrameStore, frame_files, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.data.text.vocabulary import vocabularies
@@ -67,19 +67,19 @@ def test_frames_are_normalised_as_another_corpus_on_request(corpus, tmp_path):
     folder, frames = corpus
     write_speech(tmp_path, 4, seed=1)
     speech_corpus(4.0, 3.0, FEATURES).write(tmp_path / "corpus.json")
-    batch = SpeechSplit(folder, "dev", normalised_as=tmp_path).batch(np.array([0]))
+    batch = SpeechSplit(folder, "dev", normalisation_corpus=tmp_path).batch(np.array([0]))
     np.testing.assert_allclose(batch.frames[0], (frames["dev"][0].astype(np.float32) - 4) / 3, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 4])
-def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epoch):
+def test_epoch_holds_each_utterance_once_in_even_steps(corpus, epoch):
     data = batches(corpus[0])
     updates = [data.sequences_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
     assert sorted(np.concatenate(updates).tolist()) == list(range(53))
     assert {len(update) for update in updates} <= {7, 8}
 
 
-def test_the_first_epoch_goes_from_short_to_long_and_later_ones_do_not(corpus):
+def test_only_the_first_epoch_is_sorted_by_length(corpus):
     data = batches(corpus[0])
     first, second = (
         [data.pairs.src_lengths[data.sequences_of(epoch * len(data) + step)] for step in range(len(data))]
@@ -194,7 +194,7 @@ def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
     found = split.unwritable(CTCConfig(architecture="ctc"))
     np.testing.assert_array_equal(found, np.isinf(losses))
     assert 20 < found.sum() < 180
-    chosen, left_out = utterances_of(split, settings(max_frames=100), CTCConfig(architecture="ctc"), seed=1)
+    chosen, left_out = select_utterances(split, settings(max_frames=100), CTCConfig(architecture="ctc"), seed=1)
     assert left_out == found.sum() and chosen.tolist() == np.flatnonzero(~found).tolist()
 
 
@@ -254,7 +254,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
         training_batches(run(tmp_path / "text"))
 
 
-def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own():
+def test_order_of_steps_differs_by_epoch_and_seed():
     lengths = np.random.default_rng(0).integers(100, 400, 3000)
     orders = []
     for seed in (2, 3):
@@ -278,7 +278,7 @@ def test_every_update_utterance_and_seed_has_noise_of_its_own(corpus):
     assert len(heard) == 2 * 3 * 2
 
 
-def test_an_utterance_sounds_otherwise_in_every_epoch_and_undisturbed_where_it_is_only_measured(corpus):
+def test_noise_differs_by_epoch_and_is_absent_in_evaluation(corpus):
     folder, frames = corpus
     data = batches(folder, noise_probability=0.999, micro_batch_frames=10_000)
     heard = {index: [] for index in range(53)}

@@ -36,7 +36,7 @@ def read_aloud(**changes) -> ReadAloudDataset:
     return validate(Dataset, record(**settings), "test")
 
 
-def test_text_is_of_all_splits_of_its_dataset_further_test_sets_too(tmp_path):
+def test_text_covers_all_splits_with_further_test_sets(tmp_path):
     with pytest.raises(UserError, match="split test is missing"):
         read_aloud(text=grammar() | {"sizes": {"train": 12, "dev": 6}})
     with pytest.raises(UserError, match="split test2 has no name under further_test_sets"):
@@ -91,7 +91,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_reader_does_not_depend_on_the_text_and_all_voices_read():
+def test_reader_is_independent_of_text_and_all_voices_occur():
     pool = read_aloud().readers
     drawn = [reader_of(pool, "train", number) for number in range(60)]
     assert drawn == [reader_of(pool, "train", number) for number in range(60)]
@@ -100,7 +100,7 @@ def test_the_reader_does_not_depend_on_the_text_and_all_voices_read():
     assert len({reader.words_per_minute for reader in drawn}) > 10
 
 
-def test_statistics_are_those_of_all_frames_however_they_come_and_divide_by_no_zero():
+def test_statistics_do_not_depend_on_the_order_of_frames():
     rng = np.random.default_rng(3)
     frames = (rng.normal(-4, 0.02, (60, FEATURES)) * rng.uniform(0.1, 50, FEATURES)).astype(np.float32)
     frames[:, 7] = 2.5
@@ -129,7 +129,7 @@ def test_an_unknown_voice_is_named(tmp_path):
         speak(dataset, tmp_path, 1)
 
 
-def test_a_language_model_meets_no_test_sentence_of_speech_of_the_same_seed(tmp_path):
+def test_language_model_text_excludes_spoken_test_sentences(tmp_path):
     speech = read_aloud(text=grammar(["film"]))
     full = validate(Dataset, record(kind="characters", text=grammar(["search", "film"], train=200)), "test")
     for name, dataset in (("speech", speech), ("text", full)):
@@ -196,7 +196,7 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path, caplog):
         compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
 
 
-def test_a_manifest_as_windows_and_spreadsheets_write_it_is_read_as_any(tmp_path):
+def test_manifest_of_windows_or_a_spreadsheet_is_read(tmp_path):
     plain = "audio\ttext\tspeaker\tdomain\tseconds\na.wav\thello\tme\tx\t1.5\nb.wav\tyes\tyou\tx\t2\n"
     (tmp_path / "plain.tsv").write_text(plain)
     (tmp_path / "sheet.tsv").write_bytes(b"\xef\xbb\xbf" + plain.replace("\n", "\r\n").encode() + b"\r\n")
@@ -231,7 +231,7 @@ def test_a_stretch_of_an_ogg_file_is_read(tmp_path):
     assert len(whole) == 2 * RATE and np.allclose(stretch, whole[round(0.75 * RATE) : round(1.25 * RATE)], atol=1e-4)
 
 
-def test_a_stretch_of_a_sphere_file_is_read_and_shorten_is_refused(tmp_path):
+def test_sphere_segment_is_read_and_shorten_is_refused(tmp_path):
     samples = np.random.default_rng(5).integers(-3000, 3000, RATE * 2).astype(np.int16)
     path = tmp_path / "talk.sph"
     head = [
@@ -280,6 +280,6 @@ def test_words_that_only_dots_or_dashes_part_stay_two_words(between):
     assert spelt(f"Well{between}maybe, Anna...") == spelt("well maybe anna") == ("well maybe anna", "")
 
 
-def test_a_long_plain_line_with_one_strange_character_is_spelt_at_once():
+def test_long_line_with_one_strange_character_is_spelt_fast():
     line = "thequickbrownfoxjumpsoverthelazydog" * 3  # nested repetition would try every way to cut it
     assert spelt(line + "5") == (line, "5")

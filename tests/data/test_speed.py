@@ -26,7 +26,7 @@ def test_a_tone_is_heard_higher_and_shorter_by_the_speed(speed):
     assert np.abs(heard[inside] - expected[inside]).max() < 0.02
 
 
-def test_what_would_lie_above_half_the_rate_is_cut_off_and_does_not_fold_back():
+def test_resampling_filters_frequencies_above_nyquist():
     assert np.abs(at_speed(tone(7800, 1.0), 1.1)[500:-500]).max() < 0.02  # 8580 Hz
 
 
@@ -35,7 +35,7 @@ def test_at_its_own_speed_nothing_changes():
     assert at_speed(samples, 1.0) is samples
 
 
-def test_a_training_utterance_is_kept_at_each_speed_and_those_of_other_splits_as_they_are(tmp_path):
+def test_only_training_utterances_are_kept_at_each_speed(tmp_path):
     dataset = own(speeds=[0.8, 1.0, 1.25], sample_rate=RATE, high_hz=7600)
     manifests = {}
     for number, split in enumerate(("train", "dev", "test")):

@@ -61,7 +61,7 @@ def test_a_copy_that_is_there_is_not_made_again(stem):
     assert copy.stat().st_mtime_ns == written
 
 
-def test_without_room_it_is_read_once_in_order_and_stays_where_it_is(stem, monkeypatch):
+def test_store_is_read_in_place_if_the_disk_is_full(stem, monkeypatch):
     passed = []
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 0, 100))
     monkeypatch.setattr(staging, "read_through", passed.append)
@@ -70,7 +70,7 @@ def test_without_room_it_is_read_once_in_order_and_stays_where_it_is(stem, monke
     assert [nearest(path) for path in token_files(stem)] == list(token_files(stem))
 
 
-def test_a_disk_that_fills_up_meanwhile_leaves_nothing_and_the_store_is_read_where_it_is(stem, monkeypatch):
+def test_failed_copy_leaves_no_file_and_store_is_read_in_place(stem, monkeypatch):
     def fill_up(source, target):
         Path(target).write_bytes(b"half")
         raise OSError(28, "No space left on device")

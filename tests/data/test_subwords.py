@@ -11,7 +11,7 @@ from pipeline.data.text.subwords import train
     "error", [UserError("train.tok.en: is damaged"), OSError(5, "Input/output error", "train.tok.en")]
 )
 @pytest.mark.parametrize("read", [0, 2000])
-def test_an_error_of_the_text_that_is_read_comes_through_as_it_is(kind, error, read):
+def test_read_error_during_training_is_passed_through(kind, error, read):
     def lines():
         yield from ["a dog sleeps", "the cat sees a bird"] * (read // 2)
         raise error

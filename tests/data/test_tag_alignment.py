@@ -28,7 +28,7 @@ def parse(symbols: str, lexicon: TagLexicon, sentence: list[str] = SENTENCE) -> 
     return str(tree)
 
 
-def test_a_word_that_was_passed_over_no_longer_moves_those_behind_it(lexicon):
+def test_skipped_word_does_not_shift_later_tags(lexicon):
     gold, lost = parse(TREE, lexicon), TREE.replace("DT JJ NN", "DT NN")
     assert "(NP (DT a) (NN bird))" in gold
     assert parse(lost, lexicon) == gold
@@ -40,7 +40,7 @@ def test_a_tag_too_many_is_left_out_where_it_stands(lexicon):
     assert parse(TREE.replace("VBD", "VBD IN"), lexicon) == parse(TREE, lexicon)
 
 
-def test_words_before_the_first_tag_stand_before_it_and_those_at_the_end_behind_the_last(lexicon):
+def test_untagged_words_at_the_ends_stay_outside_the_tags(lexicon):
     assert parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon) == (
         "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
     )
@@ -83,7 +83,7 @@ def test_no_alignment_is_likelier_than_the_one_that_is_found(seed):
         assert score == pytest.approx(likeliest_by_trying_all(written, sentence, lexicon))
 
 
-def test_any_symbols_become_a_tree_in_which_every_word_has_a_tag_of_the_training_or_of_the_model(seed):
+def test_every_word_of_any_output_gets_a_known_tag(seed):
     rng = Random(seed)
     trees = [random_tree(rng) for _ in range(200)]
     lexicon = TagLexicon((words(tree), linearise(tree)) for tree in trees[:150])
@@ -96,13 +96,13 @@ def test_any_symbols_become_a_tree_in_which_every_word_has_a_tag_of_the_training
             assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
 
 
-def test_a_tag_that_fits_no_word_keeps_its_phrase_and_an_output_without_tags_is_left_alone():
+def test_unfitting_tag_keeps_its_phrase_and_no_tags_no_change():
     lexicon = TagLexicon([(["Methods"], ["(NP", "NNS", "/NP"])] * 2000)
     tree, _ = rebuild(aligned(["(NP", "NN", "/NP"], ["Methods"], lexicon), ["Methods"])
     assert str(tree) == "(TOP (NP (NN Methods)))"
     assert aligned(["(S", "/S"], ["Methods"], lexicon) == ["(S", "/S"] and aligned([], [], lexicon) == []
 
 
-def test_a_well_formed_output_whose_tags_fit_its_words_is_left_as_it_is(lexicon):
+def test_well_formed_output_with_fitting_tags_is_unchanged(lexicon):
     tree: Tree = parse_tree(parse(TREE, lexicon), "here")
     assert rebuild(aligned(linearise(tree), SENTENCE, lexicon), SENTENCE) == (tree, Repairs())

@@ -11,7 +11,7 @@ from pipeline.data.speech.collect_text import fetched_lines, grammar_lines, keyw
 from pipeline.grammar.corpus import endless
 
 
-def test_keywords_are_the_words_of_a_line_each_once_in_another_order():
+def test_keywords_are_the_distinct_words_of_a_line_shuffled():
     line = "The man didn't see the well-known man."
     found = keywords(line, Random(1)).split()
     assert sorted(found) == ["didn't", "man", "see", "the", "well-known"]
@@ -25,7 +25,7 @@ def fetched(in_turn, **first):
     return FetchedText(kind="fetched", sources=sources, splits={"train": parts}, in_turn=in_turn)
 
 
-def test_parts_of_a_split_follow_each_other_or_take_turns_until_all_are_through(tmp_path):
+def test_parts_of_a_split_are_chained_or_interleaved(tmp_path):
     (tmp_path / "a").write_text("a 1\na 2\na 3\n")
     (tmp_path / "b").write_text("b 1\n", encoding="utf-8-sig")  # as editors on Windows do
     files = {"a.en": tmp_path / "a", "b.en": tmp_path / "b"}

@@ -20,7 +20,7 @@ def sentences(seed):
 
 
 @pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1])
-def test_sentences_come_back_in_the_narrowest_type_that_holds_the_vocabulary(tmp_path, sentences, vocab_size):
+def test_sentences_round_trip_in_the_narrowest_integer_type(tmp_path, sentences, vocab_size):
     write(tmp_path / "train.src", sentences, vocab_size)
     store = TokenStore(tmp_path / "train.src")
     assert len(store) == len(sentences)

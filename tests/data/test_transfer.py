@@ -64,7 +64,7 @@ def test_after_a_break_only_the_rest_is_asked_for(server, target):
     assert server.asked == ["cut", *(f"cut@{offset}" for offset in range(PIECE, len(CONTENT), PIECE))]
 
 
-def test_a_later_process_and_another_address_go_on_where_one_broke_off(server, target, monkeypatch):
+def test_download_resumes_in_a_new_process_from_another_url(server, target, monkeypatch):
     monkeypatch.setattr(transfer, "ATTEMPTS", 1)
     monkeypatch.setattr(transfer, "PROGRESS_BYTES", len(CONTENT))
     assert "broke off" in fault(server, "cut", target) or "IncompleteRead" in fault(server, "cut", target)
@@ -74,7 +74,7 @@ def test_a_later_process_and_another_address_go_on_where_one_broke_off(server, t
     assert server.asked[-1] == f"good@{kept}"
 
 
-def test_a_process_killed_before_the_file_was_verified_costs_no_request(server, target):
+def test_complete_unverified_file_needs_no_request(server, target):
     (target.parent / "a.bin.part").write_bytes(CONTENT)
     assert fetched(server, "good", target) == CONTENT
     assert not server.asked
@@ -96,7 +96,7 @@ def test_a_part_of_another_file_costs_a_fresh_start_and_no_more(server, target, 
         ("wrong-bytes", "sha256 expected"),
     ],
 )
-def test_ranges_that_are_not_what_was_asked_for_never_reach_the_file(server, target, path, words, monkeypatch):
+def test_wrong_ranges_never_reach_the_file(server, target, path, words, monkeypatch):
     monkeypatch.setattr(transfer, "PROGRESS_BYTES", len(CONTENT))
     assert words in fault(server, path, target) or "IncompleteRead" in fault(server, path, target)
     assert fetched(server, "good", target) == CONTENT
@@ -119,7 +119,7 @@ def test_ranges_that_are_not_what_was_asked_for_never_reach_the_file(server, tar
         ("says-no-end", "Exceeds the limit"),
     ],
 )
-def test_an_address_that_can_not_give_the_file_is_named_with_the_reason(server, target, path, words):
+def test_failing_url_is_reported_with_the_reason(server, target, path, words):
     assert words in (found := fault(server, path, target)) and f"{server.url}/{path}" in found
 
 

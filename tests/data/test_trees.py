@@ -114,7 +114,7 @@ def test_a_node_without_label_or_word_is_an_error_that_shows_it(text):
         ("(S (NN a) ((VB b)))", ")", 13),
     ],
 )
-def test_what_is_no_tree_is_shown_from_the_symbol_where_it_ends_to_be_one(text, near, symbol):
+def test_malformed_tree_is_quoted_from_its_first_bad_symbol(text, near, symbol):
     with pytest.raises(UserError, match=re.escape(f"here: not a tree at {near!r}, symbol {symbol}: {text}")):
         parse_tree(text, "here")
 

@@ -34,7 +34,7 @@ def test_each_unknown_word_is_one_symbol_even_beside_another(tmp_path):
     assert words.encode(["a x y c", "zz", "a\u2581 ab"]) == [[known[0], UNK, UNK, known[2]], [UNK], [UNK, UNK]]
 
 
-def test_unknown_words_come_out_as_the_symbol_and_other_reserved_ids_leave_no_trace(tmp_path, seed):
+def test_unknown_words_decode_to_unk_and_other_ids_to_nothing(tmp_path, seed):
     lines = random_lines(300, seed)
     words = vocabulary(tmp_path, lines, 10)
     ids = words.encode(lines)
@@ -48,7 +48,7 @@ def test_more_words_than_the_text_has_are_refused():
         train("word", iter(["a b c"]), 9, "toy.vocab_size")
 
 
-def test_each_side_has_its_own_words_and_the_record_counts_what_is_unknown(tmp_path):
+def test_each_side_has_its_words_and_unknown_ones_are_counted(tmp_path):
     write_toy_raw(tmp_path)
     sides = {"subwords": {"kind": "word", "vocab_size": 10}, "tgt_subwords": {"kind": "word", "vocab_size": 8}}
     dataset = make_dataset(**sides)

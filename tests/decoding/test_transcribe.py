@@ -17,7 +17,7 @@ from pipeline.core.records.decoding import Tuned, TunedPoint
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.symbols import BOS
 from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as, training_batches
+from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus, training_batches
 from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.decoding.choose_search import load_external_lm
@@ -91,7 +91,9 @@ def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, c
     assert transcribe(tuned, other) == transcribe(cold, corpus)
     (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).micro_batches(0) for run in (tuned, cold))
     assert batch.frames.equal(expected.frames)
-    (validated,) = EvalBatches(evaluation_split(other, "dev", normalised_as(load_run(tuned / "run.yaml"))), 10_000)
+    (validated,) = EvalBatches(
+        evaluation_split(other, "dev", normalisation_corpus(load_run(tuned / "run.yaml"))), 10_000
+    )
     (expected,) = EvalBatches(evaluation_split(corpus, "dev"), 10_000)
     assert validated[1].frames.equal(expected[1].frames)
 

@@ -141,9 +141,9 @@ def test_ctc_leaves_out_and_counts_what_it_has_too_few_frames_for(make, tmp_path
     with caplog.at_level("WARNING"):
         train_run(run := make("ctc", CTC, {"max_steps": 4}, corpus=str(train)), threads=1)
     assert read_json(run / "done.json")["left_out_pairs"] == 1
-    assert "1 utterances left out, as their transcripts have more characters than ctc has output frames" in caplog.text
+    assert "left out 1 utterances whose transcripts have more characters than ctc has output frames" in caplog.text
     with pytest.raises(
-        UserError, match=r"split dev: 1 utterances can't be scored, the first is utterance 18: its 3 char"
+        UserError, match=r"split dev: 1 utterances can't be scored; the first is utterance 18: its 3 char"
     ):
         train_run(make("on-dev", CTC, {"max_steps": 4}, corpus=str(dev)), threads=1)
     train_run(run := make("attention", RECOGNISER, {"max_steps": 4}, corpus=str(train)), threads=1)

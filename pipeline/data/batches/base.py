@@ -1,4 +1,7 @@
-"""What the splits of all encoded corpora have in common, and their batches, be they text, speech or trees."""
+"""Batches, splits and training batches: what text, speech and trees have in common.
+
+Dimensions: B sequences, S source positions, T target positions.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -16,79 +19,84 @@ from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.store.sequence_store import TokenStore
 
 ALIGNED = 16
-"""Bytes of which the begin of a tensor in memory is a multiple."""
+"""Alignment in bytes of each tensor in a packed buffer."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """B sequences; of the targets tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
+    """B sequences with targets tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
 
-    known: ClassVar[tuple[str, ...]] = ("real_targets",)
-    """What is found out on the host and goes along to a device, which nobody then has to wait for."""
-    known_on_grid: ClassVar[tuple[str, ...]] = ("on_grid", "num_tokens")
+    host_values: ClassVar[tuple[str, ...]] = ("real_targets",)
+    """Properties computed on the host and carried to the device, so that nobody waits for the device."""
+    host_values_on_grid: ClassVar[tuple[str, ...]] = ("on_grid", "num_tokens")
     """The same for a batch on the grid, whose tensors depend on its shape alone."""
 
     @cached_property
     def on_grid(self) -> bool:
-        """Whether rows and positions were added to reach a shape of the grid (`fitted_to`)."""
+        """True if rows and positions were added to reach a shape of the grid (`fitted_to`)."""
         return False
 
     @cached_property
     def real_targets(self) -> Tensor:
-        """(N,) int64: places of the targets in the flattened tgt_out, padding not among them."""
+        """Places of the targets in the flattened tgt_out, padding excluded, (N,) int64."""
         return (vars(self)["tgt_out"].flatten() != PAD).nonzero().squeeze(1)
 
     @property
     def padded(self) -> bool | None:
-        """Whether the source is, where that is known without asking a device."""
+        """True if the source is padded; None if only the device knows."""
         return None
 
     @cached_property
     def num_tokens(self) -> int:
-        """Target positions that are predicted, EOS included, padding not."""
+        """Number of predicted target positions, EOS included, padding excluded."""
         return len(self.real_targets)
 
     @property
     def buffer(self) -> Tensor | None:
-        """The bytes of all tensors, if they are `packed` or a copy of what is."""
+        """The bytes of all tensors, if they are `packed` or a copy of packed tensors."""
         return vars(self).get("_buffer")
 
     def to(self, device: torch.device | str) -> Self:
+        """Copy the batch to a device asynchronously, as one buffer if it is packed."""
         buffer = self.buffer
         if buffer is None:
-            return self._each(lambda part: part.to(device, non_blocking=True))
+            return self._map_tensors(lambda part: part.to(device, non_blocking=True))
         moved = buffer.to(device, non_blocking=True)
-        return self._in(moved, lambda part: piece(moved, int(part.storage_offset()) * part.itemsize, part))
+        return self._in_buffer(moved, lambda part: buffer_view(moved, int(part.storage_offset()) * part.itemsize, part))
 
     def pinned(self) -> Self:
-        """In one piece of memory, which a GPU copies while the host goes on."""
+        """Pack all tensors into pinned memory, which a GPU copies while the host continues."""
         return self.packed(pin=True)
 
     def packed(self, pin: bool) -> Self:
-        """Copy all tensors into one buffer; `pin`: in pinned memory."""
-        parts = [part for part in self._parts().values() if isinstance(part, Tensor)]
+        """Copy all tensors into one buffer.
+
+        Args:
+            pin: Allocate the buffer in pinned memory.
+        """
+        parts = [part for part in self._values().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
         buffer = torch.empty(ends[-1], dtype=torch.uint8)
         if pin:
             buffer = buffer.pin_memory()
         begins = {id(part): begin for part, begin in zip(parts, [0, *ends], strict=False)}
-        return self._in(buffer, lambda part: piece(buffer, begins[id(part)], part).copy_(part))
+        return self._in_buffer(buffer, lambda part: buffer_view(buffer, begins[id(part)], part).copy_(part))
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """Equal for batches that a device computes by the same kernels on memory of the same layout."""
-        shapes = [tuple(part.shape) if isinstance(part, Tensor) else None for part in self._parts().values()]
+        """Equal for batches that a device computes by the same kernels on the same memory layout."""
+        shapes = [tuple(part.shape) if isinstance(part, Tensor) else None for part in self._values().values()]
         return type(self).__name__, self.padded, *shapes
 
     def fitted_to(self, rows: int, source: int, target: int) -> Self:
-        """Pad to a shape of the grid. The loss stays as it is, and so do its gradients.
+        """Pad to a shape of the grid; the loss and its gradients stay the same.
 
-        A row that is added has no target. A position that is added holds PAD, or no sound.
+        Added rows have no target. Added positions hold PAD, or no sound.
 
         Args:
-            rows: Sequences, at least as many as there are.
-            source: Source positions, at least as many as there are; of text alone they do not matter.
-            target: Target positions, likewise.
+            rows: Number of sequences, at least B.
+            source: Number of source positions, at least S; ignored for text without a source.
+            target: Number of target positions, at least T.
         """
         fitted = self._fitted(rows, source, target)
         vars(fitted).update(on_grid=True, num_tokens=self.num_tokens)
@@ -97,31 +105,31 @@ class Batch:
     def _fitted(self, rows: int, source: int, target: int) -> Self:
         raise NotImplementedError
 
-    def _in(self, buffer: Tensor, change: Callable[[Tensor], Tensor]) -> Self:
-        changed = self._each(change)
+    def _in_buffer(self, buffer: Tensor, change: Callable[[Tensor], Tensor]) -> Self:
+        changed = self._map_tensors(change)
         vars(changed)["_buffer"] = buffer
         return changed
 
-    def _parts(self) -> dict[str, Any]:
-        known = self.known_on_grid if self.on_grid else self.known
-        return {name: getattr(self, name) for name in (*(field.name for field in fields(self)), *known)}
+    def _values(self) -> dict[str, Any]:
+        host_values = self.host_values_on_grid if self.on_grid else self.host_values
+        return {name: getattr(self, name) for name in (*(field.name for field in fields(self)), *host_values)}
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
-        parts = {k: change(part) if isinstance(part, Tensor) else part for k, part in self._parts().items()}
+    def _map_tensors(self, change: Callable[[Tensor], Tensor]) -> Self:
+        parts = {k: change(part) if isinstance(part, Tensor) else part for k, part in self._values().items()}
         changed = replace(self, **{field.name: parts.pop(field.name) for field in fields(self)})
         vars(changed).update(parts)
         return changed
 
 
-def enlarged(x: Tensor, *shape: int, value: float = PAD) -> Tensor:
+def pad_to(x: Tensor, *shape: int, value: float = PAD) -> Tensor:
     """Copy `x` into the corner of a tensor of `shape` that holds `value` elsewhere."""
     out = x.new_full(shape, value)
     out[tuple(slice(length) for length in x.shape)] = x
     return out
 
 
-def piece(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
-    """The bytes of a buffer from `begin` on, as a tensor of the type and shape of another."""
+def buffer_view(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
+    """Return the bytes of a buffer from `begin` on as a tensor of the type and shape of `like`."""
     return buffer[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
 
 
@@ -129,8 +137,8 @@ class EncodedSplit(ABC):
     """The target side of one split of an encoded corpus.
 
     Attributes:
-        tgt_lengths: (sequences,) count EOS.
-        src_lengths: (sequences,) of the source side, or, where there is none, of the target side.
+        tgt_lengths: Target lengths, EOS included, (sequences,).
+        src_lengths: Source lengths, (sequences,); target lengths if there is no source.
     """
 
     def __init__(self, corpus_folder: Path, split: str):
@@ -140,22 +148,26 @@ class EncodedSplit(ABC):
         self.src_lengths = self.tgt_lengths = self.tgt.lengths() + 1
 
     def targets(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
-        """tgt_in and tgt_out of a batch."""
+        """Return tgt_in and tgt_out of a batch, (B, T) int64 each."""
         tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
         return torch.from_numpy(tgt_in), torch.from_numpy(self.tgt.padded(indices, first=None, last=EOS, pad=PAD))
 
     def longest(self, indices: np.ndarray) -> int:
-        """Positions of the longest sequence, by which micro-batches are measured."""
+        """Return the positions of the longest sequence, which limits the rows of a micro-batch."""
         return int(self.src_lengths[indices].max())
 
     def check_budget(self, found: str, longest: int, key: str, budget: int | None, limit: str) -> None:
-        """Raises UserError when a single sequence, `found`, is longer than an update or micro-batch may be."""
+        """Check that the longest sequence fits an optimiser step or a micro-batch.
+
+        Raises:
+            UserError: It is longer than `budget`; the message quotes `found`, `key` and `limit`.
+        """
         if budget is not None and longest > budget:
             raise UserError(f"{self.name}: {found} but {key} is {budget}; raise {key} or lower {limit}")
 
     @abstractmethod
     def batch(self, indices: np.ndarray) -> Any:
-        """The sequences `indices`."""
+        """Return the sequences `indices` (B,) as a batch."""
 
 
 Split = TypeVar("Split", bound=EncodedSplit)
@@ -163,21 +175,31 @@ AnyBatch = TypeVar("AnyBatch", bound=Batch)
 
 
 class EvalBatches(Generic[Split, AnyBatch]):
-    """Every sequence of a split exactly once, in batches of like length, the longest first: (indices (B,), batch).
+    """Batches of similar length that hold every sequence of a split once, longest first.
 
-    A batch holds at most `batch_positions` on the source side, padding counted, but always one sequence.
+    Iterating yields (indices (B,), batch).
+
+    Args:
+        pairs: The split.
+        batch_positions: Most source positions of a batch, padding included; a single sequence may have more.
     """
 
     def __init__(self, pairs: Split, batch_positions: int):
         self.pairs, self.batch_positions = pairs, batch_positions
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, AnyBatch]]:
-        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
+        for indices in index_batches(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
             yield indices, self.pairs.batch(indices)
 
 
-def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
+def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Yield indices of sequences, longest source first, with at most `budget` padded source positions.
+
+    Args:
+        src_lengths: Source lengths, (N,).
+        tgt_lengths: Target lengths, (N,), which order sources of equal length.
+        budget: Most padded source positions of a group of several sequences.
+    """
     order = np.lexsort((tgt_lengths, src_lengths))[::-1]
     begin = 0
     while begin < len(order):
@@ -187,12 +209,14 @@ def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) 
 
 
 class TrainingBatches(ABC, Generic[Split, AnyBatch]):
-    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+    """The training steps of a run; `len()` is the number of steps in every epoch.
 
     Attributes:
-        micro_batch_positions: of a micro-batch at most, padding counted; updates are the same whatever it is.
-        sequences: of an epoch; left_out: those that are not trained on.
-        padding: its share in the positions of an epoch.
+        pairs: The split that is trained on.
+        micro_batch_positions: Most positions of a micro-batch, padding included; does not change the steps.
+        sequences: Number of sequences in an epoch.
+        left_out: Number of sequences that are not trained on.
+        padding: Share of padding in the positions of an epoch.
     """
 
     pairs: Split
@@ -206,30 +230,30 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
 
     @abstractmethod
     def sequences_of(self, step: int) -> np.ndarray:
-        """Numbers of the sequences in global update `step` (from 0), those of like length together."""
+        """Return the indices of the sequences of global training step `step` (from 0)."""
 
     @abstractmethod
     def heaviest_step(self) -> np.ndarray:
-        """Those of the update that needs most memory."""
+        """Return the indices of the sequences of the step that needs most memory."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> AnyBatch:
-        """The sequences `indices` as they are read in update `step`; None = undisturbed."""
+        """Return the sequences `indices` as step `step` reads them; None = without noise."""
         return self.pairs.batch(indices)
 
     def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
-        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
+        """Return the micro-batches of step `step` (from 0) that process `rank` of `world_size` computes.
 
-        Micro-batch i of the update goes to process i % world_size: the k-th returned is number rank + world_size * k.
+        Process r computes micro-batches r, r + world_size, r + 2 * world_size, …
         """
         return [self.batch(part, step) for part in self._split(self.sequences_of(step))[rank::world_size]]
 
     def step_size(self, step: int) -> tuple[int, int]:
-        """Target positions, padding not counted, and sequences of global update `step`, over all processes."""
+        """Return the target positions (padding excluded) and the sequences of a step over all processes."""
         indices = self.sequences_of(step)
         return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
 
     def largest_micro_batches(self) -> list[AnyBatch]:
-        """The micro-batches of the heaviest update, to fail early if they do not fit."""
+        """Return the micro-batches of the heaviest step, to fail early if they do not fit."""
         return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 
     def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
@@ -246,7 +270,10 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
 
 
 def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
-    """The random uint64 of places begin … end - 1, each a function of (seed, epoch, stream, place)."""
+    """Draw random uint64 keys for places begin … end - 1, shape (end - begin,).
+
+    Each key is a function of (seed, epoch, stream, place): Philox is a counter-based generator.
+    """
     block = begin // 4  # Philox yields four numbers per count
     key = np.array([seed, epoch], dtype=np.uint64)
     return np.random.Philox(key=key, counter=[block, stream, 0, 0]).random_raw(end - 4 * block)[begin - 4 * block :]

@@ -1,6 +1,6 @@
-"""What follows from the kind of a corpus, and is decided nowhere else: the batches of a run.
+"""Batches by kind of corpus, the only place that maps a kind to its batches.
 
-`corpus.json` says the kind (pipeline/core/records/corpus.py).
+`corpus.json` names the kind (pipeline/core/records/corpus.py).
 """
 
 from pathlib import Path
@@ -21,13 +21,15 @@ AnyTrainingBatches = ParallelBatches | SpeechBatches | TextOnlyBatches
 AnySplit = ParallelSplit | SpeechSplit | TextOnlySplit
 
 
-def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
-    """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is.
+def input_kind(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
+    """Return what a run reads of its corpus; a language model reads the target side of any corpus.
 
-    of_corpus: the kind of a corpus that need not be encoded yet; None = as it was encoded.
+    Args:
+        spec: Settings of the run.
+        of_corpus: Kind of a corpus that need not be encoded yet; None = as it was encoded.
 
     Raises:
-        UserError: the corpus does not have what the model reads.
+        UserError: The corpus does not have what the model reads.
     """
     reads = spec.model.reads
     if reads != "text" and (kind := of_corpus or read_corpus(Path(spec.corpus)).kind) != reads:
@@ -37,10 +39,10 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
     return reads
 
 
-def normalised_as(spec: RunSpec) -> Path:
-    """The encoded corpus by whose statistics speech is normalised: that of the training in which the encoder learnt.
+def normalisation_corpus(spec: RunSpec) -> Path:
+    """Return the encoded corpus whose statistics normalise speech: the one that trained the encoder.
 
-    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 4.6), and so what it reads.
+    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 4.6), and so its input.
     """
     while spec.initial:
         spec = load_run(Path(spec.initial) / RUN_FILE)
@@ -48,13 +50,19 @@ def normalised_as(spec: RunSpec) -> Path:
 
 
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
-    """The updates of a run. Raises UserError when its settings do not fit its corpus."""
+    """Return the training batches of a run.
+
+    Raises:
+        UserError: The settings do not fit the corpus.
+    """
     corpus, training = Path(spec.corpus), spec.training
-    match kind_read(spec):
+    match input_kind(spec):
         case "parallel":
             return ParallelBatches(ParallelSplit(corpus, "train"), training, spec.seed)
         case "speech":
-            return SpeechBatches(SpeechSplit(corpus, "train", normalised_as(spec)), training, spec.seed, spec.model)
+            return SpeechBatches(
+                SpeechSplit(corpus, "train", normalisation_corpus(spec)), training, spec.seed, spec.model
+            )
         case "text":
             return TextOnlyBatches(TextOnlySplit(corpus, "train"), training, spec.seed)
     raise AssertionError(spec.model.reads)
@@ -63,11 +71,13 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
 def evaluation_split(
     corpus_folder: Path, split: str, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnySplit:
-    """A split to be read whole.
+    """Open a split for evaluation.
 
     Args:
-        statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
-        kind: what is read of the corpus; None = all there is.
+        corpus_folder: Folder of the encoded corpus.
+        split: Name of the split.
+        statistics_of: Encoded corpus whose statistics normalise speech (`normalisation_corpus`); None = this corpus.
+        kind: What is read of the corpus; None = everything.
     """
     if (kind or read_corpus(corpus_folder).kind) == "text":
         return TextOnlySplit(corpus_folder, split)
@@ -75,29 +85,37 @@ def evaluation_split(
 
 
 def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
-    """The same of a corpus that has a source. Raises UserError for one of text alone."""
+    """Open a split with a source.
+
+    Raises:
+        UserError: The corpus holds text alone.
+    """
     match read_corpus(corpus_folder).kind:
         case "parallel":
             return ParallelSplit(corpus_folder, split)
         case "speech":
             return SpeechSplit(corpus_folder, split, statistics_of)
-    raise UserError(f"{corpus_folder}: holds text without a source, of which nothing can be decoded")
+    raise UserError(f"{corpus_folder}: has no source to decode: it holds text alone")
 
 
 def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
-    """Raises UserError where the loss of a sequence is no number, as CTC's is where characters outnumber frames."""
+    """Check that the loss of every sequence is finite; CTC needs as many output frames as characters.
+
+    Raises:
+        UserError: Some transcripts have too many characters.
+    """
     if not isinstance(pairs, SpeechSplit):
         return
     if len(found := np.flatnonzero(pairs.unwritable(spec.model))):
         first = int(found[0])
         raise UserError(
-            f"{pairs.name}: {len(found)} utterances can't be scored, the first is utterance {first + 1}: "
+            f"{pairs.name}: {len(found)} utterances can't be scored; the first is utterance {first + 1}: "
             f"its {pairs.tgt_lengths[first] - 1} characters do not fit the output frames of {spec.model.architecture} "
-            f"for its {pairs.src_lengths[first]} frames; take them out of the set"
+            f"for its {pairs.src_lengths[first]} frames; remove them from the split"
         )
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
-    """Positions of a batch of a whole split that fit where the training fits: those of its micro-batches."""
-    speech = kind_read(spec, of_corpus) == "speech"
+    """Return the positions of an evaluation batch: those of a micro-batch, which fit wherever training fits."""
+    speech = input_kind(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens

@@ -1,7 +1,7 @@
 """A few shapes that batches are padded to, so that a CUDA graph captured for one batch serves many.
 
-The shapes are chosen from a sample of the run's own batches: the two whose union adds least padding are merged until
-few are left. They depend on the corpus and the settings alone, so that a resumed run pads as it did before.
+The shapes come from a sample of the run's own batches: the two shapes whose union adds least padding are merged until
+few are left. They depend on the corpus and the settings alone, so a resumed run pads as before.
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ FINENESS = 16
 
 
 class ShapeGrid:
-    """Shapes, at most `most`, of which at least one holds each of `shapes`.
+    """At most `most` shapes that cover `shapes`.
 
     Attributes:
-        shapes: Sequences, source and target positions of each, (shapes, 3).
+        shapes: Sequences, source and target positions of each shape, (shapes, 3).
     """
 
     def __init__(self, shapes: Iterable[Shape], most: int = MOST_SHAPES):
@@ -28,7 +28,7 @@ class ShapeGrid:
         self.shapes = exact[0] if len(exact[0]) <= most else merged(*rounded_up(*exact), most)
 
     def fit(self, shape: Shape) -> Shape:
-        """Return the shape that holds `shape` with the fewest positions; if none does, `shape` rounded up."""
+        """Return the covering shape with the fewest positions; if none covers `shape`, `shape` rounded up."""
         holds = self.shapes[(self.shapes >= shape).all(axis=1)]
         found = holds[np.argmin(positions(holds))] if len(holds) else round_up(np.array(shape))
         rows, source, target = found.tolist()
@@ -41,19 +41,19 @@ def positions(shapes: np.ndarray) -> np.ndarray:
 
 
 def round_up(sizes: np.ndarray) -> np.ndarray:
-    """Round up to multiples that grow with the size, a FINENESS-th of it or less."""
+    """Round sizes up to multiples of at most a FINENESS-th of the size."""
     step = 2 ** np.maximum(0, np.floor(np.log2(np.maximum(sizes, 1) / FINENESS))).astype(np.int64)
     return -(-sizes // step) * step
 
 
 def rounded_up(shapes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round shapes (N, 3) up, and add the counts (N,) of those that become equal."""
+    """Round shapes (N, 3) up and add the counts (N,) of shapes that become equal."""
     found, place = np.unique(round_up(shapes), axis=0, return_inverse=True)
     return found, np.bincount(place.ravel(), weights=counts)
 
 
 def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
-    """Merge shapes (N, 3), which occur `counts` (N,) times, until `most` are left."""
+    """Merge shapes (N, 3) that occur `counts` (N,) times until `most` are left."""
     while len(shapes) > most:
         unions = np.maximum(shapes[:, None], shapes[None])
         cost = positions(shapes) * counts
