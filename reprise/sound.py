@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
 from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
 from pipeline.data.speech.frontend import MelFilters, Moments, normalised
-from pipeline.data.store.sequence_store import STORED
+from pipeline.data.store.sequence_store import FRAME_DTYPE
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     frames = MelFilters(model_rate, high_hz)(resampled(mono, rate, model_rate).astype(np.float32))
     if not len(frames):
         raise UserError(f"{name}: {len(mono) / rate:.3f} s long, too short for a single frame of 25 ms")
-    return frames.astype(STORED)
+    return frames.astype(FRAME_DTYPE)
 
 
 def mixed(name: str, samples: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from pipeline.core import artifacts as products
 from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
-from pipeline.data.store.sequence_store import FEATURES, FRAMES_PER_SECOND, STORED
+from pipeline.data.store.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
@@ -126,7 +126,7 @@ class Jobs:
 
     def encoded_bytes(self, name: str) -> float:
         corpus = self.corpus(name)
-        src_bytes = FEATURES * STORED.itemsize if corpus.kind == "speech" else SUBWORD_BYTES
+        src_bytes = FEATURES * FRAME_DTYPE.itemsize if corpus.kind == "speech" else SUBWORD_BYTES
         positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
         return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 

@@ -1,4 +1,4 @@
-"""A dataset as data: the records of `workflow/datasets/<name>.yaml`, one file a kind."""
+"""Datasets as data: the records of `workflow/datasets/<name>.yaml`, one module for each family."""
 
 from pipeline.data.dataset.base import *
 from pipeline.data.dataset.files import Origin, Source, load_files

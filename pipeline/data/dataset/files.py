@@ -1,4 +1,4 @@
-"""Files to fetch. Each is described once, in `workflow/files/<origin>.yaml`; the splits of datasets name it."""
+"""Files to fetch: `workflow/files/<origin>.yaml` describes each once, and the splits of datasets name it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +12,11 @@ from pipeline.core.shown_text import one_line, shown
 
 
 def plain_name(name: str) -> str:
+    """Reject a name that is not a plain file name.
+
+    Raises:
+        ValueError: It holds a folder, or is empty.
+    """
     if name != Path(name).name or name in ("", ".."):
         raise ValueError("must be a plain file name")
     return name
@@ -23,7 +28,7 @@ Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
 class Documents(Closed):
-    """Files of one folder on the web, read one after the other; they are verified by the digest of the split."""
+    """Files of one folder on the web, read in order and verified by the digest of the split."""
 
     folder: str = Field(pattern="/$", description="Address of the folder")
     names: list[FileName] = Field(min_length=1, description="Files in it, in the order in which they are read")
@@ -33,25 +38,27 @@ class Source(Closed):
     """One file to fetch."""
 
     urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
-    path: str | None = Field(default=None, description="Of a file of one's own, read where it lies")
+    path: str | None = Field(default=None, description="Path of the user's own file, read in place")
     mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
     sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
-    md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
-    bytes: Bytes | None = Field(default=None, description="Size of the file, in bytes, where known")
+    md5: Md5 | None = Field(default=None, description="MD5 of the file, if no SHA-256 is published")
+    bytes: Bytes | None = Field(default=None, description="Size of the file, in bytes, if known")
     documents: Documents | None = Field(
-        default=None, description="Of trees: where those are published that the file was joined from"
+        default=None, description="Documents on the web from which a file of trees was joined"
     )
     licence: str | None = Field(default=None, description="Its terms; null = those of its origin, or of the dataset")
     redistributable: bool = Field(default=False, description="Whether anyone may pass it on, as its origin says")
 
     @model_validator(mode="after")
     def has_one_checksum(self):
+        """Check that there is exactly one checksum."""
         if (self.sha256 is None) == (self.md5 is None):
             raise ValueError("needs exactly one of sha256 and md5")
         return self
 
     @property
     def known_hash(self) -> str:
+        """Checksum with its algorithm, as pooch writes it."""
         return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
 
 
@@ -61,38 +68,38 @@ Sources = dict[FileName, Source]
 class Origin(Closed):
     """Files of one origin, under one licence: `workflow/files/<origin>.yaml`."""
 
-    licence: str = Field(description="Under which terms the files may be used, with the name of what they are")
+    licence: str = Field(description="Terms of use of the files, with their name")
     redistributable: bool = Field(
-        description="Whether anyone may pass the files on, for any purpose; false where the terms don't say so"
+        description="Whether anyone may pass the files on, for any purpose; false if the terms don't say so"
     )
     files: Sources = Field(min_length=1, description="By file name")
 
 
 def load_files(folder: Path) -> dict[str, Source]:
-    """Every file that datasets can name, with its licence.
+    """Load every file that datasets can name, with its licence.
 
     Raises:
-        UserError: an unknown key, a bad value, or two origins with files of one name.
+        UserError: A key is unknown, a value is bad, or two origins have files of one name.
     """
     files: dict[str, Source] = {}
     for path in sorted(folder.glob("*.yaml")):
         origin: Origin = validate(Origin, load_yaml(path), str(path))
         terms = {"licence": origin.licence, "redistributable": origin.redistributable}
         if twice := sorted(set(origin.files) & set(files)):
-            raise UserError(f"{path}: files: {shown(twice[0])}: another file of {folder} describes it already")
+            raise UserError(f"{path}: files: {shown(twice[0])}: another file of {folder} already describes it")
         files |= {name: source.model_copy(update=terms) for name, source in origin.files.items()}
     return files
 
 
 def complete(record: Any, files: dict[str, Source], where: str) -> Any:
-    """A dataset's record with the files that its splits name but it does not describe, and their licences.
+    """Add to a dataset's record the files that its splits name but it does not describe, with their licences.
 
     Raises:
-        UserError: a file is described nowhere, with the nearest spelling.
+        UserError: A file is described nowhere; the message has the nearest spelling.
     """
     holder = record.get("text", record) if isinstance(record, dict) else None
     if not isinstance(holder, dict) or not isinstance(own := holder.get("sources", {}), dict):
-        return record  # `validate` says what is wrong with it
+        return record  # `validate` reports the error
     needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
     for name in needed:
         if name not in files:
@@ -107,7 +114,7 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
 
 
 def named(splits: Any) -> Iterator[str]:
-    """Every file that the splits of a record name, as they do it."""
+    """Yield every file name in the splits of a record."""
     if isinstance(splits, dict):
         yield from (splits[key] for key in ("source", "table") if isinstance(splits.get(key), str))
     values = splits.values() if isinstance(splits, dict) else splits if isinstance(splits, list) else ()

@@ -1,4 +1,4 @@
-"""Reading dataset files: which kinds there are, and which of them a stage is for."""
+"""Loading of dataset files: the union of all kinds, and the kinds that a stage accepts."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,17 +19,17 @@ Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
 
 
 def load_dataset(path: Path) -> AnyDataset:
-    """Read a dataset file, `<folder>/datasets/<name>.yaml`; `<folder>/files` describes the files that it names.
+    """Load a dataset file, `<folder>/datasets/<name>.yaml`; `<folder>/files` describes the files that it names.
 
     Raises:
-        UserError: unknown keys, bad values, an unknown name of a file, or a missing dataset file.
+        UserError: The file is missing, a key or file name is unknown, or a value is bad.
     """
     path = Path(path)
     return read_dataset(path, load_files(path.absolute().parent.parent / "files"))
 
 
 class Datasets(dict[str, AnyDataset]):
-    """Datasets by name. Whoever asks for one whose file is faulty gets its fault, as UserError; others go on."""
+    """Datasets by name; asking for one with a faulty file raises its UserError."""
 
     def __init__(self):
         self.faults: dict[str, UserError] = {}
@@ -39,7 +39,11 @@ class Datasets(dict[str, AnyDataset]):
 
 
 def load_datasets(folder: Path) -> Datasets:
-    """All datasets of a folder. Raises UserError when a described file is in none of them."""
+    """Load all datasets of a folder.
+
+    Raises:
+        UserError: No dataset uses a described file.
+    """
     files = load_files(folder.parent / "files")
     datasets = Datasets()
     for path in sorted(folder.glob("*.yaml")):
@@ -54,6 +58,7 @@ def load_datasets(folder: Path) -> Datasets:
 
 
 def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
+    """Read and validate one dataset file."""
     record = complete(load_yaml(path), files, str(path))
     if isinstance(record, dict):
         record = {"name": path.stem} | record
@@ -61,7 +66,7 @@ def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
 
 
 def sources_of(dataset: AnyDataset) -> dict[str, Source]:
-    """What a dataset fetches."""
+    """Return the files that a dataset fetches."""
     match dataset:
         case DownloadedDataset() | TreebankDataset() | ReadAloudDataset() | RecordedDataset() | CharacterDataset():
             return dataset.sources
@@ -69,14 +74,23 @@ def sources_of(dataset: AnyDataset) -> dict[str, Source]:
 
 
 def may_be_passed_on(dataset: AnyDataset) -> bool:
-    """Whether anyone may pass on all that it is made of: all files say so, and none is licensed or one's own."""
+    """Return whether anyone may redistribute all data of a dataset; licensed and own data never."""
     licensed = isinstance(dataset, LicensedPackages) and bool(dataset.packages)
     return not licensed and all(source.redistributable for source in sources_of(dataset).values())
 
 
 def load_one_of(path: Path, kinds: Any, needed: str) -> Any:
-    """A dataset of one of the `kinds`. Raises UserError, too, for another one: a stage's `needed` input, in words."""
+    """Load a dataset of one of the `kinds`.
+
+    Args:
+        path: Dataset file.
+        kinds: Accepted classes.
+        needed: Description of the accepted input, for the message.
+
+    Raises:
+        UserError: The file is faulty, or its kind is another one.
+    """
     dataset = load_dataset(path)
     if not isinstance(dataset, kinds):
-        raise UserError(f"{path}: its kind is {dataset.kind!r}; this stage needs {needed}")
+        raise UserError(f"{path}: kind {dataset.kind!r} does not fit; this stage needs {needed}")
     return dataset

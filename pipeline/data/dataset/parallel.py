@@ -10,64 +10,71 @@ from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.data.languages import is_unspaced
 
 Written = Literal["en", "de", "fr", "zh"]
-"""Languages of the grammar."""
+"""Languages that the grammar writes."""
 
 
 class Side(base.Placed):
     """One language of a part: a file, a member of an archive, or a file of a licensed package.
 
-    `.gz` is unpacked, `.sgm` and `.xml` are read by segments.
+    `.gz` is decompressed; `.sgm` and `.xml` are read by segments.
     """
 
     member: str | None = Field(
         default=None, description="Path in the archive or below the package's folder; null = the file itself"
     )
-    translator: str | None = Field(default=None, description="Of an .xml file: whose reference; null = the source side")
+    translator: str | None = Field(
+        default=None, description="Translator whose reference is read from an .xml file; null = the source side"
+    )
 
     @model_validator(mode="after")
     def has_one_place(self):
+        """Check that there is exactly one place."""
         if (self.source is None) == (self.package is None) or (self.package and not self.member):
             raise ValueError("needs either a source, or a package and a member")
         return self
 
     @property
     def file_name(self) -> str:
+        """Name of the file that holds the lines."""
         return self.member or self.place
 
 
 class Part(Closed):
     """Parallel lines from one place; line n of one side translates line n of the other."""
 
-    src: Side = Field(description="Where the source side is")
-    tgt: Side = Field(description="Where the target side is")
-    further_references: list[Side] = Field(default=[], description="Of a dev or test set: further translations")
+    src: Side = Field(description="Place of the source side")
+    tgt: Side = Field(description="Place of the target side")
+    further_references: list[Side] = Field(default=[], description="Further translations of a dev or test set")
     first: Count = Field(default=1, description="Number of the first line taken")
-    every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
+    every: Count = Field(default=1, description="Take every n-th line from the first one on")
     lines: Count | None = Field(default=None, description="Lines per side, asserted of what is taken")
 
     @property
     def sides(self) -> list[Side]:
+        """All sides, source first."""
         return [self.src, self.tgt, *self.further_references]
 
 
 class DownloadedSplit(Closed):
-    """The parts of a split, joined in order."""
+    """Parts of a split, joined in order."""
 
     parts: list[Part] = Field(min_length=1, description="Joined in this order")
 
     @property
     def references(self) -> int:
+        """Number of references."""
         return 1 + len(self.parts[0].further_references)
 
     @model_validator(mode="after")
     def parts_have_equal_references(self):
+        """Check that all parts have equally many references."""
         if len({len(part.further_references) for part in self.parts}) > 1:
             raise ValueError("all parts of a split need equally many references")
         return self
 
 
 class Expected(Closed):
-    """What a split must be, so that no score is taken on another set of that name."""
+    """Size and digests that a split must have, so that no score is taken on another set of that name."""
 
     lines: Count = Field(description="Lines per side")
     src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
@@ -75,27 +82,29 @@ class Expected(Closed):
 
 
 class Cleaning(Closed):
-    """Which training pairs are left out, besides those with an empty side; counts are of tokens, or of words if
-    `tokeniser: none`."""
+    """Limits on training pairs, beside those with an empty side.
 
-    max_tokens: Count = Field(description="A pair with a longer side is left out")
-    max_ratio: Number = Field(ge=1, description="Longer side over shorter side; above it, left out")
+    Counts are of tokens, or of words with `tokeniser: none`.
+    """
+
+    max_tokens: Count = Field(description="Pairs with a longer side are left out")
+    max_ratio: Number = Field(ge=1, description="Pairs whose longer side over shorter side exceeds this are left out")
 
 
 class CorpusRecord(base.TokenisedRecord):
-    """What is common to all datasets of sentence pairs."""
+    """Fields of all datasets of sentence pairs."""
 
     form: ClassVar = "sentences"
     src: base.Language = Field(description="Source language")
     tgt: base.Language = Field(description="Target language")
     expected: dict[base.SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
-    cleaning: Cleaning = Field(description="Which training pairs are left out")
+    cleaning: Cleaning = Field(description="Limits on training pairs")
     tokeniser: base.TokeniserName = Field(
         description="moses: sacremoses, no escaping, no splitting of dashes, as papers have it; "
         "none: subwords of the text as it is, for any language, so that translations keep its spacing"
     )
     segmenter: base.Segmenter | None = Field(
-        default=None, description="What splits Chinese into words, in place of Moses; null = nothing"
+        default=None, description="Splits Chinese into words in place of Moses; null = none"
     )
     lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
     compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
@@ -106,14 +115,16 @@ class CorpusRecord(base.TokenisedRecord):
 
     @property
     def languages(self) -> tuple[base.Language, base.Language]:
+        """Source and target language."""
         return self.src, self.tgt
 
     def references(self, split: base.SplitName) -> list[str]:
-        """Suffixes of the files that hold a split's target side: its language, then `en2`, `en3` …"""
+        """Return the suffixes of a split's target files: the language, then `en2`, `en3` and so on."""
         return [self.tgt]
 
     @model_validator(mode="after")
     def segmenter_has_chinese(self):
+        """Check that a segmenter has Chinese text to segment."""
         if self.segmenter and "zh" not in self.languages:
             raise ValueError("segmenter is for Chinese, which is on neither side")
         if self.segmenter and self.tokeniser == "none":
@@ -122,6 +133,7 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def tokeniser_knows_the_languages(self):
+        """Check that the tokeniser fits the languages and vocabularies."""
         unknown = [one for one in self.languages if is_unspaced(one) and not (self.segmenter and one == "zh")]
         if unknown and self.tokeniser == "moses":
             raise ValueError(f"tokeniser: moses splits at spaces, which {unknown[0]} does not have; write none")
@@ -137,22 +149,25 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
     collector: ClassVar = "download"
     kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[base.SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
+    splits: dict[base.SplitName, DownloadedSplit] = Field(description="Places of train, dev and test")
 
     @property
     def sides(self) -> list[Side]:
+        """All sides of all parts."""
         return [side for split in self.splits.values() for part in split.parts for side in part.sides]
 
     def references(self, split: base.SplitName) -> list[str]:
+        """Return the suffixes of a split's target files: the language, then `en2`, `en3` and so on."""
         further = range(2, self.splits[split].references + 1)
         return [self.tgt, *(f"{self.tgt}{number}" for number in further)]
 
     def package_members(self, package: str) -> list[str]:
-        """Files of a package that splits read."""
+        """Return the files of a package that splits read."""
         return list(dict.fromkeys(side.member for side in self.sides if side.package == package and side.member))
 
     @model_validator(mode="after")
     def splits_name_places(self):
+        """Check that the splits name exactly the sources and packages."""
         base.check_splits(self, self.splits)
         if self.splits["train"].references > 1:
             raise ValueError("splits.train: training pairs have one translation")
@@ -169,9 +184,10 @@ class GrammarDataset(CorpusRecord):
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
     src: Written = Field(description="Source language")
     tgt: Written = Field(description="Target language")
-    generator: base.GrammarSource = Field(description="What the grammar writes")
+    generator: base.GrammarSource = Field(description="Settings of the grammar")
 
     @model_validator(mode="after")
     def every_split_has_a_size(self):
+        """Check that every split has a size."""
         base.check_splits(self, self.generator.sizes)
         return self

@@ -26,21 +26,24 @@ class TextPart(Closed):
         "stm: after six fields; tedlium: clitics apart (it 's) and </s> at the end",
     )
     first: Count = Field(default=1, description="Number of the first line taken")
-    every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
+    every: Count = Field(default=1, description="Take every n-th line from the first one on")
     lines: Count | None = Field(default=None, description="Lines taken at most; null = all")
-    keywords: bool = Field(default=False, description="Of each line its words in no order, none twice, as in queries")
+    keywords: bool = Field(
+        default=False, description="Replace each line by its distinct words in random order, as in queries"
+    )
 
 
 class FetchedText(Closed):
-    """Text from public addresses, in English."""
+    """English text from public addresses."""
 
-    kind: Literal["fetched"] = Field(description="Fetched, as the sources say")
+    kind: Literal["fetched"] = Field(description="Fetched from the sources")
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, list[TextPart]] = Field(description="Which lines each split is drawn from")
-    in_turn: bool = Field(default=False, description="A line of each part in turn, not part after part")
+    splits: dict[SplitName, list[TextPart]] = Field(description="Lines of each split")
+    in_turn: bool = Field(default=False, description="Interleave the parts line by line instead of chaining them")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
+        """Check that the splits name exactly the sources."""
         check_places({part.source for parts in self.splits.values() for part in parts}, self.sources, "sources")
         return self
 
@@ -51,15 +54,15 @@ GrammarDomain = Literal["film", "search", "queries"]
 class GrammarText(Closed):
     """Sentences of the embedded grammar, which needs no download.
 
-    Two texts of one seed and one size of dev and test have the same dev and test sentences, and of two training texts
-    the shorter one is the beginning of the longer: a language model of the larger text has met no test sentence.
+    Texts of one seed and equal dev and test sizes share their dev and test sentences, and a shorter training text is a
+    prefix of a longer one. So a language model of the larger text has seen no test sentence.
     """
 
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar")
     domains: list[GrammarDomain] = Field(
         min_length=1,
-        description="film: full sentences of film scripts; search: search queries; queries: in turn one of these and "
-        "the words of a film sentence in no order, so that films differ from it in language, not in vocabulary",
+        description="film: full sentences of film scripts; search: search queries; queries: alternates search queries "
+        "and shuffled words of film sentences; films then differ from it in language, not in vocabulary",
     )
     sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
     seed: Seed = Field(description="Seed of all its choices")
@@ -69,52 +72,54 @@ Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 
 class FromText(DatasetRecord):
-    """What begins with text that is not the user's own."""
+    """Datasets that begin with text which the user does not provide."""
 
-    text: Text = Field(description="Where it comes from")
+    text: Text = Field(description="Origin of the text")
 
     @model_validator(mode="after")
     def text_is_of_all_splits(self):
+        """Check that the text covers all splits."""
         check_splits(self, self.text.splits if isinstance(self.text, FetchedText) else self.text.sizes)
         return self
 
     @property
     def sources(self) -> dict[str, Source]:
+        """Files to fetch, by name."""
         return self.text.sources if isinstance(self.text, FetchedText) else {}
 
 
 class SpeechSize(Closed):
-    """How large the corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+    """Expected size of the corpus, for `plan`; an encoded corpus is counted instead."""
 
     utterances: list[Count] = Field(min_length=3, description="Utterances of train, dev and test")
-    seconds: Positive = Field(description="Of an utterance, on average")
-    characters: Positive = Field(description="Of a transcript, on average")
+    seconds: Positive = Field(description="Mean length of an utterance")
+    characters: Positive = Field(description="Mean length of a transcript")
     raw_bytes: Bytes = Field(description="Bytes of audio and text before features")
 
 
 class ExpectedUtterances(Closed):
-    """What a split must be, so that no score is taken on another set of that name."""
+    """Size and digest that a split must have, so that no score is taken on another set of that name."""
 
     utterances: Count = Field(description="Utterances that are kept")
     sha256: Sha256 | None = Field(default=None, description="Digest of prepared/<split>.en, the transcripts kept")
 
 
 class SpokenRecord(DatasetRecord):
-    """What is common to all datasets of speech: audio on the source side, English characters on the target side."""
+    """Fields of all speech datasets: audio on the source side, English characters on the target side."""
 
     form: ClassVar = "speech"
-    domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
-    sample_rate: SampleRate = Field(description="Of all audio, in Hz; another rate is rejected")
+    domain: str = Field(pattern=r"^[\w-]+$", description="Domain of the text")
+    sample_rate: SampleRate = Field(description="Rate of all audio in Hz; other rates are rejected")
     high_hz: Number = Field(ge=1000, description="Upper edge of the mel filters, in Hz")
     min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
     max_seconds: Positive = Field(description="Longer utterances are left out and counted")
     max_characters: Count = Field(description="Utterances of a longer transcript are left out and counted")
     speeds: list[Annotated[float, Field(ge=0.25, le=4, strict=False), NUMBER]] = Field(
-        default=[1.0], min_length=1, description="Training utterances are heard at each of these speeds, resampled"
+        default=[1.0], min_length=1, description="Speeds at which training utterances are repeated, by resampling"
     )
     speaker_cmvn: bool = Field(
         default=False,
-        description="Give each feature of a speaker, at each speed, the mean and deviation that it has in training",
+        description="Normalise each feature of each speaker and speed to its mean and deviation in training",
     )
     disjoint_speakers: bool = Field(default=False, description="Whether a speaker in two splits is an error")
     expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
@@ -122,17 +127,19 @@ class SpokenRecord(DatasetRecord):
 
     @property
     def languages(self) -> tuple[str, str]:
+        """Names of both sides."""
         return "speech", "en"
 
     @model_validator(mode="after")
     def filters_end_below_half_the_rate(self):
+        """Check that the mel filters end below the Nyquist frequency."""
         if self.high_hz > self.sample_rate / 2:
             raise ValueError(f"high_hz {self.high_hz} is above half the sample_rate {self.sample_rate}")
         return self
 
 
 class ReaderPool(Closed):
-    """Who reads aloud. A reader is drawn for each utterance by its number alone: domains differ in their text only."""
+    """Voices that read aloud, drawn for each utterance by its number alone, so that domains differ only in text."""
 
     voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
     words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
@@ -141,22 +148,23 @@ class ReaderPool(Closed):
 
     @model_validator(mode="after")
     def ranges_rise(self):
+        """Check that ranges go from low to high."""
         if self.words_per_minute[0] > self.words_per_minute[1] or self.pitch[0] > self.pitch[1]:
             raise ValueError("a range goes from low to high")
         return self
 
 
 class DomainGap(Closed):
-    """How this domain, the target, has to differ from the source domain; measured by `check_data`."""
+    """Required differences between this target domain and the source domain, measured by `check_data`."""
 
     source: str = Field(description="Dataset of the source domain")
     unknown_words: Number = Field(
-        ge=0, le=1, description="Share of test words, at most, that the source's training set lacks"
+        ge=0, le=1, description="Largest share of test words that the source's training set lacks"
     )
     perplexity_ratio: Range = Field(
-        description="Least and most of: how perplexing test text is to a model of the source, over one of this domain"
+        description="Range of the perplexity of test text under a model of the source over one of this domain"
     )
-    characters_a_position: Positive = Field(description="At most, on average, in either domain's recognisers")
+    characters_a_position: Positive = Field(description="Largest mean in either domain's recognisers")
 
 
 class ReadAloudDataset(SpokenRecord, FromText):
@@ -165,18 +173,18 @@ class ReadAloudDataset(SpokenRecord, FromText):
     collector: ClassVar = "collect-text"
     is_read_aloud: ClassVar = True
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
-    utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
-    readers: ReaderPool = Field(description="Who reads")
-    gap: DomainGap | None = Field(default=None, description="What must hold of both domains; null = none")
-    sample_rate: Literal[22050] = Field(default=22050, description="Of eSpeak NG's voices, in Hz")
+    utterances: dict[SplitName, Count] = Field(description="Number of sentences read of each split: the first that fit")
+    readers: ReaderPool = Field(description="Voices that read")
+    gap: DomainGap | None = Field(default=None, description="Required differences to the source domain; null = none")
+    sample_rate: Literal[22050] = Field(default=22050, description="Rate of eSpeak NG's voices, in Hz")
 
 
 class RecordingPart(Closed):
     """Utterances from one archive."""
 
     source: str = Field(description="A name in workflow/files, or under `sources`: an archive of audio")
-    members: str = Field(description="Pattern of the paths in it that are taken, such as an4/train/*")
-    table: str | None = Field(default=None, description="Layout `table`: a TSV file, named likewise")
+    members: str = Field(description="Pattern of paths to take, such as an4/train/*")
+    table: str | None = Field(default=None, description="TSV file of layout `table`, named likewise")
 
 
 class RecordedDataset(SpokenRecord):
@@ -185,14 +193,15 @@ class RecordedDataset(SpokenRecord):
     collector: ClassVar = "collect-recordings"
     kind: Literal["recordings"] = Field(description="Recordings from public archives")
     layout: Literal["librispeech", "tedlium", "table"] = Field(
-        description="How audio and transcript find each other: <chapter>.trans.txt beside the audio; <talk>.stm beside "
+        description="Pairing of audio and transcripts: <chapter>.trans.txt beside the audio; <talk>.stm beside "
         "<talk>.sph; or a table of path, speaker and transcript"
     )
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, list[RecordingPart]] = Field(description="Where each split comes from")
+    splits: dict[SplitName, list[RecordingPart]] = Field(description="Archives of each split")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
+        """Check that the splits name exactly the sources, and tables only with their layout."""
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
         check_places({name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources")
@@ -202,10 +211,10 @@ class RecordedDataset(SpokenRecord):
 
 
 class OwnFolder(DatasetRecord, LicensedPackages):
-    """One folder of the user's own, named here, or in config.yaml as a licensed package is."""
+    """One folder of the user's own, named here, or in config.yaml as a licensed package."""
 
     suffix: ClassVar[str]
-    """Of the file of each split."""
+    """Suffix of the file of each split."""
     folder: str | None = Field(
         default=None, min_length=1, description="The folder; null = config.yaml names that of the one package"
     )
@@ -213,59 +222,64 @@ class OwnFolder(DatasetRecord, LicensedPackages):
     @model_validator(mode="before")
     @classmethod
     def own_folder_is_a_package(cls, record: Any) -> Any:
+        """Treat a folder named here as a package."""
         if isinstance(record, dict) and record.get("folder") and "packages" not in record:
             return record | {"packages": {str(record.get("name")): "a folder of one's own"}}
         return record
 
     @property
     def may_be_missing(self) -> bool:
+        """True if config.yaml has to name the folder."""
         return self.folder is None
 
     @property
     def package(self) -> str:
+        """Name of the only package."""
         return next(iter(self.packages))
 
     def package_members(self, package: str) -> list[str]:
-        """Files of the package that are looked for beforehand."""
+        """Return the files of the package that must exist."""
         return [split + self.suffix for split in self.split_names]
 
     @model_validator(mode="after")
     def is_one_folder(self):
+        """Check that there is exactly one package."""
         if len(self.packages) != 1:
             raise ValueError("needs exactly one package: the user's folder")
         return self
 
 
 class ManifestDataset(SpokenRecord, OwnFolder):
-    """A corpus of the user's own: a folder that holds <split>.tsv and the audio that it names."""
+    """A speech corpus of the user's own: a folder with <split>.tsv and the audio that it names."""
 
     suffix: ClassVar = ".tsv"
     kind: Literal["manifest"] = Field(description="Audio named by manifests, in a folder of the user's own")
 
 
 class TextSize(Closed):
-    """How large the corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+    """Expected size of the corpus, for `plan`; an encoded corpus is counted instead."""
 
     sentences: list[Count] = Field(min_length=3, description="Sentences of train, dev and test")
-    characters: Positive = Field(description="Of a sentence, on average")
+    characters: Positive = Field(description="Mean length of a sentence")
     raw_bytes: Bytes = Field(description="Bytes of the raw text")
 
 
 class TextRecord(DatasetRecord):
-    """What is common to all texts without a source, for character language models."""
+    """Fields of all texts without a source, for character language models."""
 
     form: ClassVar = "characters"
     collector: ClassVar = "collect-text"
-    domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
+    domain: str = Field(pattern=r"^[\w-]+$", description="Domain of the text")
     max_characters: Count = Field(description="Longer sentences are left out and counted")
     sentences: dict[SplitName, Count] = Field(
-        default={}, description="Sentences taken at most of a split, the first that fit; none = all"
+        default={}, description="Most sentences of a split, the first that fit; none = all"
     )
     expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
     size: TextSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
 
     @property
     def languages(self) -> tuple[str, ...]:
+        """The only language."""
         return ("en",)
 
 
@@ -276,7 +290,7 @@ class CharacterDataset(TextRecord, FromText):
 
 
 class OwnText(TextRecord, OwnFolder):
-    """Text of the user's own: a folder that holds <split>.txt, a sentence a line."""
+    """Text of the user's own: a folder with <split>.txt, one sentence per line."""
 
     suffix: ClassVar = ".txt"
     kind: Literal["own-text"] = Field(description="Text alone, in a folder of the user's own")

@@ -35,9 +35,9 @@ from pipeline.data.speech.manifest import (
 from pipeline.data.store.encoded_files import encoded_stores, stores_digest
 from pipeline.data.store.sequence_store import (
     FEATURES,
+    FRAME_DTYPE,
     FRAMES_PER_SECOND,
     NOISE_STEM,
-    STORED,
     write_frames,
     write_tokens,
 )
@@ -131,7 +131,7 @@ def compute_features(
     speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
     times = {"train": sum(1 / speed for speed in dataset.speeds)}
     seconds = sum(one.seconds * times.get(split, 1) for split, path in manifests.items() for one in read_manifest(path))
-    bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
+    bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * FRAME_DTYPE.itemsize
     require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
     (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # of which only what is whole is said
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
@@ -221,7 +221,7 @@ def features_of_one(
     features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))
     if not len(features):
         raise RejectedError("too short")
-    stored = features.astype(STORED)
+    stored = features.astype(FRAME_DTYPE)
     if not np.isfinite(stored).all():
         raise RejectedError("features that are not finite")
     return text, stored

@@ -1,4 +1,4 @@
-"""The files of an encoded corpus, and whether they are still what was written."""
+"""Files of an encoded corpus, and the check that they have not changed."""
 
 import contextlib
 from collections.abc import Iterable
@@ -17,7 +17,13 @@ from pipeline.data.store.sequence_store import NOISE_STEM, frame_files, token_fi
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
-    """What a corpus of some splits consists of, beside its record."""
+    """Return the files of a corpus, without its record.
+
+    Args:
+        encoded: Folder of the encoded corpus.
+        kind: Kind of the corpus.
+        splits: Names of the splits.
+    """
     splits = list(splits)
     sides = ("src", "tgt") if kind == "parallel" else ("tgt",)
     frames = (*splits, NOISE_STEM) if kind == "speech" and splits else ()
@@ -26,15 +32,15 @@ def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tup
 
 
 def training_stores(encoded: Path) -> list[tuple[Path, Path]]:
-    """What is read all over, again and again."""
+    """Return the files that training reads at random."""
     return encoded_stores(encoded, read_corpus(encoded).kind, ["train"])
 
 
 def require_whole(encoded: Path) -> None:
-    """Hash what training and decoding will read, once: a note holds as long as sizes and times stay.
+    """Check the digest of an encoded corpus once; a note holds while sizes and modification times stay.
 
     Raises:
-        UserError: a file is missing, altered, or can't be read.
+        UserError: A file is missing, changed or unreadable.
     """
     record = read_corpus(encoded)
     stores = encoded_stores(encoded, record.kind, record.splits)
@@ -47,12 +53,16 @@ def require_whole(encoded: Path) -> None:
             return
         digest = stores_digest(stores)
     if digest != record.digest:
-        raise UserError(f"{encoded}: damaged, its files are not what was encoded; {REPAIR}")
-    with contextlib.suppress(UserError):  # in a folder that may not be written it is hashed again next time
+        raise UserError(f"{encoded}: damaged, its files are not those that were encoded; {REPAIR}")
+    with contextlib.suppress(UserError):  # a read-only folder is hashed again next time
         verified.write(note)
 
 
 def stores_digest(stores: Iterable[tuple[Path, Path]]) -> str:
-    """Of all files of the stores of an encoded corpus, as its record says it. Raises UserError as `patiently` does."""
+    """Return the digest of all files of some stores, as the record of an encoded corpus holds it.
+
+    Raises:
+        UserError: A file cannot be read.
+    """
     files = [path for store in stores for path in store]
     return sha256_json({path.name: patiently(path, partial(sha256_file, path)) for path in files})

@@ -1,8 +1,8 @@
-"""Sequences as two memory-mapped files: all their elements in a row, and where each sequence begins.
+"""Memory-mapped sequences of token ids and of speech features.
 
-The second file holds sequences + 1 little-endian int64, counted in elements. What an element is follows from the two
-sizes, so a cut file is noticed. The pages are shared by all processes that read them, and nothing is loaded before it
-is used.
+A store is two files: the elements of all sequences in a row, and the offsets where each sequence begins. The offsets
+are sequences + 1 little-endian int64, counted in elements. The size of an element follows from the sizes of both
+files, so a truncated file is noticed. All processes share the pages, and nothing is loaded before it is used.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from pipeline.data.store.staging import nearest
 
 
 class SequenceStore:
-    """Read side; sequences are numbered from 0.
+    """Reader of a store; sequences are numbered from 0.
 
     Args:
-        files: that of the elements and that of the beginnings.
-        elements: the types that an element may have, each of another size.
-        what: elements in words.
+        files: File of the elements and file of the offsets.
+        elements: Types that an element may have, each of another size.
+        what: Name of the elements in messages, plural.
 
     Raises:
-        UserError: a file is missing, or its size does not fit the other's.
+        UserError: A file is missing, or its size does not fit the other file.
     """
 
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
@@ -51,12 +51,12 @@ class SequenceStore:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
     def lengths(self) -> np.ndarray:
-        """Elements of every sequence, (sequences,) int32."""
+        """Return the number of elements of every sequence, (sequences,) int32."""
         return np.diff(self.offsets).astype(np.int32)
 
 
 class SequenceWriter:
-    """Appends sequences to a store that `write_sequences` opened."""
+    """Writer that appends sequences to a store opened by `write_sequences`."""
 
     def __init__(self, values, offsets, dtype: np.dtype):
         self.values, self.offsets, self.dtype = values, offsets, dtype
@@ -64,7 +64,12 @@ class SequenceWriter:
         self.offsets.write(np.zeros(1, "<i8").tobytes())
 
     def append(self, flat: np.ndarray, lengths: Sequence[int] | np.ndarray | None = None) -> None:
-        """Add sequences given as their concatenated elements and their lengths; None = they are one sequence."""
+        """Append sequences.
+
+        Args:
+            flat: Concatenated elements of the sequences.
+            lengths: Length of each sequence; None = `flat` is one sequence.
+        """
         lengths = [len(flat)] if lengths is None else lengths
         ends = self.count + np.cumsum(np.asarray(lengths, dtype="<i8"), dtype="<i8")
         self.values.write(np.ascontiguousarray(flat, dtype=self.dtype).tobytes())
@@ -75,7 +80,7 @@ class SequenceWriter:
 
 @contextlib.contextmanager
 def write_sequences(files: tuple[Path, Path], dtype: np.dtype) -> Iterator[SequenceWriter]:
-    """Open a store for appending; both files appear at the end, whole, or not at all."""
+    """Open a store for appending; both files appear at the end, or neither does."""
     values, offsets = files
     with atomic_write(values, "wb") as value_file, atomic_write(offsets, "wb") as offset_file:
         yield SequenceWriter(value_file, offset_file, dtype)
@@ -86,33 +91,43 @@ MAX_UINT16 = 1 << 16
 
 
 def token_type(vocab_size: int) -> np.dtype:
-    """The narrowest type that holds ids 0 … vocab_size - 1."""
+    """Return the narrowest type that holds ids 0 … vocab_size - 1."""
     return NARROW if vocab_size <= MAX_UINT16 else WIDE
 
 
 def token_files(stem: Path) -> tuple[Path, Path]:
-    """Ids, and where each sentence begins."""
+    """Return the files of ids and of offsets."""
     return stem.with_name(stem.name + ".tokens"), stem.with_name(stem.name + ".offsets")
 
 
 class TokenStore(SequenceStore):
-    """Read side. `stem` is the path without `.tokens` and `.offsets`; sentences are numbered from 0.
+    """Ids of one side of an encoded split, little-endian uint16, or uint32 for large vocabularies.
+
+    Args:
+        stem: Path without `.tokens` and `.offsets`.
 
     Raises:
-        UserError: a file is missing, or its size does not fit the other's.
+        UserError: A file is missing, or its size does not fit the other file.
     """
 
     def __init__(self, stem: Path):
         super().__init__(token_files(Path(stem)), (NARROW, WIDE), "tokens")
 
     def repeats(self) -> np.ndarray:
-        """Places of every sentence where a subword equals the one before, (sentences,) int64."""
+        """Count the tokens of every sentence that equal the token before, (sentences,) int64."""
         same = np.flatnonzero(self.values[1:] == self.values[:-1]) + 1
         sentence = np.searchsorted(self.offsets, same, side="right") - 1
         return np.bincount(sentence[same > self.offsets[sentence]], minlength=len(self))
 
     def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
-        """The sentences of `indices` as rows (len(indices), longest) int64, with `first` and `last` around each."""
+        """Return sentences as rows padded to the longest, (len(indices), longest) int64.
+
+        Args:
+            indices: Sentences, (B,).
+            first: Id before each sentence; None = none.
+            last: Id after each sentence; None = none.
+            pad: Id after the end.
+        """
         begin, end = self.offsets[indices], self.offsets[indices + 1]
         lengths = (end - begin)[:, None]
         lead = int(first is not None)
@@ -129,34 +144,38 @@ class TokenStore(SequenceStore):
 
 
 def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[SequenceWriter]:
-    """Open a store for appending; both files appear at the end, whole, or not at all."""
+    """Open a token store for appending; both files appear at the end, or neither does."""
     return write_sequences(token_files(Path(stem)), token_type(vocab_size))
 
 
-STORED = np.dtype("<f2")
+FRAME_DTYPE = np.dtype("<f2")
 FEATURES, FRAMES_PER_SECOND = 40, 100
-"""Of every corpus of speech (Cold Fusion, section 4.3)."""
+"""Log-mel energies of a frame, and frame rate (Cold Fusion, section 4.3)."""
 NOISE_STEM = "noise"
-"""The store of noises in the folder of an encoded speech corpus."""
+"""Stem of the store of noises in the folder of an encoded speech corpus."""
 
 
 def frame_files(stem: Path) -> tuple[Path, Path]:
-    """Frames, and where each utterance begins."""
+    """Return the files of frames and of offsets."""
     return stem.with_name(stem.name + ".frames"), stem.with_name(stem.name + ".frames.offsets")
 
 
 class FrameStore(SequenceStore):
-    """Read side: (frames, features) float16 of each utterance. `stem` is the path without `.frames`.
+    """Log-mel features of an encoded split, (frames, features) little-endian float16 for each utterance.
+
+    Args:
+        stem: Path without `.frames` and `.frames.offsets`.
+        features: Number of features of a frame.
 
     Raises:
-        UserError: a file is missing, or its size does not fit the other's.
+        UserError: A file is missing, or its size does not fit the other file.
     """
 
     def __init__(self, stem: Path, features: int):
-        frame = np.dtype((STORED, (features,)))
+        frame = np.dtype((FRAME_DTYPE, (features,)))
         super().__init__(frame_files(Path(stem)), [frame], f"frames of {features} features")
 
 
 def write_frames(stem: Path) -> AbstractContextManager[SequenceWriter]:
-    """Open a store for appending utterances, (frames, features) each; both files appear at the end, or not at all."""
-    return write_sequences(frame_files(Path(stem)), STORED)
+    """Open a frame store for appending (frames, features) arrays; both files appear at the end, or neither does."""
+    return write_sequences(frame_files(Path(stem)), FRAME_DTYPE)

@@ -1,6 +1,6 @@
-"""An encoded corpus near the processor that reads it: training reads sentences all over it, which a network disk serves
-badly. So it is copied to the node's own disk where there is room; where not, it is read once from end to end, which
-leaves it in memory as far as that goes.
+"""Copies of an encoded corpus on the local disk, since network disks serve random reads badly.
+
+Without room on the local disk, the corpus is read once from end to end, which fills the page cache.
 """
 
 import atexit
@@ -23,7 +23,10 @@ CHUNK = 16 << 20
 
 
 def stage(files: Iterable[Path]) -> None:
-    """Bring files of a network disk near; others are left alone. What can't be copied is read where it is."""
+    """Copy files from a network disk to the local disk; files on other disks stay where they are.
+
+    Files that cannot be copied are read where they are.
+    """
     far = [path for path in files if file_system(path).startswith(NETWORK)]
     copies = {path: copy_of(path) for path in far}
     missing = [path for path, copy in copies.items() if not copy.exists()]
@@ -32,21 +35,21 @@ def stage(files: Iterable[Path]) -> None:
     needed = sum(path.stat().st_size for path in missing)
     there = Path(tempfile.gettempdir())
     near = not file_system(there).startswith((*NETWORK, *IN_MEMORY))
-    if near and shutil.disk_usage(there).free > 2 * needed:  # others may do the same
+    if near and shutil.disk_usage(there).free > 2 * needed:  # other jobs may do the same
         try:
             for path in missing:
                 copy(path, copies[path])
-            log.info("%s of the corpus copied to this node's own disk, %s", size(needed), there)
+            log.info("copied %s of the corpus to the local disk, %s", size(needed), there)
             return
         except OSError as error:
-            log.warning("%s: %s; the corpus is read where it is", there, error.strerror)
+            log.warning("%s: %s; reading the corpus from the network disk", there, error.strerror)
     for path in missing:
         read_through(path)
-    log.info("%s of the corpus read in order: there is no room for it on this node's own disk", size(needed))
+    log.info("read %s of the corpus in order: the local disk has no room for a copy", size(needed))
 
 
 def nearest(path: Path) -> Path:
-    """The copy of a file of a network disk on this node, if there is one of it as it is, else the file."""
+    """Return the local copy of a file on a network disk if there is a current one, else the file."""
     if not file_system(path).startswith(NETWORK):
         return path
     copy = copy_of(path)
@@ -54,10 +57,12 @@ def nearest(path: Path) -> Path:
 
 
 def copy_of(path: Path) -> Path:
-    """Where a file's copy lies: by what it is, so that jobs on one node share it and that of another state is another.
+    """Return the path of a file's copy, which depends on the file's path, size and modification time.
+
+    So jobs on one node share a copy, and a changed file gets another one.
 
     Raises:
-        UserError: the folder for such files is somebody else's.
+        UserError: Another user owns the folder for such files.
     """
     state = path.stat()
     digest = sha256_json([str(path.resolve()), state.st_size, state.st_mtime_ns])[:16]
@@ -65,7 +70,7 @@ def copy_of(path: Path) -> Path:
 
 
 def copy(path: Path, target: Path) -> None:
-    """Whole or not at all; it goes with the process, and others that have it open keep it until they end."""
+    """Copy a file atomically and delete the copy at exit; other processes keep it open until they end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
@@ -77,13 +82,14 @@ def copy(path: Path, target: Path) -> None:
 
 
 def read_through(path: Path) -> None:
+    """Read a file from end to end, so that the page cache holds it."""
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         while file.read(CHUNK):
             pass
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that `path` lies on, such as `ext4` or `nfs4`; empty where nobody says."""
+    """Return the type of the file system that holds `path`, such as `ext4` or `nfs4`; empty if unknown."""
     try:
         lines = Path("/proc/mounts").read_text().splitlines()
     except OSError:
