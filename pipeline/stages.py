@@ -87,15 +87,15 @@ STAGES = {
         is_stage=False,
     ),
     "attention-maps": Command(
-        "pipeline.probes.attention_maps",
+        "pipeline.probes.attention_maps:write_attention_map",
         "Write the attention of single heads on a sentence chosen by a rule",
     ),
     "alignments": Command(
-        "pipeline.probes.alignments",
+        "pipeline.probes.alignments:write_alignments",
         "Write the attention over speech at every kept checkpoint of a training",
     ),
     "gate-values": Command(
-        "pipeline.probes.gate_values",
+        "pipeline.probes.gate_values:write_gates",
         "Measure the gate between channels over kinds of words, on the grammar",
     ),
     "model-sizes": Command(
@@ -157,15 +157,24 @@ STAGES = {
     "translate": Command("pipeline.decoding.translate", "Translate a split by beam search"),
     "transcribe": Command("pipeline.decoding.transcribe", "Transcribe the speech of a split"),
     "tune": Command("pipeline.decoding.tune", "Choose the weights of shallow fusion on the development set"),
-    "perplexity": Command("pipeline.probes.perplexity", "Measure the perplexity of a split, without smoothing"),
+    "perplexity": Command(
+        "pipeline.probes.perplexity:write_perplexity",
+        "Measure the perplexity of a split, without smoothing",
+    ),
     "score-text": Command(
-        "pipeline.evaluation.score_text",
+        "pipeline.outputs.score_text:score_text",
         "Score translations: every BLEU, chrF and GLEU, with intervals",
     ),
-    "score-speech": Command("pipeline.evaluation.score_speech", "Score transcripts: character and word error rate"),
-    "score-trees": Command("pipeline.evaluation.score_trees", "Score parses: labelled bracketing F1, with intervals"),
+    "score-speech": Command(
+        "pipeline.outputs.score_text:score_transcripts",
+        "Score transcripts: character and word error rate",
+    ),
+    "score-trees": Command(
+        "pipeline.outputs.score_trees:score_parses",
+        "Score parses: labelled bracketing F1, with intervals",
+    ),
     "phenomena": Command(
-        "pipeline.evaluation.phenomena",
+        "pipeline.outputs.score_text:score_phenomena",
         "Count names, idioms and word order that are right, on the grammar",
     ),
 }

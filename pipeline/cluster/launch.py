@@ -32,7 +32,7 @@ from pipeline.training.specification import write_specification
 
 log = logging.getLogger(__name__)
 
-TRAIN, DECODE = "pipeline.training.job:train_run", "pipeline.outputs.after_training:decode_ready"
+TRAIN, DECODE = "pipeline.training.job:train_run", "pipeline.outputs.decode:decode_ready"
 What = Argument[Path](exclusive="what", required=True)
 
 

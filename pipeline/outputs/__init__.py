@@ -1,1 +1,6 @@
-"""What is made of a trained model: its outputs and their scores, one manifest a decoding each."""
+"""Outputs of trained models and their scores, with one manifest for each run and decoding.
+
+- `plan`: what is made and scored; `manifest`: what is there.
+- `decode`, `maker`: translations, transcripts, parses, perplexities, attention maps, gates and alignments.
+- `score`, `score_text`, `score_trees`: score files.
+"""

@@ -1,23 +1,33 @@
-"""Making of everything that reports read of a run under one decoding."""
+"""Decoding of a run: everything that reports read of it under one decoding, by hand or at the end of its training."""
 
 import argparse
+import contextlib
+import gc
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import TypeAdapter
+
 from pipeline.core.command_line import Argument
-from pipeline.core.layout import OUTPUTS_FILE
+from pipeline.core.digests import recording
+from pipeline.core.errors import UserError
+from pipeline.core.intact import looking
+from pipeline.core.json_file import read_json
+from pipeline.core.layout import CORPUS_FILE, DECODINGS_FILE, OUTPUTS_FILE
 from pipeline.core.schema import parse_json
 from pipeline.outputs.manifest import ManifestWriter
-from pipeline.outputs.plan import DecodingPlan, output_keys
+from pipeline.outputs.plan import DecodingPlan, PlannedTraining, output_keys
 
 log = logging.getLogger(__name__)
+PLANS = TypeAdapter(dict[str, PlannedTraining])
 
 
 def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], threads: int | None = None) -> None:
-    """Make every output of a run under one decoding.
+    r"""Make every output of a run under one decoding.
 
-        python -m pipeline decode --run work/demo/runs/attention/base/grammar-en-de/seed1-… \\
+        python -m pipeline decode --run work/demo/runs/attention/base/grammar-en-de/seed1-… \
             --plan '{"name": "final", …}'
 
     Writes the translations, transcripts, perplexities and maps that reports read into the run's folder. Lists them in
@@ -34,16 +44,16 @@ def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], thr
 
 
 def is_complete(args: argparse.Namespace) -> bool:
-    """Return whether nothing is left to be made, so that no job is needed. Needs no torch."""
+    """Return whether every output is there, so that no job is needed. Needs no torch."""
     plan = parse_json(DecodingPlan, args.plan, "--plan")
     return not missing(args.run, plan, manifest_at(args.run, plan))
 
 
 def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> None:
-    """Make what is missing of a decoding's outputs and write the manifest.
+    """Make the missing outputs of a decoding and write the manifest.
 
     Raises:
-        UserError: Something that is read is missing, or an output failed; the others are there.
+        UserError: An input is missing, or an output failed; the others are there.
     """
     manifest = manifest_at(run_folder, plan)
     if keys := missing(run_folder, plan, manifest):
@@ -55,14 +65,15 @@ def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> 
 
 
 def manifest_at(run_folder: Path, plan: DecodingPlan) -> ManifestWriter:
+    """Return the manifest of a decoding."""
     return ManifestWriter(run_folder, run_folder / plan.name / OUTPUTS_FILE)
 
 
 def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> dict[str, str]:
     """Return the keys of the outputs to be made, in order.
 
-    Averaged weights are only needed by another output, or while the checkpoints that they are made of are kept:
-    `reprise free` may have removed both.
+    Averaged weights are only made if another output needs them, or while their checkpoints are kept: `reprise free` may
+    have removed both.
     """
     keys = output_keys(run_folder, plan)
     lacking = manifest.lacks(keys)
@@ -70,3 +81,57 @@ def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> d
     if lacking == averaged and not any((run_folder / "checkpoints").glob("step-*.safetensors")):
         return {}
     return {name: keys[name] for name in lacking}
+
+
+def decode_ready(run_folder: Path) -> None:
+    """Make the outputs of a run, at the end of its training job, that need no other run and no missing corpus.
+
+    A failure is logged and recorded in the manifest; the rule `decode` retries that output.
+    """
+    planned = planned_decodings(run_folder)
+    if planned is None:
+        return
+    gc.collect()  # frees the trainer's tensors
+    with indented_log():
+        for plan in filter(is_ready, planned.plans):
+            try:
+                with looking(), recording():
+                    decode(run_folder, plan, planned.threads)
+            except UserError as error:
+                log.error("%s: %s", plan.name, error)
+            except Exception:  # an unforeseen fault here must not cost the training
+                log.exception("%s", plan.name)
+
+
+@contextlib.contextmanager
+def indented_log() -> Iterator[None]:
+    """Indent log lines, so that the terminal shows only the training's own lines."""
+
+    def indent(record: logging.LogRecord) -> bool:
+        record.msg = f"  {record.msg}"
+        return True
+
+    handlers = list(logging.getLogger().handlers)
+    for handler in handlers:
+        handler.addFilter(indent)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(indent)
+
+
+def planned_decodings(run_folder: Path) -> PlannedTraining | None:
+    """Read a run's decodings from the file that the workflow wrote into the scale's folder; None if there is none."""
+    runs, scale = run_folder.parents[3], run_folder.parents[4]
+    try:
+        plans = PLANS.validate_python(read_json(scale / DECODINGS_FILE))
+    except (UserError, ValueError):
+        return None
+    return plans.get(str(run_folder.relative_to(runs)))
+
+
+def is_ready(plan: DecodingPlan) -> bool:
+    """Return whether a decoding needs no language model and every other corpus that it reads is encoded."""
+    corpora = (Path(output.corpus) / CORPUS_FILE for output in plan.outputs if output.corpus)
+    return plan.language_model is None and all(path.exists() for path in corpora)

@@ -1,4 +1,4 @@
-"""The outputs of one decoding, made in one process with one loaded model."""
+"""Making of all outputs of one decoding, in one process with one loaded model."""
 
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +22,13 @@ Value = TypeVar("Value")
 
 
 class OutputMaker:
-    """Makes the outputs of a run under one decoding.
+    """Maker of the outputs of a run under one decoding.
 
-    The search may replace parts of the model, so outputs that only measure the weights are made before it is built.
+    Building the search may replace parts of the model, so outputs that only measure the weights are made before.
 
     Args:
+        run_folder: Folder of the run.
+        plan: Decoding and its outputs.
         threads: CPU threads; None = all cores that this process may use.
     """
 
@@ -35,7 +37,11 @@ class OutputMaker:
         self.planned = {output.file: output for output in plan.outputs}
 
     def make(self, name: str) -> list[Path]:
-        """Make one output and return its files. Raises UserError when that is not possible."""
+        """Make one output and return its files.
+
+        Raises:
+            UserError: It cannot be made.
+        """
         output = self.planned[name]
         out = self.run_folder / output.file
         match output.kind:
@@ -43,7 +49,7 @@ class OutputMaker:
                 config = self.plan.config
                 write_average(self.run_folder, config.average_last, config.averaged == "best", out)
             case "alignments":
-                write_alignments(self.run_folder, given(output.split), out, self.threads)
+                write_alignments(run=self.run_folder, split=given(output.split), threads=self.threads, out=out)
             case "gates":
                 measure_gates(self.trained, Path(given(output.dataset)), out)
             case "attention":
@@ -75,6 +81,7 @@ class OutputMaker:
 
     @cached_property
     def search(self) -> Decoder:
+        """Build the search, with branch weights replaced and the language model loaded if the decoding says so."""
         if any(one.kind == "translation" or one.kind == "parse" for one in self.plan.outputs):
             replace_branch_weights(self.trained, self.config)
         language_model = prepare_language_model(self.trained, self.config, self.language_model)
@@ -82,17 +89,18 @@ class OutputMaker:
 
     @property
     def language_model(self) -> Path | None:
+        """Return the folder of the language model's run."""
         return Path(self.plan.language_model) if self.plan.language_model else None
 
 
 def given(value: Value | None) -> Value:
-    """Return a field that a plan has for outputs of this kind."""
+    """Return a field that every output of this kind has."""
     assert value is not None
     return value
 
 
 def files_of(output: PlannedOutput, out: Path) -> list[Path]:
-    """Return the files of an output: the one that readers open, and those written beside it."""
+    """Return the files of an output: the one that reports read, and those written beside it."""
     match output.kind:
         case "averaged" | "parse" | "transcript":
             return [out, out.with_suffix(".json")]

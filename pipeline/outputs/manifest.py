@@ -1,4 +1,4 @@
-"""Make what a manifest lists: keep what is there and unchanged, record what fails, and go on with the rest.
+"""Manifests of outputs: unchanged outputs are kept, failures are recorded, and the other outputs are still made.
 
 While an output is missing, the manifest is named `outputs.part.json`, which no rule declares, so that Snakemake does
 not delete it when the job fails. It becomes `outputs.json` when everything is there.
@@ -26,9 +26,9 @@ def part_of(path: Path) -> Path:
 
 
 def entries_of(path: Path) -> dict[str, Output]:
-    """Return what a manifest lists, complete or not; of several versions the newest entry counts.
+    """Return the entries of a manifest, complete or not; the newest version of an entry counts.
 
-    A manifest that `verify --repair` set aside is read too: each entry is compared with the files that are there.
+    A manifest that `verify --repair` set aside is read too: each entry is compared with its files.
     """
     versions = (path.with_name(f"{path.name}.stale"), path, part_of(path))
     found: dict[str, Output] = {}
@@ -38,10 +38,12 @@ def entries_of(path: Path) -> dict[str, Output]:
 
 
 class ManifestWriter:
-    """The manifest at `path` of a run's folder while its outputs are made.
+    """Manifest of a run's outputs while they are made.
 
     Attributes:
-        entries: By the path of an output in the run's folder.
+        run_folder: Folder of the run.
+        path: Path of the complete manifest.
+        entries: Entries by the path of an output in the run's folder.
     """
 
     def __init__(self, run_folder: Path, path: Path):
@@ -49,15 +51,15 @@ class ManifestWriter:
         self.entries = entries_of(path)
 
     def lacks(self, keys: Mapping[str, str]) -> list[str]:
-        """Return the outputs that are missing, were made otherwise or have changed since.
+        """Return the outputs that are missing, have other inputs or settings, or whose files have changed.
 
         Args:
-            keys: The digest of inputs and settings by output.
+            keys: Digest of inputs and settings by output.
         """
         return [name for name, key in keys.items() if not self.has(name, key)]
 
     def has(self, name: str, key: str) -> bool:
-        """Return whether an output was made from these inputs and its files are as they were written."""
+        """Return whether an output was made from these inputs and its files are unchanged."""
         entry = self.entries.get(name)
         if entry is None or entry.error or entry.key != key:
             return False
@@ -65,14 +67,14 @@ class ManifestWriter:
         return all(file.exists() and sha256_file(file) == digest for file, digest in files.items())
 
     def make(self, keys: Mapping[str, str], make: Callable[[str], Iterable[Path]]) -> None:
-        """Make the given outputs one after the other; a failure is recorded and the rest is made.
+        """Make the given outputs one by one; a failure is recorded, and the others are still made.
 
         Args:
-            keys: The digest of inputs and settings by output.
+            keys: Digest of inputs and settings by output.
             make: Makes one output and returns its files.
 
         Raises:
-            UserError: One or more outputs failed; the message has the first cause.
+            UserError: One or more outputs failed; the message names the first cause.
         """
         failed: dict[str, str] = {}
         for name, key in keys.items():
@@ -102,7 +104,7 @@ class ManifestWriter:
         return {str(path.relative_to(self.run_folder)): sha256_file(path) for path in paths}
 
     def finish(self, names: Iterable[str]) -> None:
-        """Write the complete manifest of the given outputs, and nothing else."""
+        """Write the complete manifest of the given outputs and remove the incomplete one."""
         Manifest(entries={name: self.entries[name] for name in names}).write(self.path)
         with contextlib.suppress(OSError):
             part_of(self.path).unlink(missing_ok=True)

@@ -1,4 +1,7 @@
-"""The outputs of a run under one decoding, and the digest of the inputs and settings of each. Needs no torch."""
+"""Outputs and scores of a run under one decoding, and the digest of each output's inputs and settings.
+
+Needs no torch.
+"""
 
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +29,12 @@ class PlannedOutput(Closed):
     """One output of a decoding."""
 
     kind: Kind
-    file: str = Field(description="The file that readers open, by its path in the run's folder")
+    file: str = Field(description="File that reports read, by its path in the run's folder")
     split: SplitName | None = None
-    corpus: str | None = Field(default=None, description="Encoded corpus whose split is read; None = the run's own")
-    dataset: str | None = Field(default=None, description="Dataset file, of what is measured on a described test set")
+    corpus: str | None = Field(default=None, description="Encoded corpus whose split is read; null = the run's own")
+    dataset: str | None = Field(default=None, description="Dataset file that describes the split, if it is checked")
     choice: Literal["distant", "pronoun", "contrast"] | None = Field(
-        default=None, description="Rule by which a sentence is chosen, of an attention map"
+        default=None, description="Rule that chooses the sentence of an attention map"
     )
 
 
@@ -39,66 +42,90 @@ class DecodingPlan(Closed):
     """All outputs of one run under one decoding, in the order in which they are made."""
 
     name: str
-    settings: dict[str, Any] | None = Field(default=None, description="None where nothing is decoded")
+    settings: dict[str, Any] | None = Field(default=None, description="null = nothing is decoded")
     language_model: str | None = Field(default=None, description="Folder of the run of the decoding's language model")
     outputs: list[PlannedOutput]
 
     @cached_property
     def config(self) -> DecodingConfig:
+        """Return the settings of the search."""
         return DecodingConfig.model_validate(self.settings or {})
 
 
 class PlannedTraining(Closed):
-    """How a run is decoded at the end of its training job.
+    """Decodings that a training job makes at its end.
 
     Attributes:
         threads: CPU threads.
-        plans: Of each decoding.
+        plans: One per decoding.
     """
 
     threads: int
     plans: list[DecodingPlan]
 
 
+class PlannedScore(Closed):
+    """One score file; paths are relative to the run's folder unless a field says otherwise."""
+
+    kind: Literal["text", "trees", "speech", "phenomena"]
+    file: str = Field(description="Score file")
+    output: str = Field(description="Decoded file")
+    split: SplitName
+    dataset: str = Field(description="Dataset file of what is scored; not relative to the run")
+    corpus: str = Field(description="Folder of its corpus; not relative to the run")
+    trees: list[str] = Field(default=[], description="Files for the trees, words in order and by alignment")
+
+
+class ScoringPlan(Closed):
+    """All scores of one run under one decoding."""
+
+    name: str
+    scores: list[PlannedScore]
+
+
 def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
     """Return the digest of the inputs and settings of each output, by its file.
 
     Raises:
-        UserError: The run, its language model or a corpus is not there.
+        UserError: The run is not trained, or its language model or a corpus is missing.
     """
     own = Path(load_run(run_folder / RUN_FILE).corpus)
-    weights = weights_of(run_folder, plan)
-    search = searched(plan)
+    weights = identify_weights(run_folder, plan)
+    search = identify_search(plan)
     keys: dict[str, str] = {}
     for output in plan.outputs:
         corpus = Path(output.corpus) if output.corpus else own
-        made_of: dict[str, Any] = {"kind": output.kind, "weights": weights}
+        inputs: dict[str, Any] = {"kind": output.kind, "weights": weights}
         if output.kind != "averaged":
-            made_of |= {"corpus": read_corpus(own).digest, "split": output.split, "choice": output.choice}
-            made_of["read"] = read_corpus(corpus).digest
+            inputs |= {"corpus": read_corpus(own).digest, "split": output.split, "choice": output.choice}
+            inputs["read"] = read_corpus(corpus).digest
         if output.kind not in (*OF_WEIGHTS, "averaged"):
-            made_of["search"] = search
-        keys[output.file] = sha256_json(made_of)
+            inputs["search"] = search
+        keys[output.file] = sha256_json(inputs)
     return keys
 
 
-def weights_of(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
-    """Return what identifies the weights of a decoding: the training's, and how they are averaged."""
+def identify_weights(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
+    """Return the digest of the final weights and, if the decoding averages checkpoints, how."""
     found: dict[str, Any] = {"training": final_digest(run_folder)}
     if plan.settings and plan.config.reads_checkpoints:
         found |= {"averaged": plan.config.averaged, "count": plan.config.average_last}
     return found
 
 
-def searched(plan: DecodingPlan) -> dict[str, Any]:
-    """Return the settings of the search, without those of the weights, and its language model."""
+def identify_search(plan: DecodingPlan) -> dict[str, Any]:
+    """Return the settings of the search, without those of averaging, and the digest of its language model."""
     settings = {key: value for key, value in (plan.settings or {}).items() if key not in ("averaged", "average_last")}
     other = final_digest(Path(plan.language_model)) if plan.language_model else None
     return {"settings": settings, "language_model": other}
 
 
 def final_digest(run_folder: Path) -> str:
-    """Return the digest of a run's final weights. Raises UserError when it is not trained."""
+    """Return the digest of a run's final weights.
+
+    Raises:
+        UserError: It is not trained.
+    """
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None:
         raise UserError(f"{run_folder}: training is not finished; run `train` first")

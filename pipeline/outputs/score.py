@@ -1,30 +1,29 @@
-"""Scoring of everything that was decoded of a run under one decoding. Needs no torch."""
+"""Scoring of every output of a run under one decoding. Needs no torch."""
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.schema import parse_json
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.evaluation.phenomena import score_phenomena
-from pipeline.evaluation.score_speech import score_transcripts
-from pipeline.evaluation.score_text import score_text
-from pipeline.evaluation.score_trees import score_parses
 from pipeline.metrics import metric_names
 from pipeline.outputs.manifest import ManifestWriter, entries_of
-from pipeline.outputs.scoring_plan import PlannedScore, ScoringPlan
+from pipeline.outputs.plan import PlannedScore, ScoringPlan
+from pipeline.outputs.score_text import score_phenomena, score_text, score_transcripts
+from pipeline.outputs.score_trees import score_parses
 
 log = logging.getLogger(__name__)
 
 
 def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> None:
-    """Score every output of a run under one decoding.
+    r"""Score every output of a run under one decoding.
 
-        python -m pipeline score --run work/demo/runs/attention/base/grammar-en-de/seed1-… \\
+        python -m pipeline score --run work/demo/runs/attention/base/grammar-en-de/seed1-… \
             --plan '{"name": "final", …}'
 
     Writes a score file with the statistics of each sentence for every output. Lists them in `{decoding}/scores.json`,
@@ -33,47 +32,56 @@ def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> N
 
     Args:
         run: Folder of a decoded run.
-        plan: Decoding and what is scored.
+        plan: Decoding and its score files.
     """
     score(run, parse_json(ScoringPlan, plan, "--plan"))
 
 
 def score(run_folder: Path, plan: ScoringPlan) -> None:
-    """Score what is new or changed and write the manifest.
+    """Score new and changed outputs and write the manifest.
 
     Raises:
-        UserError: One or more outputs could not be scored; the others are.
+        UserError: An output could not be scored; the others are.
     """
-    planned = {one.file: one for one in plan.scores}
-    keys = {name: key_of(run_folder, plan, one) for name, one in planned.items()}
-    manifest = ManifestWriter(run_folder, run_folder / plan.name / SCORES_FILE)
-    lacking = {name: keys[name] for name in manifest.lacks(keys)}
-    if lacking:
-        manifest.make(lacking, lambda name: make_score(run_folder, planned[name]))
+    manifest, keys, scored = score_outputs(run_folder, plan, plan.scores)
     manifest.finish(keys)
-    log.info("%s: %d of %d outputs scored", manifest.path, len(lacking), len(keys))
+    log.info("%s: %d of %d outputs scored", manifest.path, scored, len(keys))
 
 
 def score_available(run_folder: Path, plan: ScoringPlan) -> None:
-    """Score what is there of a decoding of which an output failed, for reports of what is there.
+    """Score the outputs of an incomplete decoding, for partial reports.
 
-    The scores are listed in `scores.part.json`, from which the rule `score` goes on.
+    The scores are listed in `scores.part.json`, from which the rule `score` continues.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE)
     there = {name for name, entry in decoded.items() if not entry.error}
-    planned = {one.file: one for one in plan.scores if one.output in there}
-    manifest = ManifestWriter(run_folder, run_folder / plan.name / SCORES_FILE)
+    with contextlib.suppress(UserError):  # recorded in the manifest
+        score_outputs(run_folder, plan, [one for one in plan.scores if one.output in there])
+
+
+def score_outputs(
+    run_folder: Path, plan: ScoringPlan, scores: Sequence[PlannedScore]
+) -> tuple[ManifestWriter, dict[str, str], int]:
+    """Make the missing ones of some score files.
+
+    Returns:
+        The manifest, the key of each score file, and how many were made.
+
+    Raises:
+        UserError: An output could not be scored; the others are.
+    """
+    planned = {one.file: one for one in scores}
     keys = {name: key_of(run_folder, plan, one) for name, one in planned.items()}
-    with contextlib.suppress(UserError):  # recorded
-        manifest.make(
-            {name: keys[name] for name in manifest.lacks(keys)}, lambda one: make_score(run_folder, planned[one])
-        )
+    manifest = ManifestWriter(run_folder, run_folder / plan.name / SCORES_FILE)
+    lacking = {name: keys[name] for name in manifest.lacks(keys)}
+    manifest.make(lacking, lambda name: make_score(run_folder, planned[name]))
+    return manifest, keys, len(lacking)
 
 
 def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
-    """Return the digest of what a score is counted on: the output, the references, and the metrics that there are.
+    """Return the digest of a score's inputs: the output, the references, and the names of the metrics.
 
-    The report beside an output is left out: it has the time that decoding took.
+    The report beside an output is left out, because it has the time that decoding took.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE).get(planned.output)
     corpus = Path(planned.corpus)
@@ -88,18 +96,25 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
 
 
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:
-    """Score one output and return the files that were written. Raises UserError when its lines are wrong."""
-    dataset, corpus = Path(planned.dataset), Path(planned.corpus)
+    """Score one output and return the written files.
+
+    Raises:
+        UserError: The output has other lines than the test set.
+    """
+    corpus = Path(planned.corpus)
     output, out = run_folder / planned.output, run_folder / planned.file
     trees = [run_folder / name for name in planned.trees]
+    common: dict[str, Any] = {"dataset": Path(planned.dataset), "split": planned.split, "out": out}
     match planned.kind:
         case "text":
-            score_text(dataset, corpus / "prepared", planned.split, output, output.with_suffix(".txt"), out)
+            score_text(prepared=corpus / "prepared", tokenised=output, text=output.with_suffix(".txt"), **common)
         case "trees":
             in_order, aligned = trees
-            score_parses(dataset, corpus / "prepared", planned.split, output, in_order, aligned, out)
+            score_parses(
+                prepared=corpus / "prepared", sequences=output, trees=in_order, aligned_trees=aligned, **common
+            )
         case "speech":
-            score_transcripts(dataset, corpus / "encoded", planned.split, output, out)
+            score_transcripts(corpus=corpus / "encoded", transcripts=output, **common)
         case "phenomena":
-            score_phenomena(dataset, corpus, planned.split, output, out)
+            score_phenomena(corpus=corpus, tokenised=output, **common)
     return [out, out.with_suffix(".npz"), *trees]

@@ -1,1 +1,1 @@
-"""Running trained models, or their layers, to look into them: attention, alignments, gates, perplexity, times."""
+"""Measurements inside trained models and layers: attention, alignments, gates, perplexity, sizes and times."""

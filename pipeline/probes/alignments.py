@@ -1,13 +1,8 @@
-"""How a recogniser's attention became diagonal: its alignments at every kept checkpoint of a training.
+"""Alignments of speech recognisers at every kept checkpoint of a training.
 
-    python -m pipeline alignments --run work/demo/runs/coldfusion/CF4/…/seed1-… --split dev --out alignments/dev.json
-
-Writes alignments/dev.json: {split, utterances, utterance, text, steps, entropy, maps, weights_digest}. `maps` has
-α (characters x encoder positions) of one utterance, that of median length, after each of `steps` updates; `entropy` the
-mean entropy of α in nats over `utterances` utterances, evenly spaced, teacher-forced.
+Dimensions: B utterances, T target characters, S encoder positions.
 """
 
-import argparse
 import logging
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -22,6 +17,7 @@ from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.core.symbols import PAD
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
+from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
@@ -33,29 +29,31 @@ from pipeline.training.tensor_header import read_facts
 
 log = logging.getLogger(__name__)
 MEASURED = 64
+"""Utterances over which the entropy is averaged."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a finished run")
-    parser.add_argument("--split", default="dev", help="train, dev or test")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+def write_alignments(*, run: Path, split: SplitName = "dev", threads: int | None = None, out: Path) -> None:
+    """Write the attention over speech at every kept checkpoint of a training.
 
+        python -m pipeline alignments --run work/demo/runs/coldfusion/CF4/…/seed1-… --out alignments/dev.json
 
-def run(args: argparse.Namespace) -> None:
-    write_alignments(args.run_folder, args.split, args.out, args.threads)
+    Write {split, utterances, utterance, text, steps, entropy, maps, weights_digest}. `maps` has α (characters x encoder
+    positions) of the utterance of median length at each of `steps`. `entropy` has the mean entropy of α in nats over
+    `utterances` evenly spaced utterances, teacher-forced.
 
-
-def write_alignments(run_folder: Path, split: str, out: Path, threads: int | None) -> None:
-    """Write the alignments of a split at every kept checkpoint of a run to `out`.
+    Args:
+        run: Folder of a finished run.
+        split: Split that is aligned.
+        threads: CPU threads; by default all.
+        out: JSON file to write.
 
     Raises:
         UserError: No checkpoint is kept, or the model has no attention over speech.
     """
-    spec, key = load_run(run_folder / RUN_FILE), run_key(run_folder)
-    files = weight_files(run_folder)
+    spec, key = load_run(run / RUN_FILE), run_key(run)
+    files = weight_files(run)
     if not files:
-        raise UserError(f"{run_folder}/checkpoints: no weights are kept; train the run again")
+        raise UserError(f"{run}/checkpoints: no weights are kept; train the run again")
     device = ready(threads)
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
@@ -80,19 +78,23 @@ def write_alignments(run_folder: Path, split: str, out: Path, threads: int | Non
         weights_digest=read_facts(files[-1][1])["digest"],
     )
     record.write(out)
-    log.info("%s: entropy %.2f nats at first, %.2f in the end", out, entropies[0], entropies[-1])
+    log.info("%s: entropy %.2f nats at the first checkpoint, %.2f at the last", out, entropies[0], entropies[-1])
 
 
 @runtime_checkable
 class AttentionOverSpeech(Protocol):
-    """What is looked into."""
+    """A model whose decoder attends to speech."""
 
     def alignments(self, batch) -> Tensor:
-        """α of every target position, (B, T, S), teacher-forced."""
+        """Return α of every target position, teacher-forced, shape (B, T, S)."""
 
 
 def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
-    """The part that looks at speech. Raises UserError when there is none."""
+    """Return the part of a model that attends to speech.
+
+    Raises:
+        UserError: There is none.
+    """
     part = model.task if isinstance(model, FusedModel) else model
     if not isinstance(part, AttentionOverSpeech):
         raise UserError(f"{name}: has no attention over speech")
@@ -100,10 +102,15 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
 
 
 def median_length(lengths: np.ndarray) -> int:
-    """The first utterance of median length."""
+    """Return the index of the first utterance of median length."""
     return int(np.flatnonzero(lengths == np.sort(lengths)[len(lengths) // 2])[0])
 
 
 def mean_entropy(alignments: Tensor, real: Tensor) -> float:
-    """Nats, over the positions marked in `real` (B, T), of alignments (B, T, S)."""
+    """Return the mean entropy of alignments in nats.
+
+    Args:
+        alignments: Shape (B, T, S).
+        real: Positions that count, shape (B, T).
+    """
     return float(-torch.xlogy(alignments, alignments).sum(-1)[real].mean())

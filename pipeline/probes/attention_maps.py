@@ -1,29 +1,14 @@
 """Attention of single heads on a sentence that a rule chooses (Attention Is All You Need, Figures 3 to 5).
 
-    python -m pipeline attention-maps --weights work/demo/runs/attention/base/grammar-en-de/seed1-…/model.safetensors \\
-        --split test --rule pronoun --out pronoun.json
-
-Writes pronoun.json: {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one),
-heads, weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
-The rules look at sentences of 8 to 30 subwords:
-
-    distant    the word from which all heads together look farthest: most weight at a third of the sentence or more
-    pronoun    the pronoun from which two heads look most sharply at single words before it; any word, where the split
-               has no pronoun with words before it
-    contrast   the sentence in which two heads differ most, by total variation averaged over positions
-
-Attention from and to the last two symbols, a full stop and the end of the sentence, does not count in a choice.
-
-Dimensions: B sentences, H heads, S source positions.
+Dimensions: B sentences, H heads, S source positions, n positions of one sentence.
 """
 
-import argparse
 import logging
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -33,18 +18,21 @@ from pipeline.core.records.probes import AttentionMap
 from pipeline.core.symbols import EOS
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
+from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import Subwords
-from pipeline.decoding.trained_model import TrainedModel, model_arguments
+from pipeline.decoding.trained_model import TrainedModel
 
 log = logging.getLogger(__name__)
 
 BATCH_TOKENS = 4096
-"""Source subwords at once."""
+"""Source subwords in a batch."""
 SHORTEST, LONGEST = 8, 30
+"""Subwords of a sentence that can be chosen."""
 LAST = 2
+"""Symbols at the end of a sentence that do not count in a choice."""
 PRONOUNS = {"▁" + word for word in ("it", "its", "he", "him", "his", "she", "her", "hers", "they", "them", "their")}
 PRONOUN_FIRST = 2.0
-"""Added to a pronoun's score: more than any other word can reach."""
+"""Bonus of a pronoun's score, more than any other word can reach."""
 Rule = Literal["distant", "pronoun", "contrast"]
 
 
@@ -55,30 +43,52 @@ class SelfAttentive(Protocol):
     encoder: Sized
 
     def encoder_attention(self, batch, layer: int) -> Tensor:
-        """Weights of one encoder layer (from 0), (B, H, S, S)."""
+        """Return the weights of one encoder layer (from 0), shape (B, H, S, S)."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A sentence's claim to be drawn: the higher the score the better."""
+class Candidate:
+    """Word and heads of a sentence that could be drawn; the highest score wins."""
 
     score: float
     query: int | None
     heads: list[int]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    model_arguments(parser, out="a .json file")
-    parser.add_argument("--split", default="test", help="train, dev or test")
-    parser.add_argument("--rule", choices=get_args(Rule), required=True, help="what to look for")
+def write_attention_map(
+    *, weights: Path, split: SplitName = "test", rule: Rule, threads: int | None = None, out: Path
+) -> None:
+    """Write the attention of single heads on a sentence chosen by a rule.
 
+        python -m pipeline attention-maps --weights work/demo/runs/…/model.safetensors --rule pronoun --out a.json
 
-def run(args: argparse.Namespace) -> None:
-    write_map(TrainedModel.load(args.weights, args.threads), args.split, args.rule, args.out)
+    Write {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one), heads,
+    weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
+    The rules consider sentences of 8 to 30 subwords:
+
+        distant    the word from which all heads together look farthest: most weight at a third of the sentence or more
+        pronoun    the pronoun from which two heads look most sharply at single words before it; any word if the split
+                   has no pronoun with words before it
+        contrast   the sentence in which two heads differ most, by total variation averaged over positions
+
+    Attention from and to the last two symbols, a full stop and the end of the sentence, does not count in a choice.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        split: Split to choose from.
+        rule: Rule that chooses the sentence.
+        threads: CPU threads; by default all.
+        out: JSON file to write.
+    """
+    write_map(TrainedModel.load(weights, threads), split, rule, out)
 
 
 def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
-    """Write the attention map that a rule chooses from a split to `out`. Raises UserError as `best_map`."""
+    """Write the attention map that a rule chooses from a split to `out`.
+
+    Raises:
+        UserError: The model has no self-attention, or no sentence of the split fits the rule.
+    """
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
     batches = EvalBatches[ParallelSplit, TextBatch](ParallelSplit(corpus, split), BATCH_TOKENS)
@@ -90,23 +100,23 @@ def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
 def best_map(
     trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
 ) -> AttentionMap:
-    """The map of the sentence of a split with the highest score.
+    """Return the attention map of the sentence of a split that fits a rule best.
 
     Raises:
-        UserError: the model has no self-attention, or no sentence of the split serves.
+        UserError: The model has no self-attention, or no sentence of the split fits the rule.
     """
     model = trained.model
     if not isinstance(model, SelfAttentive):
         raise UserError(f"{trained.spec.name}: has no self-attention to draw")
     layer = max(0, len(model.encoder) - 2)
-    best: tuple[Choice, int, list[str], Tensor] | None = None
+    best: tuple[Candidate, int, list[str], Tensor] | None = None
     for sentence, symbols, maps in sentences(model, layer, trained, batches):
         tokens = [piece(subwords, token) for token in symbols]
         choice = choose(rule, tokens, maps)
         if choice and (best is None or choice.score > best[0].score):
             best = choice, sentence, tokens, maps
     if best is None:
-        raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
+        raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords fits the rule {rule}")
     choice, sentence, tokens, maps = best
     return AttentionMap(
         rule=rule,
@@ -126,7 +136,7 @@ def best_map(
 def sentences(
     model: SelfAttentive, layer: int, trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch]
 ) -> Iterator[tuple[int, list[int], Tensor]]:
-    """Place, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
+    """Yield index, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
     for indices, batch in batches:
         batch = batch.to(trained.device)
         with trained.autocast():
@@ -138,11 +148,21 @@ def sentences(
 
 
 def piece(subwords: Subwords, token: int) -> str:
+    """Return the text of a subword."""
     return "</s>" if token == EOS else subwords.model.id_to_piece(token)
 
 
-def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Choice | None:
-    """How well a sentence serves a rule; None where it does not. maps (H, n, n)"""
+def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Candidate | None:
+    """Choose word and heads of a sentence by a rule.
+
+    Args:
+        rule: The rule.
+        tokens: Subwords of the sentence.
+        maps: Attention of each head, shape (H, n, n).
+
+    Returns:
+        None if the sentence does not fit the rule.
+    """
     inner = maps[:, :-LAST, :-LAST]
     match rule:
         case "distant":
@@ -153,18 +173,18 @@ def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Choice | None:
             return most_different(inner)
 
 
-def farthest(maps: Tensor) -> Choice:
-    """The query whose heads put most weight on positions at least a third of the sentence away."""
+def farthest(maps: Tensor) -> Candidate:
+    """Choose the query whose heads put most weight on positions at least a third of the sentence away."""
     positions = torch.arange(maps.shape[1])
     far = (positions[:, None] - positions).abs() >= -(-maps.shape[1] // 3)
     scores = (maps * far).sum(-1).mean(0)
-    return Choice(float(scores.max()), int(scores.argmax()), list(range(len(maps))))
+    return Candidate(float(scores.max()), int(scores.argmax()), list(range(len(maps))))
 
 
-def sharpest(tokens: list[str], maps: Tensor) -> Choice | None:
-    """The word whose two sharpest heads put most weight on one word before it, not its neighbour; pronouns first.
+def sharpest(tokens: list[str], maps: Tensor) -> Candidate | None:
+    """Choose the word whose two sharpest heads put most weight on one earlier word, not its neighbour.
 
-    None with a single head.
+    Pronouns go first. A single head has no choice.
     """
     if len(maps) < 2:
         return None
@@ -173,19 +193,20 @@ def sharpest(tokens: list[str], maps: Tensor) -> Choice | None:
         peaks, order = maps[:, query, : query - 1].amax(-1).sort(descending=True)
         score = float(peaks[:2].sum()) + PRONOUN_FIRST * is_pronoun(tokens[query])
         if best is None or score > best.score:
-            best = Choice(score, query, order[:2].tolist())
+            best = Candidate(score, query, order[:2].tolist())
     return best
 
 
 def is_pronoun(token: str) -> bool:
+    """Return whether a subword is a whole pronoun."""
     return token.lower() in PRONOUNS
 
 
-def most_different(maps: Tensor) -> Choice | None:
-    """The two heads of largest total variation distance, averaged over positions; None with a single head."""
+def most_different(maps: Tensor) -> Candidate | None:
+    """Choose the two heads of largest total variation distance, averaged over positions; None for a single head."""
     pairs = combinations(range(len(maps)), 2)
     distances = {(i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in pairs}
     if not distances:
         return None
     pair = max(distances, key=distances.__getitem__)
-    return Choice(distances[pair], None, list(pair))
+    return Candidate(distances[pair], None, list(pair))

@@ -1,19 +1,12 @@
-"""How a trained encoder's gates between channels weigh kinds of source words, on sentences of the embedded grammar.
+"""Gates between the channels of a trained encoder over kinds of source words, on the embedded grammar.
 
-    python -m pipeline gate-values --dataset workflow/datasets/grammar-zh-en.yaml --out gates.json \\
-        --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1-…/model.safetensors
+A channel is weighed by 1 - z, and those before it by z (Multi-channel Encoder, section 3.2). Kinds of known words:
+`names`; `rare_names`, those of the vocabulary's rarer half; `idioms`, the fixed words of one; `function_words`, those
+that the grammar itself adds.
 
-reads   <corpus>/<split>.phenomena.jsonl, which the grammar wrote, and <corpus>/prepared/<split>.tok.zh, of every test
-        set; the vocabulary
-writes  gates.json: {dataset, test_sets, lines, gates: {<channel>: {<kind>: {value, words}}}, statistics,
-        weights_digest}; a channel is weighed by 1 - z against those before it by z (Multi-channel Encoder, section 3.2)
-        gates.npz: `<channel>.<kind>`, sum over words of z (mean of its units) and number of words, each sentence
-
-Kinds of words that the vocabulary has: `names`; `rare_names`, of them those of the vocabulary's rarer half; `idioms`,
-the fixed words of one; `function_words`, those that the grammar itself adds.
+Dimensions: B sentences, S source words, D units, N sentences of a split.
 """
 
-import argparse
 import json
 import logging
 import re
@@ -34,41 +27,57 @@ from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
-from pipeline.decoding.trained_model import TrainedModel, model_arguments
+from pipeline.decoding.trained_model import TrainedModel
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.metrics.score_file import write_statistics
 
 log = logging.getLogger(__name__)
 
 BATCH_TOKENS = 4096
-"""Source words at once."""
+"""Source words in a batch."""
 
 
 @runtime_checkable
 class Gated(Protocol):
-    """A model whose annotations are blended from channels."""
+    """A model whose annotations blend several channels."""
 
     gated_channels: list[str]
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """z (B, S, D) of each gate, by the channel that it adds to those before."""
+        """Return z of each gate by the channel that it adds, shape (B, S, D)."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    model_arguments(parser, out="a .json file")
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the grammar, from Chinese")
+def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out: Path) -> None:
+    r"""Measure the gate between channels over kinds of words, on the grammar.
 
+        python -m pipeline gate-values --dataset workflow/datasets/grammar-zh-en.yaml --out gates.json \
+            --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1-…/model.safetensors
 
-def run(args: argparse.Namespace) -> None:
-    grammar_from_chinese(args.dataset)
-    measure_gates(TrainedModel.load(args.weights, args.threads), args.dataset, args.out)
+    Read `<split>.phenomena.jsonl`, which the grammar wrote, and the source of every test set. Write {dataset,
+    test_sets, lines, gates: {<channel>: {<kind>: {value, words}}}, statistics, weights_digest}. The .npz file beside it
+    has, for `<channel>.<kind>`, the sum over words of z (mean of its units) and the number of words of each sentence.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        dataset: Dataset file of the grammar, from Chinese.
+        threads: CPU threads; by default all.
+        out: JSON file to write.
+    """
+    grammar_from_chinese(dataset)
+    measure_gates(TrainedModel.load(weights, threads), dataset, out)
 
 
 def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
-    """Return the dataset of a file. Raises UserError when the grammar does not write it from Chinese."""
+    """Load a dataset that the grammar translates from Chinese.
+
+    Raises:
+        UserError: It does not.
+    """
     dataset = load_dataset(dataset_file)
     if not isinstance(dataset, GrammarDataset) or dataset.src != "zh":
-        raise UserError(f"{dataset_file}: is not written by the grammar from Chinese; kinds of its words are not known")
+        raise UserError(
+            f"{dataset_file}: is not written by the grammar from Chinese, so the kinds of its words are unknown"
+        )
     return dataset
 
 
@@ -76,7 +85,7 @@ def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
     """Write the mean gate over each kind of words of every test set to `out`.
 
     Raises:
-        UserError: The model blends no channels, or the kinds of words are not known.
+        UserError: The model blends no channels, or the kinds of words are unknown.
     """
     dataset = grammar_from_chinese(dataset_file)
     encoded = Path(trained.spec.corpus)
@@ -105,16 +114,16 @@ def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
 
 
 def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list[int]]]:
-    """`kinds_of` each sentence of a split.
+    """Return `kinds_of` each sentence of a split.
 
     Raises:
-        UserError: a file has not `lines` lines, or the vocabulary is of subwords, which words have no positions in.
+        UserError: A file has not `lines` lines, or the vocabulary is of subwords.
     """
     facts, text = corpus / f"{split}.phenomena.jsonl", corpus / f"prepared/{split}.tok.zh"
     records, sentences = read_lines(facts, lines), read_lines(text, lines)
     vocabulary = load_vocabularies(corpus)[0].words
     if vocabulary is None:
-        raise UserError(f"{corpus}: its vocabulary is of subwords; the gates of words need one of words")
+        raise UserError(f"{corpus}: its vocabulary is of subwords, but gates are measured over words")
     return [
         kinds_of(sentence.split(" "), json.loads(record), vocabulary)
         for sentence, record in zip(sentences, records, strict=True)
@@ -122,10 +131,16 @@ def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list
 
 
 def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]) -> dict[WordKind, list[int]]:
-    """Positions of each kind of known words in a sentence; `vocabulary` has the most frequent words first."""
+    """Return the positions of each kind of known words in a sentence.
+
+    Args:
+        words: Words of the sentence.
+        record: What the grammar recorded about it.
+        vocabulary: Most frequent words first.
+    """
     known, rare = set(vocabulary), set(vocabulary[len(vocabulary) // 2 :])
     names = covered(words, [name["text"] for name in record["names"]])
-    # A piece of one character stands elsewhere too.
+    # a piece of one character occurs elsewhere too
     idioms = covered(words, [piece for idiom in record["idioms"] for piece in idiom["zh"] if len(piece) > 1])
     found: dict[WordKind, set[int]] = {
         "names": names,
@@ -137,7 +152,7 @@ def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]
 
 
 def covered(words: list[str], phrases: list[str]) -> set[int]:
-    """Positions of the words that lie in one of `phrases`, however a segmenter has parted it."""
+    """Return the positions of words that lie within one of some phrases, however they were segmented."""
     ends = list(accumulate(map(len, words)))
     text = "".join(words).lower()
     wanted = (re.escape(phrase.replace(" ", "").lower()) for phrase in phrases)
@@ -153,10 +168,10 @@ def covered(words: list[str], phrases: list[str]) -> set[int]:
 def gate_statistics(
     trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], kinds: list[dict[WordKind, list[int]]]
 ) -> dict[str, np.ndarray]:
-    """(N, 2) sum of z and number of words in each sentence, by `<channel>.<kind>`.
+    """Return the sum of z and the number of words of each sentence, shape (N, 2), by `<channel>.<kind>`.
 
     Raises:
-        UserError: the model blends no channels.
+        UserError: The model blends no channels.
     """
     model = trained.model
     if not isinstance(model, Gated) or not model.gated_channels:

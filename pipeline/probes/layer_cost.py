@@ -17,7 +17,9 @@ from pipeline.training.machine import DeviceChoice, choose_device, facts, prepar
 log = logging.getLogger(__name__)
 
 LENGTHS, WIDTHS = (128, 256, 512, 1024), (128, 256, 512, 1024)
+"""Sequence lengths n and widths d."""
 KERNEL, WINDOW = 3, 32
+"""Positions that a convolution and restricted self-attention read."""
 REPEATS, SHORTEST_S = 5, 0.02
 Layer = Callable[[Tensor], Tensor]
 
@@ -53,9 +55,9 @@ def time_layers(*, device: DeviceChoice = "auto", out: Path) -> None:
 
 @torch.inference_mode()
 def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, ...]) -> list[LayerTime]:
-    """Seconds of one forward pass of every layer type at every n and d, several times each.
+    """Time one forward pass of every layer type at every n and d, several times.
 
-    A repeat goes through all sizes before the next begins, so that a busy moment of the machine does not fall on one.
+    A repeat goes through all sizes before the next one begins, so that a busy moment of the machine affects all sizes.
     """
     found: dict[tuple[str, int, int], list[float]] = {}
     for _ in range(REPEATS):
@@ -68,7 +70,7 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
 
 
 def layers(d: int, device: torch.device) -> dict[str, Layer]:
-    """One of each type of Table 1, mapping (1, n, d) to (1, n, d)."""
+    """Build one layer of each type of Table 1; each maps (1, n, d) to (1, n, d)."""
     recurrent = nn.RNN(d, d, batch_first=True).to(device)
     convolution = nn.Conv1d(d, d, KERNEL, padding=KERNEL // 2).to(device)
     return {
@@ -80,16 +82,16 @@ def layers(d: int, device: torch.device) -> dict[str, Layer]:
 
 
 def restricted_self_attention(x: Tensor) -> Tensor:
-    """Every position attends to the `WINDOW` positions around it. x (1, n, d) -> (1, n, d)"""
+    """Attend from every position to the `WINDOW` positions around it; maps (1, n, d) to (1, n, d)."""
     before, after = WINDOW // 2, WINDOW - WINDOW // 2 - 1
-    # (n, d, WINDOW): a view, no copy
+    # shape (n, d, WINDOW), a view without a copy
     around = nn.functional.pad(x[0], (0, 0, before, after)).unfold(0, WINDOW, 1)
     weights = torch.matmul(x[0].unsqueeze(1) * x.shape[-1] ** -0.5, around).softmax(dim=-1)
     return torch.matmul(weights, around.transpose(1, 2)).transpose(0, 1)
 
 
 def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
-    """Seconds of one call: the mean of as many as fill `SHORTEST_S`, after one to warm up."""
+    """Return the mean seconds of a call over `SHORTEST_S`, after one call to warm up."""
     work()
     calls, started = 0, clock(device)
     while (passed := clock(device) - started) < SHORTEST_S or not calls:
@@ -99,7 +101,7 @@ def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    """Seconds; on a processor those of this process, by its threads: others' work does not count."""
+    """Return seconds; on a CPU the CPU time of this process per thread, so that other processes do not count."""
     if device.type == "cpu":
         return time.process_time() / torch.get_num_threads()
     torch.cuda.synchronize(device)
@@ -108,6 +110,6 @@ def clock(device: torch.device) -> float:
 
 @torch.inference_mode()
 def matmul_rate(device: torch.device, size: int = 1024) -> float:
-    """Sustained single-precision operations a second, of a product of two square matrices (2 a multiply-add)."""
+    """Measure the sustained single-precision FLOP/s of multiplying two square matrices (a multiply-add is 2)."""
     a, b = torch.randn(2, size, size, device=device)
     return 2 * size**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))

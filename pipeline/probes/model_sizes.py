@@ -33,7 +33,7 @@ def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None
 
 
 def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
-    """Trainable parameters by system and rows of its embeddings."""
+    """Count trainable parameters by system and rows of its embeddings."""
     found: dict[tuple[str, int], int] = {}
     for table, entry in project.papers[paper].tables.items():
         cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]

@@ -1,15 +1,8 @@
-"""Perplexity per symbol of one split: exp of the mean cross-entropy without smoothing, EOS counted, padding not.
+"""Perplexity per symbol of one split: exp of the mean cross-entropy without smoothing; EOS counts, padding does not.
 
-    python -m pipeline perplexity --weights work/demo/runs/attention/base/grammar-en-de/seed1-…/model.safetensors \\
-        --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
-
-Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,
-signature}}, statistics, nll (nats), tokens, references, weights, training}, and dev.npz: nats and subwords of each
-sentence, for intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need,
-Table 3: "per-wordpiece").
+It is comparable only between systems of one vocabulary (Attention Is All You Need, Table 3: "per-wordpiece").
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -31,24 +24,40 @@ from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.checked_lines import check_pairs, name_of_split
-from pipeline.decoding.trained_model import TrainedModel, model_arguments
+from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.score_file import write_score
 
 ONE_SENTENCE = 1
-"""Source symbols of a batch at most; it always has a sentence. Models sum over batches, and sentences are compared."""
+"""Source symbols of a batch, which still gets one sentence: a model returns the loss of a whole batch."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    model_arguments(parser, out="a .json file")
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file: what the split has to be")
-    parser.add_argument("--corpus", type=Path, help="folder encoded/ of another corpus than the run was trained on")
-    parser.add_argument("--split", default="dev", help="train, dev or test")
+def write_perplexity(
+    *,
+    weights: Path,
+    dataset: Path,
+    corpus: Path | None = None,
+    split: SplitName = "dev",
+    threads: int | None = None,
+    out: Path,
+) -> None:
+    r"""Measure the perplexity of a split, without smoothing.
 
+        python -m pipeline perplexity --dataset workflow/datasets/grammar-en-de.yaml --out dev.json \
+            --weights work/demo/runs/attention/base/grammar-en-de/seed1-…/model.safetensors
 
-def run(args: argparse.Namespace) -> None:
-    trained = TrainedModel.load(args.weights, args.threads)
-    measure_perplexity(trained, args.dataset, args.corpus, args.split, args.out)
+    Write {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high, signature}}, statistics,
+    nll (nats), tokens, references, weights, training}. The .npz file beside it has nats and symbols of each sentence.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        dataset: Dataset file that describes the split.
+        corpus: Folder encoded/ of another corpus than the run was trained on.
+        split: Split to measure.
+        threads: CPU threads; by default all.
+        out: JSON file to write.
+    """
+    measure_perplexity(TrainedModel.load(weights, threads), dataset, corpus, split, out)
 
 
 def measure_perplexity(
@@ -57,7 +66,11 @@ def measure_perplexity(
     """Write the perplexity of a split to `out`.
 
     Args:
-        elsewhere: Encoded corpus of the split; None = that of the training.
+        trained: The model.
+        dataset_file: Dataset file that describes the split.
+        elsewhere: Encoded corpus of the split; None = the training's.
+        split: Split to measure.
+        out: JSON file to write.
 
     Raises:
         UserError: The corpus has another vocabulary, or the split is not what the dataset file describes.
@@ -93,10 +106,10 @@ def measure_perplexity(
 
 @torch.inference_mode()
 def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
-    """(N, 2): nats and target subwords of each sentence of a split, in its order, without smoothing or dropout.
+    """Return nats and target symbols of each sentence of a split, without smoothing or dropout, shape (N, 2).
 
     Raises:
-        UserError: a side is longer than the model has positions for, or a loss is not a number.
+        UserError: A side is longer than the model has positions for, or a loss is not finite.
     """
     if trained.model.max_positions is not None:
         sides = {"targets": pairs.tgt_lengths}
@@ -110,5 +123,5 @@ def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
             sums = trained.model.loss(batch.to(trained.device), 0.0)
         rows[sentence] = float(sums.nll), sums.tokens
     if not np.isfinite(rows).all():
-        raise UserError(f"{pairs.name}: the loss is not a number: training diverged; train the run again")
+        raise UserError(f"{pairs.name}: the loss is not finite because training diverged; train the run again")
     return rows

@@ -10,8 +10,7 @@ from pipeline.core import artifacts as products
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.data.dataset import SplitName, sources_of
-from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedTraining
-from pipeline.outputs.scoring_plan import PlannedScore, ScoringPlan
+from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedScore, PlannedTraining, ScoringPlan
 from pipeline.workflow.graph import Graph, datasets_in, flat
 
 KINDS: dict[type[products.Product], str] = {

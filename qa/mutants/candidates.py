@@ -25,8 +25,8 @@ TESTS = {
     "training": ["training", *STAGES],
     "decoding": ["decoding", *STAGES],
     "probes": ["probes", *STAGES, "decoding/test_translate.py", "decoding/test_transcribe.py"],
-    "evaluation": ["evaluation", "metrics", *STAGES, "decoding/test_transcribe.py"],
-    "metrics": ["metrics", "evaluation"],
+    "outputs": ["outputs", "metrics", *STAGES, "decoding/test_transcribe.py"],
+    "metrics": ["metrics", "outputs"],
     "analysis": ["analysis", "report"],
     "report": [
         "report",

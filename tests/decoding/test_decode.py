@@ -11,8 +11,8 @@ from pipeline.config import DecodingConfig
 from pipeline.core.json_file import write_json
 from pipeline.core.records.outputs import Manifest
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.outputs import after_training, decode
-from pipeline.outputs.after_training import decode_ready
+from pipeline.outputs import decode
+from pipeline.outputs.decode import decode_ready
 from pipeline.outputs.manifest import entries_of, part_of
 from pipeline.outputs.plan import DecodingPlan, output_keys
 from pipeline.stages import parse
@@ -149,7 +149,7 @@ def test_a_failure_at_the_end_of_a_training_is_left_to_the_rule(run):
 
 def test_an_unforeseen_fault_at_the_end_does_not_cost_the_training(run, monkeypatch, caplog):
     planned(run, plan_of())
-    monkeypatch.setattr(after_training, "decode", lambda *given: 1 / 0)
+    monkeypatch.setattr(decode, "decode", lambda *given: 1 / 0)
     decode_ready(run)
     assert "ZeroDivisionError" in caplog.text
 

@@ -1,6 +1,5 @@
 """Sequences that a model wrote become parses and a score file, whatever was written; the test set is checked."""
 
-import argparse
 import json
 from pathlib import Path
 from random import Random
@@ -12,10 +11,10 @@ import yaml
 from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import linearise, rebuild
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.evaluation import score_trees
 from pipeline.metrics import metric_named
 from pipeline.metrics.brackets import sentence_counts
 from pipeline.metrics.score_file import read_statistics
+from pipeline.outputs.score_trees import score_parses
 from pipeline.report.comparison import compare_scores
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
@@ -51,17 +50,16 @@ def score(tmp_path: Path, sequences: list[str], name: str = "a", lines: int = 30
     dataset |= {"subwords": {"kind": "bpe", "vocab_size": 60, "sample_pairs": 9}, "tgt_subwords": {"kind": "symbols"}}
     path = tmp_path / "toy.yaml"
     path.write_text(yaml.safe_dump(dataset), encoding="utf-8")
-    arguments = argparse.Namespace(
+    out = tmp_path / f"{name}/test.json"
+    score_parses(
         dataset=path,
         prepared=tmp_path / "prepared",
-        split="test",
         sequences=write_lines(tmp_path / f"{name}/test.tok", sequences),
         trees=tmp_path / f"{name}/test.trees",
         aligned_trees=tmp_path / f"{name}/test.aligned.trees",
-        out=tmp_path / f"{name}/test.json",
+        out=out,
     )
-    score_trees.run(arguments)
-    return json.loads(arguments.out.read_text(encoding="utf-8"))
+    return json.loads(out.read_text(encoding="utf-8"))
 
 
 def test_the_gold_sequences_score_100(tmp_path, gold):

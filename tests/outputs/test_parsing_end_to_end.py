@@ -12,8 +12,8 @@ from pipeline.data.text.subwords import learn_subwords
 from pipeline.data.trees.prepare_trees import prepare_trees
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.decoding import translate
-from pipeline.evaluation import score_trees
 from pipeline.grammar.splits import write_splits
+from pipeline.outputs.score_trees import score_parses
 from pipeline.training.job import train_run
 
 SIZES = {"train": 60, "dev": 4, "test": 6}
@@ -77,9 +77,9 @@ def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
         "language_model": None,
     }
     translate.run(argparse.Namespace(**written, out=run / "test.tok", text=None))
-    scored = {"dataset": dataset, "prepared": corpus / "prepared", "split": "test", "sequences": run / "test.tok"}
+    scored = {"dataset": dataset, "prepared": corpus / "prepared", "sequences": run / "test.tok"}
     trees = {"trees": run / "test.trees", "aligned_trees": run / "test.aligned.trees"}
-    score_trees.run(argparse.Namespace(**scored, **trees, out=run / "test.json"))
+    score_parses(**scored, **trees, out=run / "test.json")
     score = json.loads((run / "test.json").read_text(encoding="utf-8"))
     assert score["lines"] == SIZES["test"] and 0 <= score["metrics"]["f1"]["value"] <= 100
     sentences = (corpus / "prepared/test.tok.en").read_text(encoding="utf-8").split("\n")[:-1]
