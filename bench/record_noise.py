@@ -16,9 +16,8 @@ import numpy as np
 
 from pipeline.analysis.training_curves import curve_gaps, fit_curve
 from pipeline.config import load_run
-from pipeline.core.records.noise import DEV_LOSS, MeasuredNoise
-from pipeline.core.records.scores import ScoreFile
-from pipeline.core.records.training import TrainedRun, TrainingCost
+from pipeline.core.records.outputs import ScoreFile
+from pipeline.core.records.training import DEV_LOSS, MeasuredNoise, TrainedRun, TrainingCost
 from pipeline.metrics import metric_named
 from pipeline.metrics.score_file import read_statistics, write_statistics
 

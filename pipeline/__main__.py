@@ -9,8 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from pipeline.core.errors import UserError
-from pipeline.core.shown_text import lines_shown, one_line
+from pipeline.core.errors import UserError, one_line, printable_lines
 from pipeline.stages import PIPELINE, Program, parse, run
 
 
@@ -28,7 +27,7 @@ def log_handler() -> logging.Handler:
 
 def as_lines(record: logging.LogRecord) -> bool:
     """Names and servers' words in it can't move a terminal's cursor."""
-    record.msg, record.args = lines_shown(record.getMessage()), None
+    record.msg, record.args = printable_lines(record.getMessage()), None
     return True
 
 
@@ -65,7 +64,7 @@ def status_of(work: Callable[[], None]) -> int:
         work()
         sys.stdout.flush()
     except UserError as error:
-        print(f"error: {lines_shown(str(error))}", file=sys.stderr)
+        print(f"error: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # who reads the output has seen enough
         forget_output()

@@ -11,9 +11,8 @@ from collections.abc import Callable, Container, Mapping
 from types import ModuleType
 from typing import NamedTuple
 
-from pipeline.core.digests import recording
-from pipeline.core.intact import looking
-from pipeline.core.patience import persevere
+from pipeline.core.digests import checking_inputs, recording_digests
+from pipeline.core.retries import retry_stage
 
 
 class Command(NamedTuple):
@@ -242,10 +241,10 @@ def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
         return
 
     def once() -> None:
-        with looking(), recording():
+        with checking_inputs(), recording_digests():
             invoke(args, program)
 
-    persevere(once)
+    retry_stage(once)
 
 
 def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.config import RunSpec
+from pipeline.core.digests import sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
+from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
-from pipeline.core.records.scores import MetricValue, ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.core.sha256 import sha256_json
 from pipeline.papers.comparability import OF_THE_MACHINE
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")

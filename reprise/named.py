@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.advice import REPAIR
 from pipeline.core.artifacts import RunId, Trained
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import known

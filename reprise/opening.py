@@ -10,7 +10,7 @@ from pipeline.core.artifacts import Averaged, Score, Tuned
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
-from pipeline.core.records.decoding import Tuned as TunedWeights
+from pipeline.core.records.outputs import Tuned as TunedWeights
 from pipeline.core.schema import known, refuse_unread, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.project import Settings

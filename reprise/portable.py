@@ -19,15 +19,15 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
+from pipeline.core.digests import sha256_file
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UnreadableError, UserError
-from pipeline.core.files import atomic_write, writing
+from pipeline.core.files import atomic_write, write_errors
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
+from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
-from pipeline.core.records.scores import MetricValue, ScoreFile
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.alphabet import Alphabet
@@ -226,7 +226,7 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     if archive.exists():
         raise UserError(f"{archive}: is there already; name a new file")
     above = archive.absolute().parent
-    with writing(archive, ANOTHER_PLACE):
+    with write_errors(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
         beside = tempfile.TemporaryDirectory(dir=above)
     with filling(archive), beside as folder:

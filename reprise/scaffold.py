@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import MADE, atomic_write
+from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project
 from pipeline.workflow.targets import names_of_rules
@@ -49,12 +49,12 @@ def undone_on_failure(*folders: Path) -> Iterator[None]:
 
     Half of a dataset or paper would stop every later command of the project.
     """
-    before, created = len(MADE), [folder for folder in folders if not folder.exists()]
+    before, created = len(WRITTEN_FILES), [folder for folder in folders if not folder.exists()]
     try:
         yield
     except BaseException:
-        while len(MADE) > before:
-            MADE.popitem()[0].unlink(missing_ok=True)
+        while len(WRITTEN_FILES) > before:
+            WRITTEN_FILES.popitem()[0].unlink(missing_ok=True)
         for folder in created:
             with suppress(OSError):  # somebody else put a file there meanwhile
                 folder.rmdir()

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.core.errors import UserError
-from pipeline.core.files import made, writing
-from pipeline.core.sha256 import sha256_json
-from pipeline.core.shown_text import one_line
+from pipeline.core.digests import sha256_json
+from pipeline.core.errors import UserError, one_line
+from pipeline.core.files import register_output, write_errors
 
 ANOTHER_PLACE = "name another place"
 LONGEST_NAME = 200
@@ -64,7 +63,7 @@ def beside_own(path: Path) -> Iterator[Path]:
         yield new
         if not path.exists():
             new.replace(path)
-            made(path)
+            register_output(path)
         elif not filecmp.cmp(new, path, shallow=False):
             raise UserError(
                 f"{path}: would be written, but is there, and another; move it away, or choose another name"
@@ -85,7 +84,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         UserError: the system can't write it; nothing is left behind.
     """
     place = folder.resolve()
-    with writing(folder, ANOTHER_PLACE):
+    with write_errors(folder, ANOTHER_PLACE):
         place.parent.mkdir(parents=True, exist_ok=True)
         beside = tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.")
     with beside as above:
@@ -93,7 +92,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         new.mkdir()
         with filling(folder):
             yield new
-        with writing(folder, ANOTHER_PLACE):
+        with write_errors(folder, ANOTHER_PLACE):
             os.replace(new, place)
 
 
@@ -105,5 +104,5 @@ def filling(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError:
-        with writing(path, ANOTHER_PLACE):
+        with write_errors(path, ANOTHER_PLACE):
             raise

@@ -30,9 +30,9 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.probes import AlignmentMaps, AttentionMap, LayerCosts
 from pipeline.core.records.probes import ModelSizes as ModelSizesFile
-from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.store.sequence_store import TokenStore
 from pipeline.metrics import metric_named

@@ -11,7 +11,7 @@ from pipeline.analysis.names import DatasetName, DecodingName, MetricName, Score
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
 from pipeline.core.layout import Layout
-from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import Closed
 from pipeline.metrics import metric_named
 

@@ -6,12 +6,11 @@ It is written in command.json, beside which lie done.json and the other notes (m
 import os
 from pathlib import Path
 
-from pipeline.core.digests import noted
+from pipeline.core.digests import noted_digest, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE
 from pipeline.core.records.jobs import Command, Done
 from pipeline.core.records.record import read_note
-from pipeline.core.sha256 import sha256_json
 from pipeline.stages import perform
 from pipeline.training.key import run_key
 
@@ -32,7 +31,7 @@ def state_of(argument: str) -> str | list[int] | None:
     """The digest noted of a file that a command names, else its size and time; None for what is no file, as JSON."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
         return None
-    if digest := noted(Path(argument)):  # Snakemake sets the time anew
+    if digest := noted_digest(Path(argument)):  # Snakemake sets the time anew
         return digest
     status = os.stat(argument)
     return [status.st_size, status.st_mtime_ns]

@@ -33,8 +33,8 @@ from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.this_job import job_name, node_name, rank, world_size
 from pipeline.cluster.version import code_digest
 from pipeline.core.errors import LostPeer, UserError
-from pipeline.core.patience import persevere
 from pipeline.core.records.jobs import StartLine
+from pipeline.core.retries import retry_stage
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ def perform(function: str, run: Path, key: str) -> None:
         with recorded(run):
             try:
                 work = functools.partial(pkgutil.resolve_name(function), run)
-                persevere(work) if world_size() == 1 else work()  # others would wait
+                retry_stage(work) if world_size() == 1 else work()  # others would wait
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error

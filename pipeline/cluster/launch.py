@@ -24,7 +24,7 @@ from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
-from pipeline.core.files import made
+from pipeline.core.files import register_output
 from pipeline.core.layout import DONE_FILE
 from pipeline.stages import STAGES, parse
 from pipeline.stages import perform as perform_stage
@@ -97,7 +97,7 @@ def launch(
             raise UserError(f"launch --run trains a run; use --folder to have {command[0]!r} done")
         if spec:
             write_specification(run, spec)
-        made(have_done(options, run, function, DECODE if function == TRAIN else ""))
+        register_output(have_done(options, run, function, DECODE if function == TRAIN else ""))
         return
     assert folder
     if not command:

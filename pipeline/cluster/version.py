@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.core.sha256 import sha256_file, sha256_json
+from pipeline.core.digests import sha256_file, sha256_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROJECT = PACKAGE.parent

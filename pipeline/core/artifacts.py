@@ -1,6 +1,6 @@
-"""What the workflow makes, a record a thing: its path is said in layout.py, what it needs in workflow/graph.py.
+"""Everything that the workflow makes, one class per kind.
 
-A field may hold Snakemake's `{wildcard}` in the place of a value: so the rules get the patterns of their files.
+Paths are in layout.py, dependencies in workflow/graph.py.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RunId:
-    """Names one training: a system of the paper that owns it, on one dataset of the scale, with one seed."""
+    """Name of one training: a system of the paper that owns it, a dataset of the scale, and a seed."""
 
     paper: str
     system: str
@@ -17,97 +17,117 @@ class RunId:
 
     @property
     def folder(self) -> str:
+        """Return the folder of the run among the runs, without the digits of its content."""
         return f"{self.paper}/{self.system}/{self.dataset}/seed{self.seed}"
 
     @classmethod
     def of(cls, folder: str) -> "RunId":
-        """The run of such a folder. Raises ValueError when it is none."""
+        """Return the run of such a folder.
+
+        Raises:
+            ValueError: The folder is not that of a run.
+        """
         paper, system, dataset, seed = folder.split("/")
         return cls(paper, system, dataset, int(seed.removeprefix("seed")))
 
 
 @dataclass(frozen=True)
-class OfDataset:
+class DatasetArtifact:
+    """A product of one dataset."""
+
     dataset: str
 
 
-class Raw(OfDataset):
-    """The splits of a corpus as they came, or its collected trees, text or recordings."""
+class Raw(DatasetArtifact):
+    """The splits of a corpus as fetched or generated, or its collected trees, text or recordings."""
 
 
-class Spoken(OfDataset):
-    """Recordings of text that was read aloud."""
+class Spoken(DatasetArtifact):
+    """Recordings of text that a synthesiser read aloud."""
 
 
-class Prepared(OfDataset):
-    """Cleaned and tokenised splits, and the report of what was left out."""
+class Prepared(DatasetArtifact):
+    """Cleaned and tokenised splits, and the report of rejected lines."""
 
 
-class Vocabulary(OfDataset):
+class Vocabulary(DatasetArtifact):
     """Learnt subwords."""
 
 
-class Encoded(OfDataset):
-    """What training reads: ids or features, memory-mapped."""
+class Encoded(DatasetArtifact):
+    """Memory-mapped ids or features, as training reads them."""
 
 
 @dataclass(frozen=True)
-class OfRun:
+class RunArtifact:
+    """A product of one run."""
+
     run: RunId
 
 
-class Trained(OfRun):
-    """The record of a finished training, with its final weights and its `run.yaml` beside it."""
+class Trained(RunArtifact):
+    """The record of a finished training, beside its final weights and `run.yaml`."""
 
 
-class Gates(OfRun):
-    """Mean gate values between channels, by kinds of source words."""
+class Gates(RunArtifact):
+    """Mean gate values between channels, by kind of source word."""
 
 
 @dataclass(frozen=True)
-class OfDecoding(OfRun):
+class DecodingArtifact(RunArtifact):
+    """A product of one run under one decoding."""
+
     decoding: str
 
 
-class Outputs(OfDecoding):
-    """The manifest of everything that the model of a run writes or shows under one decoding."""
+class Outputs(DecodingArtifact):
+    """The manifest of all outputs of a run under one decoding."""
 
 
-class Scores(OfDecoding):
+class Scores(DecodingArtifact):
     """The manifest of all scores of the outputs of one decoding."""
 
 
-class Averaged(OfDecoding):
+class Averaged(DecodingArtifact):
     """Weights averaged over the last checkpoints."""
 
 
-class Tuned(OfDecoding):
-    """Weights of shallow fusion, chosen on the development set."""
+class Tuned(DecodingArtifact):
+    """Weights of shallow fusion, tuned on the development set."""
 
 
 @dataclass(frozen=True)
-class OfOutputs(OfDecoding):
+class SplitArtifact(DecodingArtifact):
+    """An output for one split."""
+
     split: str
 
 
-class Translation(OfOutputs):
-    """One split's translations."""
+class Translation(SplitArtifact):
+    """Translations of one split."""
 
 
-class Parse(OfOutputs):
-    """One split's linearised trees."""
+class Parse(SplitArtifact):
+    """Linearised trees of one split."""
 
 
 @dataclass(frozen=True)
-class Transcript(OfOutputs):
-    """What is said in one split of a corpus, written down."""
+class Transcript(SplitArtifact):
+    """Transcripts of one split of a corpus."""
 
     scored_on: str
 
 
 @dataclass(frozen=True)
-class Score(OfRun):
-    """Metrics of one split. measure: the folder of its file, which says what reads it (metrics/)."""
+class Score(RunArtifact):
+    """Metrics of one split.
+
+    Attributes:
+        measure: Folder of its file, which names what is measured (metrics/).
+        decoding: Name of the decoding.
+        split: Name of the split.
+        scored_on: Dataset of the split; None for the run's own.
+    """
 
     measure: str
     decoding: str
@@ -116,14 +136,14 @@ class Score(OfRun):
 
 
 @dataclass(frozen=True)
-class AttentionMaps(OfOutputs):
+class AttentionMaps(SplitArtifact):
     """Attention of single heads on a sentence that a rule chose."""
 
     choice: str
 
 
 @dataclass(frozen=True)
-class Alignments(OfRun):
+class Alignments(RunArtifact):
     """Attention over speech at every kept checkpoint."""
 
     split: str
@@ -136,38 +156,40 @@ class LayerTimes:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How fast this machine trains and decodes."""
+    """Training and decoding speed of this machine."""
 
 
 @dataclass(frozen=True)
 class ModelSizes:
-    """Parameters of a paper's systems at its own size."""
+    """Parameters of a paper's systems at the paper's own size."""
 
     paper: str
 
 
 @dataclass(frozen=True)
 class Table:
-    """Scores next to the numbers that a paper printed."""
+    """Scores beside the numbers that a paper printed."""
 
     paper: str
     table: str
 
 
 class ExampleTable(Table):
-    """One sentence with every system's translation of it."""
+    """One sentence with the translation of every system."""
 
 
 class TranscriptTable(Table):
-    """What systems write down of a few utterances."""
+    """Transcripts of a few utterances by every system."""
 
 
 class LayerTable(Table):
-    """Times of layer types next to their printed complexities."""
+    """Times of layer types beside their printed complexities."""
 
 
 @dataclass(frozen=True)
 class Figure:
+    """A figure of a paper."""
+
     paper: str
     figure: str
 
@@ -180,17 +202,17 @@ class Claims:
 
 
 TRAINING = "training"
-"""The decoding that stands for outputs of the final weights or the checkpoints alone: gates and alignments."""
+"""Name of the decoding that stands for outputs of final weights or checkpoints alone: gates and alignments."""
 
 
 def manifest_of(product: "Product") -> "Product":
-    """Return the manifest that lists `product`, which rules declare in its place; others stand for themselves."""
+    """Return the manifest that lists `product`, which rules declare in its place, or the product itself."""
     match product:
         case Outputs() | Scores():
             return product
         case Score(run, measure, decoding) if measure != "perplexities":
             return Scores(run, decoding)
-        case OfDecoding(run, decoding) | Score(run, _, decoding):
+        case DecodingArtifact(run, decoding) | Score(run, _, decoding):
             return Outputs(run, decoding)
         case Transcript(run, decoding):
             return Outputs(run, decoding)
@@ -200,4 +222,4 @@ def manifest_of(product: "Product") -> "Product":
 
 
 Report = Table | Figure | Claims
-Product = OfDataset | OfRun | LayerTimes | Calibration | ModelSizes | Report
+Product = DatasetArtifact | RunArtifact | LayerTimes | Calibration | ModelSizes | Report

@@ -1,4 +1,4 @@
-"""CSV with a header."""
+"""CSV files with a header, safe to open in a spreadsheet."""
 
 import re
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 FORMULA = re.compile(r"'*[=+\-@\t].", re.DOTALL)
-"""The start of a text that a spreadsheet would compute, perhaps behind apostrophes that were put before one."""
+"""The start of a text that a spreadsheet would evaluate, after any apostrophes that were added before."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def as_text(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would take for a formula; numbers stay as they are.
+    """Put an apostrophe before a text that a spreadsheet would evaluate; numbers stay as they are.
 
-    A carriage return, which the writer would not quote, becomes a space: many readers end a row there.
+    A carriage return becomes a space, because many readers end a row there and the writer would not quote it.
     """
     if not isinstance(cell, str) or NUMBER.fullmatch(cell):
         return cell
@@ -28,7 +28,7 @@ def as_text(cell: Any) -> Any:
 
 
 def from_text(cell: str) -> str:
-    """Undo `as_text`, but for carriage returns."""
+    """Undo `as_text`, except for carriage returns."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
@@ -42,9 +42,9 @@ def write_csv(
 
     Args:
         path: The file to write.
-        rows: One a line.
-        columns: Columns in their order; None for all.
-        texts: Columns of what models or data say, which `as_text` keeps from being formulas.
+        rows: One dictionary or data frame row per line.
+        columns: Columns in order; None for all.
+        texts: Columns with text of models or data, which `as_text` protects.
     """
     from pandas import DataFrame  # 0.4 s, which only what writes tables should take
 

@@ -1,50 +1,54 @@
-"""SHA-256 of every file that a stage made, noted when it ended: in `.digests/NAME` beside NAME.
+"""SHA-256 digests: recorded when a stage ends, compared when a stage opens a file.
 
-A note is removed before its file is written again or set aside, so it always describes the file that is there. For a
-folder of many files, such as recordings, one digest of all is noted. A note also holds its file's time of change, which
-a copy of the work folder may lose (pipeline/workflow/times.py).
+The digest of NAME is noted in `.digests/NAME` beside it. The note is removed before its file is rewritten or set aside,
+so it always describes the file that is there. A folder of many files, such as recordings, has one digest. A note also
+holds the modification time of its file, which a copy of the work folder may lose (pipeline/workflow/times.py).
 """
 
 import contextlib
+import errno
+import hashlib
+import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from pipeline.core.advice import advised
-from pipeline.core.errors import UserError
-from pipeline.core.files import MADE, NOTES, note_of, replacing
-from pipeline.core.sha256 import sha256_file, sha256_json
+from pipeline.core.errors import UserError, command_advice
+from pipeline.core.files import NOTES, WRITTEN_FILES, note_path, replace_file
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[None]:
-    """Note the digests of what is made while the block runs, if it ends well."""
-    MADE.clear()
+def recording_digests() -> Iterator[None]:
+    """Note the digests of all files that the block writes, if it ends without an error."""
+    WRITTEN_FILES.clear()
     yield
-    for path in MADE:
+    for path in WRITTEN_FILES:
         if path.exists():
-            note(path)
-    MADE.clear()
+            write_note(path)
+    WRITTEN_FILES.clear()
 
 
-def note(path: Path) -> None:
-    """Write the note of a file or folder, whole or not at all.
+def write_note(path: Path) -> None:
+    """Write the note of a file or folder atomically.
 
     Raises:
         UserError: The note cannot be written.
     """
     changed_ns = path.stat().st_mtime_ns
-    with replacing(note_of(path)) as file:
+    with replace_file(note_path(path)) as file:
         file.write(f"{digest_of(path)} {changed_ns}\n")
 
 
 def digest_of(path: Path) -> str:
-    """Of a file, or of the names and contents of all files in a folder.
+    """Return the digest of a file, or of the names and contents of all files in a folder.
 
     Raises:
-        OSError: it is not there, or can't be read.
+        OSError: The file does not exist or cannot be read.
     """
     if not path.is_dir():
         return sha256_file(path)
@@ -53,47 +57,144 @@ def digest_of(path: Path) -> str:
 
 
 class DamagedNoteError(UserError):
-    """A note that holds no digest, so nothing shows whether its file is what was written."""
+    """A note without a valid digest, so nothing proves that its file is what was written."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """The digest of a file, and the time of its last change, in ns, when the digest was taken."""
+    """The recorded digest of a file.
+
+    Attributes:
+        digest: SHA-256, hexadecimal.
+        changed_ns: Modification time of the file when it was hashed, ns; None in notes of earlier versions.
+    """
 
     digest: str
     changed_ns: int | None
-    """None in notes of earlier versions."""
 
 
 def read_note(path: Path) -> Note | None:
-    """Read the note of a file; None when there is none.
+    """Read the note of a file; None if there is none.
 
     Raises:
         DamagedNoteError: The note is empty, cut or altered.
     """
     try:
-        content = note_of(path).read_bytes()
+        content = note_path(path).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     if found := re.fullmatch(rb"([0-9a-f]{64})(?: (\d{1,20})\n)?", content):
         return Note(found[1].decode(), int(found[2]) if found[2] else None)
     raise DamagedNoteError(
-        f"{note_of(path)}: is damaged, so {path} can't be checked; run {advised('verify --repair')}, "
+        f"{note_path(path)}: is damaged, so {path} can't be checked; run {command_advice('verify --repair')}, "
         "then the same command again"
     )
 
 
-def noted(path: Path) -> str | None:
-    """Return the digest noted of a file; None when there is none. Raises DamagedNoteError."""
+def noted_digest(path: Path) -> str | None:
+    """Return the recorded digest of a file; None if there is none.
+
+    Raises:
+        DamagedNoteError: The note is empty, cut or altered.
+    """
     found = read_note(path)
     return found.digest if found else None
 
 
-def noted_in(folder: Path) -> list[Path]:
-    """Return the files, there or not, whose digests are noted in a folder."""
+def noted_files(folder: Path) -> list[Path]:
+    """Return the files that have a note in this folder, whether they exist or not."""
     return sorted(folder / path.name for path in (folder / NOTES).glob("[!.]*"))
 
 
-def all_noted(folder: Path) -> list[Path]:
-    """Return the same for a folder and the folders in it."""
-    return [path for notes in folder.glob(f"*/{NOTES}") for path in noted_in(notes.parent)] + noted_in(folder)
+def all_noted_files(folder: Path) -> list[Path]:
+    """Return the noted files of a folder and of its direct subfolders."""
+    return [path for notes in folder.glob(f"*/{NOTES}") for path in noted_files(notes.parent)] + noted_files(folder)
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        OSError: The file cannot be read, or ended early, as a faulty disk may cause.
+    """
+    with open(path, "rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+        if (read := handle.tell()) != (size := os.fstat(handle.fileno()).st_size):
+            raise OSError(errno.EIO, f"only {read} of {size} bytes could be read", str(path))
+    return digest
+
+
+def sha256_json(value: Any) -> str:
+    """Return the SHA-256 of a JSON value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
+    """Check a file against an expected SHA-256.
+
+    Args:
+        path: The file.
+        expected: Its digest; None skips the check.
+        otherwise: What to do if the digest differs, for the message.
+
+    Raises:
+        UserError: The digest differs.
+    """
+    if expected is not None and (found := sha256_file(path)) != expected:
+        raise UserError(f"{path}: sha256 is {found}, expected {expected}; {otherwise}")
+
+
+LARGEST = 1 << 28
+"""Size limit in bytes of files that are hashed when opened; about 0.25 s. `verify` hashes larger ones."""
+OWN_DIGEST = (".safetensors",)
+checked_files: set[str] | None = None
+"""Paths that the current stage opened; None outside of a stage."""
+
+
+@contextlib.contextmanager
+def checking_inputs() -> Iterator[None]:
+    """Compare each file that the block opens for reading with its recorded digest, once.
+
+    A file that a disk altered raises UserError where it is opened, instead of changing a result. Tensor files hold
+    their own digest and are skipped. An audit hook also covers files that libraries open.
+    """
+    global checked_files
+    install_audit_hook()
+    checked_files = set()
+    try:
+        yield
+    finally:
+        checked_files = None
+
+
+@cache
+def install_audit_hook() -> None:
+    """Register the audit hook, which cannot be removed."""
+    sys.addaudithook(on_event)
+
+
+def on_event(event: str, arguments: tuple[Any, ...]) -> None:
+    """Check a file when it is opened for reading."""
+    if event == "open" and isinstance(arguments[0], str | Path) and not arguments[2] & os.O_ACCMODE:
+        check_input(os.path.abspath(arguments[0]))
+
+
+def check_input(name: str) -> None:
+    """Compare a file with its note.
+
+    Raises:
+        UserError: The content is not what was recorded.
+    """
+    if checked_files is None or name in checked_files or name.endswith(OWN_DIGEST) or "/.digests/" in name:
+        return
+    checked_files.add(name)
+    path = Path(name)
+    digest = noted_digest(path)
+    if digest is None or not path.is_file() or path.stat().st_size > LARGEST or sha256_file(path) == digest:
+        return
+    if noted_digest(path) == digest:  # nobody has written it anew meanwhile
+        checked_files.remove(name)  # who goes on in spite of this and opens it again is told again
+        raise UserError(
+            f"{path}: is damaged, its SHA-256 is not what was noted; run {command_advice('verify --repair')}, "
+            f"or remove {note_path(path)} if you changed it yourself, then run the same command again"
+        )

@@ -1,64 +1,85 @@
-"""Space on a disk, asked for before it is used."""
+"""Checks of disk space, and folders of this user."""
 
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from pipeline.core.advice import advised
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, command_advice
 
 SPARE_BYTES = 64 << 20
-"""Left to logs and to what else writes there."""
+"""Bytes left free for logs and other writers."""
 
 
 def require_space(folder: Path, needed: float, what: str) -> None:
-    """Raises UserError when the disk of `folder`, which need not exist yet, can't hold `needed` bytes more."""
-    existing = nearest(folder)
+    """Check that the disk of a folder can hold more bytes.
+
+    Args:
+        folder: The folder, which need not exist yet.
+        needed: Bytes that will be written.
+        what: What needs them, for the message.
+
+    Raises:
+        UserError: The disk has too little space.
+    """
+    existing = nearest_existing(folder)
     free = shutil.disk_usage(existing).free
     if needed + SPARE_BYTES > free:
         raise UserError(
-            f"{folder}: {what} will need {size(needed)} and {size(SPARE_BYTES)} to spare, {size(free)} are free; free "
-            f"some space ({advised('free')} says what finished tables no longer need), or choose another `work:`"
+            f"{folder}: {what} will need {format_bytes(needed)} and {format_bytes(SPARE_BYTES)} to spare, "
+            f"{format_bytes(free)} are free; free some space ({command_advice('free')} lists what finished tables no "
+            "longer need), or choose another `work:`"
         )
 
 
 def require_writable(folder: Path, option: str = "`work:`") -> None:
-    """Raises UserError when nothing can be written to `folder`, which need not exist yet and which `option` names."""
+    """Check that files can be written to a folder.
+
+    Args:
+        folder: The folder, which need not exist yet.
+        option: The option or setting that names it, for the message.
+
+    Raises:
+        UserError: The folder is not writable.
+    """
     try:
-        tempfile.TemporaryFile(dir=nearest(folder)).close()
+        tempfile.TemporaryFile(dir=nearest_existing(folder)).close()
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}; make it writable, or choose another {option}") from error
 
 
 def own_folder() -> Path:
-    """A folder of this user's own on the machine's disk. Raises UserError where somebody else made it."""
+    """Return a folder on the machine's disk that belongs to this user, and create it.
+
+    Raises:
+        UserError: The folder belongs to another user.
+    """
     folder = Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise UserError(f"{folder} belongs to somebody else; set TMPDIR to a folder of your own on this machine")
+        raise UserError(f"{folder} belongs to another user; set TMPDIR to a folder of your own on this machine")
     return folder
 
 
 def cache_folder() -> Path:
-    """Return a folder of this user's own that lasts, or `own_folder` for a user whose home is not to be written to."""
+    """Return the cache folder of this user, or `own_folder` if their home is not writable."""
     given = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
     return next((Path(caches) / "reprise" for caches in given if can_hold_files(caches)), None) or own_folder()
 
 
 def can_hold_files(folder: str) -> bool:
-    """Return whether an absolute path is a folder to write to, or can become one."""
-    there = nearest(Path(folder)) if os.path.isabs(folder) else None
+    """Return whether an absolute path is a writable folder, or can become one."""
+    there = nearest_existing(Path(folder)) if os.path.isabs(folder) else None
     return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
-def nearest(folder: Path) -> Path:
-    """It or the folder above it that is there."""
+def nearest_existing(folder: Path) -> Path:
+    """Return the folder itself or its nearest parent that exists."""
     return next(path for path in (Path(folder), *Path(folder).absolute().parents) if os.path.exists(path))
 
 
-def size(count: float) -> str:
-    """A number of bytes in words: 812 B, 3.3 MB, 54.3 GB."""
+def format_bytes(count: float) -> str:
+    """Format a number of bytes: 812 B, 3.3 MB, 54.3 GB."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:,.1f} {unit}"

@@ -1,13 +1,68 @@
-"""The one exception that is the user's to mend: shown as one line, without a traceback."""
+"""Errors for users, and the text that messages, logs and terminals may show."""
+
+import os
+import re
+from typing import Any
 
 
 class UserError(Exception):
-    """Bad input, configuration or environment. The message says what, where, and what to do."""
+    """Bad input, configuration or environment.
+
+    The message says what is wrong, where, and what to do. It is shown as one line, without a traceback.
+    """
 
 
 class UnreadableError(UserError):
-    """A file can't be read, which says nothing of what it holds."""
+    """A file that cannot be read, so its content is unknown."""
 
 
 class LostPeer(UserError, RuntimeError):
-    """Another process of this training died or hangs: no fault of this one, and none that another start would meet."""
+    """Another process of this training died or hangs.
+
+    This process did not fail, and another start would not meet the same error.
+    """
+
+
+def command_advice(stage: str) -> str:
+    """Return a `reprise` command for a user to type, with the settings of the running workflow.
+
+    Outside of a workflow the settings are unknown, and the text says which options to add.
+    """
+    settings = os.environ.get("REPRISE_SETTINGS")
+    unknown = " (with --set for each --config)" if settings is None else ""
+    return f"`reprise {stage}{settings or ''}`{unknown}"
+
+
+REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
+"""The remedy for any file that is damaged or missing."""
+
+
+def one_line(text: str, longest: int = 5000) -> str:
+    """Escape line breaks and unprintable characters, and cut the text at `longest` characters."""
+    line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+    return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def printable_lines(text: str) -> str:
+    """Escape unprintable characters in each line, cut none, and mask secrets in addresses."""
+    text = without_secrets(text)
+    return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
+
+
+USER = re.compile(r"(?<=://)(?:[^/\s]+@|[^/\s@]*:[^\s@]*@)")
+"""Name and password in an address. Browsers end the host at a slash in a password; it is masked all the same."""
+QUERY = re.compile(r"(?<=[?&])([\w.~%\[\]-]+)=[^&\s\"'<>#]+")
+"""A key and value in the query of an address, such as a token or a signature."""
+
+
+def without_secrets(text: str) -> str:
+    """Mask user names, passwords and query values in the addresses of a text."""
+    if "://" in text:
+        text = USER.sub("…@", text)
+    return QUERY.sub(r"\1=…", text) if "=" in text else text
+
+
+def shown(value: Any, longest: int = 80) -> str:
+    """Return the representation of a value on one line, cut at `longest` characters."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

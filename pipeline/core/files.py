@@ -18,13 +18,13 @@ from pipeline.core.errors import UserError
 log = logging.getLogger(__name__)
 ORPHAN_AFTER_S = 24 * 3600
 NOTES = ".digests"
-MADE: dict[Path, None] = {}
-"""What this process wrote, in order."""
+WRITTEN_FILES: dict[Path, None] = {}
+"""Outputs of this process, in order."""
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
-    """Write an output of this process: whole or not at all, with its old digest forgotten.
+    """Write an output of this process atomically, and remove its old digest.
 
     Args:
         path: The file to write; its folder need not exist yet.
@@ -34,14 +34,14 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
         UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
     """
     path = Path(path)
-    with replacing(path, mode, before=lambda: note_of(path).unlink(missing_ok=True)) as handle:
+    with replace_file(path, mode, before=lambda: note_path(path).unlink(missing_ok=True)) as handle:
         yield handle
-    made(path)
+    register_output(path)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: str = "w", before: Callable[[], None] = lambda: None) -> Iterator[IO]:
-    """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.
+def replace_file(path: Path, mode: str = "w", before: Callable[[], None] = lambda: None) -> Iterator[IO]:
+    """Open a temporary sibling of `path`; on success sync and rename it, on failure remove it.
 
     Args:
         path: The file to write.
@@ -49,20 +49,20 @@ def replacing(path: Path, mode: str = "w", before: Callable[[], None] = lambda: 
         before: Called right before the rename.
 
     Raises:
-        UserError: As `atomic_write` does.
+        UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
     """
     temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
     try:
-        with writing(path):
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            sweep(path.parent)
+            remove_orphans(path.parent)
             content: IO = io.BufferedWriter(Disk(temporary, path))
         with content if "b" in mode else io.TextIOWrapper(content, encoding="utf-8", newline="\n") as handle:
             yield handle
             handle.flush()
-            with writing(path):
+            with write_errors(path):
                 os.fsync(handle.fileno())
-        with writing(path):
+        with write_errors(path):
             before()
             os.replace(temporary, path)
             sync_folder(path.parent)
@@ -72,19 +72,27 @@ def replacing(path: Path, mode: str = "w", before: Callable[[], None] = lambda: 
 
 
 class Disk(io.FileIO):
-    """A file to be written for `wanted`. Its own failures alone are the disk's; what else fails beside it is not."""
+    """A file whose write errors name the file that was wanted.
+
+    Only its own failures are reported as failures of the disk, not those of other code in the same block.
+    """
 
     def __init__(self, path: Path, wanted: Path, mode: str = "wb"):
         super().__init__(path, mode)
         self.wanted = wanted
 
     def write(self, content: Any) -> int:
-        with writing(self.wanted):
+        """Write bytes.
+
+        Raises:
+            UserError: The system cannot write them.
+        """
+        with write_errors(self.wanted):
             return super().write(content)
 
     def close(self) -> None:
-        """Close the descriptor; an interrupted close has closed it, too, and what was written was synced before."""
-        with writing(self.wanted), contextlib.suppress(InterruptedError):
+        """Close the file. An interrupted close has closed it, too, and its content was synced before."""
+        with write_errors(self.wanted), contextlib.suppress(InterruptedError):
             super().close()
 
 
@@ -93,12 +101,20 @@ HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space"),
     errno.ENAMETOOLONG: "give it a shorter name",
 }
-"""What mends a refusal; of any other the disk itself is the cause."""
+"""Remedies by error number. For any other number the disk itself is the cause."""
 
 
 @contextlib.contextmanager
-def writing(path: Path, otherwise: str = "choose another `work:`") -> Iterator[None]:
-    """Raises UserError where the system can't write `path`. otherwise: what to do if that can't be mended."""
+def write_errors(path: Path, otherwise: str = "choose another `work:`") -> Iterator[None]:
+    """Turn a system error while writing `path` into a UserError.
+
+    Args:
+        path: The file that is written.
+        otherwise: What to do if the cause cannot be fixed.
+
+    Raises:
+        UserError: The system cannot write the file.
+    """
     try:
         yield
     except OSError as error:
@@ -107,8 +123,15 @@ def writing(path: Path, otherwise: str = "choose another `work:`") -> Iterator[N
 
 
 @contextlib.contextmanager
-def reading(otherwise: str) -> Iterator[None]:
-    """Raises UserError where a file that is read is missing. otherwise: what to do then."""
+def read_errors(otherwise: str) -> Iterator[None]:
+    """Turn a missing file into a UserError.
+
+    Args:
+        otherwise: What to do then.
+
+    Raises:
+        UserError: The file does not exist.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -116,10 +139,10 @@ def reading(otherwise: str) -> Iterator[None]:
 
 
 @cache
-def sweep(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder; of other hosts and users, what is older than a day.
+def remove_orphans(folder: Path) -> None:
+    """Remove temporary files that killed processes left in a folder.
 
-    Once a process: of what is written later the writer lives.
+    Those of other hosts and users are removed after a day. Each folder is swept once a process.
     """
     for path in folder.glob(".*.tmp"):
         with contextlib.suppress(OSError):  # it was finished meanwhile, or is for its owner alone to remove
@@ -129,25 +152,25 @@ def sweep(folder: Path) -> None:
 
 
 def is_orphan(path: Path) -> bool:
-    """Of a temporary file of `atomic_write`: whether its writer is gone. Others' processes may be hidden."""
+    """Return whether the writer of a temporary file is gone. Processes of other users may be hidden."""
     writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
     if writer and path.name.endswith(f".{os.uname().nodename}.{writer[1]}.tmp") and path.stat().st_uid == os.getuid():
         return not Path("/proc", writer[1]).exists()
     return writer is not None and path.stat().st_mtime < time.time() - ORPHAN_AFTER_S
 
 
-def made(path: Path) -> None:
-    """What a stage wrote in other ways than by `atomic_write`, a folder of files perhaps, is told here."""
-    MADE[Path(os.path.abspath(path))] = None
+def register_output(path: Path) -> None:
+    """Register an output that was not written by `atomic_write`, such as a folder of files."""
+    WRITTEN_FILES[Path(os.path.abspath(path))] = None
 
 
-def note_of(path: Path) -> Path:
-    """Where the digest of a file, or of a folder's files, is noted (pipeline/core/digests.py)."""
+def note_path(path: Path) -> Path:
+    """Return where the digest of a file or folder is noted (pipeline/core/digests.py)."""
     return path.parent / NOTES / path.name
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut."""
+    """Sync a folder, so that a rename in it survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -155,8 +178,8 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file, without their ends; a last one without its end, which a crash cut, is left out and named."""
+def complete_lines(path: Path) -> list[bytes]:
+    """Read the lines of a file without their ends; leave out and log a last line that a crash cut."""
     *lines, cut = Path(path).read_bytes().split(b"\n")
     if cut:
         log.warning("%s: line %d is cut off and left out", path, len(lines) + 1)
@@ -164,15 +187,19 @@ def whole_lines(path: Path) -> list[bytes]:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append `line`, which has its end, in a single write, so that lines of several writers never mix.
+    """Append a line in a single write, so that lines of several writers never mix.
 
-    What a crash left of a last line is truncated away first.
+    A last line that a crash cut is truncated first.
+
+    Args:
+        path: The file.
+        line: The line with its end.
 
     Raises:
         UserError: The file cannot be written.
     """
-    with writing(path):
-        note_of(path).unlink(missing_ok=True)
+    with write_errors(path):
+        note_path(path).unlink(missing_ok=True)
         with Disk(path, path, "a+b") as handle:
             handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
             if handle.read() not in (b"", b"\n"):
@@ -184,20 +211,29 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def set_aside(path: Path, why: str = "damaged") -> Path:
-    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` …, so that nothing takes it for a good one.
+    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` and so on, and remove its note.
 
-    why: the ending, where a file is whole, but stands for others that are not. Its digest is noted no more.
+    Args:
+        path: The file.
+        why: The new ending; another one for a whole file that stands for damaged ones.
+
+    Returns:
+        The new path.
     """
     names = itertools.chain((why,), (f"{why}-{number}" for number in itertools.count(2)))
     aside = next(one for name in names if not (one := path.with_name(f"{path.name}.{name}")).exists())
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
-    note_of(path).unlink(missing_ok=True)
+    note_path(path).unlink(missing_ok=True)
     return aside
 
 
 def tail(path: Path, size: int) -> bytes:
-    """So many bytes at the end of a file, or all of it. Raises FileNotFoundError."""
+    """Read the last `size` bytes of a file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
     with open(path, "rb") as handle:
         handle.seek(max(0, os.fstat(handle.fileno()).st_size - size))
         return handle.read()

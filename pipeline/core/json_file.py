@@ -1,15 +1,15 @@
-"""JSON, one value a file."""
+"""JSON files, one value each."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, shown
 from pipeline.core.files import atomic_write
-from pipeline.core.shown_text import shown
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value atomically, with sorted keys."""
     with atomic_write(path) as handle:
         json.dump(value, handle, indent=1, ensure_ascii=False, sort_keys=True)
         handle.write("\n")
@@ -19,13 +19,18 @@ def parse(content: str | bytes) -> Any:
     """Parse JSON strictly.
 
     Raises:
-        ValueError: The content is not JSON, or an object has a key twice, of which parsers take either value.
+        ValueError: The content is not JSON, or an object has a key twice.
         RecursionError: It nests too deeply.
     """
     return json.loads(content, object_pairs_hook=without_repeats)
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object of its key-value pairs.
+
+    Raises:
+        ValueError: A key stands twice.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -35,7 +40,11 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Raises UserError when `path` is missing or is not JSON."""
+    """Read a JSON file.
+
+    Raises:
+        UserError: The file is missing or is not JSON.
+    """
     try:
         return parse(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

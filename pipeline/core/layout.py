@@ -1,7 +1,7 @@
-"""Every path under the work folder and under results/, once.
+"""Every path in the work folder and in results/.
 
-Runs and corpora lie in folders that end in a few digits of what they are made of (papers/content.py): with other
-settings or data they are others, which lie beside them, wherever the work folder is.
+The folder of a run or corpus ends in digits of a digest of its settings and data (papers/content.py). Other settings or
+data have another folder beside it.
 """
 
 from collections.abc import Callable
@@ -13,84 +13,99 @@ from pipeline.core import artifacts as products
 RESULTS = Path("results")
 RUN_FILE, DONE_FILE = "run.yaml", "done.json"
 COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
-TOLD, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
+TELEMETRY_FILES, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
 WEIGHTS_FILE = "model.safetensors"
-"""In the folder of a run: what training reads, its records, what it tells of itself, its weights."""
+"""Files of a run's folder: what training reads, its records, its telemetry, its weights."""
 OLD_RUN = ".before-"  # in the name of a folder beside a run's: what it was before its settings changed
 OUTPUTS_FILE, SCORES_FILE = "outputs.json", "scores.json"
 """The two manifests of a decoding, in the folder `{run}/{decoding}`."""
 DECODINGS_FILE = "decodings.json"
-"""In the folder of a scale: how each run is decoded, for the end of its training job."""
+"""In the folder of a scale: how each run is decoded at the end of its training job."""
 CORPUS_FILE = "corpus.json"
-"""In the folder of an encoded corpus: its record."""
+"""The record of an encoded corpus, in its folder."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies for one work folder and scale."""
+    """The paths of one work folder and scale.
+
+    Attributes:
+        work: The work folder.
+        scale: Name of the scale.
+        run_content: Returns the content digits of a run's folder.
+        corpus_content: Returns the content digits of a dataset's corpus.
+    """
 
     work: Path
     scale: str
     run_content: Callable[[products.RunId], str]
     corpus_content: Callable[[str], str]
-    """What a run, or the corpus of a dataset, is made of, as the digits that end its folder's name."""
 
     @property
     def downloads(self) -> Path:
+        """Return the folder of fetched files."""
         return self.work / "downloads"
 
     @property
     def scale_folder(self) -> Path:
-        """What belongs to the scale: runs, measurements, logs."""
+        """Return the folder of the scale: runs, measurements, logs."""
         return self.work / self.scale
 
     @property
     def decodings(self) -> Path:
-        """The file that tells training jobs how their runs are decoded."""
+        """Return the file that tells training jobs how their runs are decoded."""
         return self.scale_folder / DECODINGS_FILE
 
     @property
     def runs(self) -> Path:
+        """Return the folder of all runs of the scale."""
         return self.scale_folder / "runs"
 
     @property
     def results(self) -> Path:
+        """Return the folder of the scale's results."""
         return RESULTS / self.scale
 
     def corpus(self, dataset: str) -> Path:
-        """The folder of a corpus; scales share it."""
+        """Return the folder of a corpus; scales share it."""
         return self.work / "corpora" / f"{dataset}-{self.corpus_content(dataset)}"
 
     def run(self, run: products.RunId) -> Path:
-        """The folder of a run."""
+        """Return the folder of a run."""
         return self.runs / f"{run.folder}-{self.run_content(run)}"
 
     def weights(self, run: products.RunId) -> Path:
-        """A training's final weights; no rule declares them, so that they survive its failure."""
+        """Return the final weights of a training. No rule declares them, so that they survive its failure."""
         return self.run(run) / WEIGHTS_FILE
 
     def log(self, product: products.Product, stage: str, *distinct: str) -> Path:
-        """Of the stage that makes `product`; distinct: what tells its logs in one folder apart."""
+        """Return the log of the stage that makes a product.
+
+        Args:
+            product: The product.
+            stage: Name of the stage.
+            distinct: Words that tell its logs in one folder apart.
+        """
         match product:
-            case products.OfDataset():
+            case products.DatasetArtifact():
                 folder = self.corpus(product.dataset)
-            case products.OfRun():
+            case products.RunArtifact():
                 folder = self.run(product.run)
             case _:
                 folder = self.scale_folder
         return folder / "logs" / ("-".join((stage, *distinct)) + ".log")
 
     def job(self, product: products.Product, stage: str, *distinct: str) -> Path:
-        """The folder of the cluster job that makes `product`."""
-        folder = self.run(product.run) if isinstance(product, products.OfRun) else self.scale_folder
+        """Return the folder of the cluster job that makes a product."""
+        folder = self.run(product.run) if isinstance(product, products.RunArtifact) else self.scale_folder
         return folder / "jobs" / "-".join((stage, *distinct))
 
     def path(self, product: products.Product) -> Path:
-        """The file that says that `product` is there."""
+        """Return the file whose presence means that a product is made."""
         match product:
-            case products.OfDataset():
+            case products.DatasetArtifact():
                 return self.corpus(product.dataset) / IN_CORPUS[type(product)]
-            case products.OfRun():
+            case products.RunArtifact():
                 return self.run(product.run) / path_in_run(product)
             case products.LayerTimes():
                 return self.scale_folder / "layer_times.json"
@@ -107,30 +122,35 @@ class Layout:
         raise TypeError(f"no path of {product!r}")
 
     def target(self, product: products.Product) -> Path:
-        """Return the file that a rule declares for `product`: its manifest's if it has one."""
+        """Return the file that a rule declares for `product`: its manifest if it has one."""
         return self.path(products.manifest_of(product))
 
     def text(self, product: products.Translation) -> Path:
-        """A translation's detokenised twin."""
+        """Return the detokenised twin of a translation."""
         return self.path(product).with_suffix(".txt")
 
     def trees(self, product: products.Score, words: str = "") -> Path:
-        """The trees that a score of parses was counted on. words: `.aligned`, or set on tags in order."""
+        """Return the trees that a score of parses was computed from.
+
+        Args:
+            product: The score.
+            words: "", or `.aligned` for trees whose words were aligned with the tags in order.
+        """
         return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
 
 
-IN_CORPUS: dict[type[products.OfDataset], str] = {
+IN_CORPUS: dict[type[products.DatasetArtifact], str] = {
     products.Raw: "raw.done",
     products.Spoken: "spoken.json",
     products.Prepared: "prepared/report.json",
     products.Vocabulary: "subwords.model",
     products.Encoded: f"encoded/{CORPUS_FILE}",
 }
-"""Of products of a dataset, in the folder of its corpus."""
+"""Paths of a dataset's products in the folder of its corpus."""
 
 
-def path_in_run(product: products.OfRun) -> str:
-    """Of products of a run, in its folder."""
+def path_in_run(product: products.RunArtifact) -> str:
+    """Return the path of a product in the folder of its run."""
     match product:
         case products.Trained():
             return DONE_FILE

@@ -1,4 +1,4 @@
-"""Where a number comes from: commit, versions, machine."""
+"""Where a number comes from: commit, versions and machine."""
 
 import functools
 import importlib.metadata
@@ -44,7 +44,7 @@ def git_output(*arguments: str) -> str | None:
 
 
 def processor() -> str:
-    """The processor's name, as the system reports it."""
+    """Return the name of the processor, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
     except OSError:
@@ -53,7 +53,7 @@ def processor() -> str:
 
 
 def provenance() -> dict[str, str | int]:
-    """Commit, package versions and machine of this process; imports none of the packages."""
+    """Return commit, package versions and machine of this process, without importing the packages."""
     return {
         "commit": commit(),
         "python": platform.python_version(),

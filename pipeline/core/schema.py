@@ -1,4 +1,4 @@
-"""Closed records: what every settings file is checked against, and the errors that name file, key and value."""
+"""Closed records for settings files, and error messages that name file, key and value."""
 
 import difflib
 import re
@@ -9,29 +9,37 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.json_file import parse
-from pipeline.core.shown_text import one_line, shown
 from pipeline.core.yaml_file import load_yaml as load_yaml
 
 LARGEST_NUMBER = 1e30
 MOST_FAULTS = 20
-"""Lines of an error; how many more there are is counted."""
+"""Lines of an error message; further faults are only counted."""
 
 
 class Closed(BaseModel):
-    """A frozen record that refuses keys it does not know."""
+    """A frozen record that refuses unknown keys.
+
+    Attributes:
+        read_by: By setting and choice, the settings that are only read for this choice.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
     read_by: ClassVar[dict[str, dict[str, list[str]]]] = {}
-    """By a setting, and what it may be: the settings that are read then, of those that are not always."""
 
 
 def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = None) -> None:
-    """Raises UserError for a setting that is not at its default though a choice beside it leaves it unread.
+    """Refuse a setting that differs from its default although another setting leaves it unread.
 
-    written: those that may be at fault; None: all.
+    Args:
+        settings: The record.
+        where: File and key, for the message.
+        written: Settings to check; None checks all.
+
+    Raises:
+        UserError: A setting is not read.
     """
     for key, readers in settings.read_by.items():
         chosen = getattr(settings, key)
@@ -47,14 +55,22 @@ def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = 
 
 
 def no_truth_value(value: Any) -> Any:
-    """`true` is no 1. Raises ValueError."""
+    """Refuse booleans, which Python counts as integers.
+
+    Raises:
+        ValueError: The value is a boolean.
+    """
     if isinstance(value, bool):
         raise ValueError("Input should be a valid number")
     return value
 
 
 def within_bounds(value: float) -> float:
-    """Refuse numbers that overflow in float32. A field's own `ge` and `le` apply, too. Raises ValueError."""
+    """Refuse numbers that overflow in float32.
+
+    Raises:
+        ValueError: The value is too large.
+    """
     if abs(value) > LARGEST_NUMBER:
         raise ValueError(f"Input should be between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}")
     return value
@@ -75,13 +91,17 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 def known(name: Any, names: Iterable[str], where: str) -> None:
-    """Raises UserError, with what is allowed and the nearest spelling, unless `name` is one of `names`."""
+    """Check that `name` is one of `names`.
+
+    Raises:
+        UserError: It is not. The message lists the names and the nearest spelling.
+    """
     if fault := unknown(name, names, where):
         raise UserError(fault)
 
 
 def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
-    """The line that says so when `name` is none of `names`."""
+    """Return the error message if `name` is none of `names`, else None."""
     names = set(names)
     if name in names:
         return None
@@ -89,7 +109,7 @@ def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
 
 
 def nearest(name: Any, names: Iterable[str]) -> str:
-    """What to add to an error about an unknown name: the nearest of those that exist, or nothing."""
+    """Return a suggestion with the nearest name for an error message, or an empty text."""
     by_case = {one.lower(): one for one in sorted(names)}
     close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
@@ -97,22 +117,27 @@ def nearest(name: Any, names: Iterable[str]) -> str:
 
 @cache
 def adapter(kind: Any) -> TypeAdapter:
-    """Building one takes a hundred times as long as a validation by it."""
+    """Build the validator of a type; this takes a hundred times as long as a validation."""
     return TypeAdapter(kind)
 
 
 def validate(kind: Any, value: Any, where: str) -> Any:
-    """`value` as a `kind`, a record class or an annotated union of them.
+    """Validate a value as a record class or an annotated union of them.
+
+    Args:
+        kind: The type.
+        value: Data as read from YAML or JSON.
+        where: File or place, for messages.
 
     Raises:
-        UserError: with file, key, value and what is allowed, one line a fault.
+        UserError: One line per fault, with file, key, value and what is allowed.
     """
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
-        schema, found = adapter(kind).json_schema(), by_place(error.errors(), value)
+        schema, found = adapter(kind).json_schema(), faults_by_key(error.errors(), value)
         lines = [
-            ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain(faults, schema, place)])
+            ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain_faults(faults, schema, place)])
             for place, faults in islice(found.items(), MOST_FAULTS)
         ]
         more = [f"{where}: and {len(found) - MOST_FAULTS} faults more"] if len(found) > MOST_FAULTS else []
@@ -120,24 +145,31 @@ def validate(kind: Any, value: Any, where: str) -> Any:
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:
-    """`validate` of JSON. Raises UserError, too, when it is none."""
+    """Parse JSON and validate it.
+
+    Raises:
+        UserError: The text is not JSON, or as `validate` does.
+    """
     try:
         return validate(kind, parse(text), where)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid JSON ({error}): {shown(text)}") from error
 
 
-def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
-    """Faults by the keys that lead to them; of a union without a tag, those of the member that got farthest."""
+def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
+    """Group faults by the keys that lead to them.
+
+    Of a union without a tag, only the faults of the member that matched deepest are kept.
+    """
     found: dict[tuple, list[Any]] = {}
     for fault in faults:
-        found.setdefault(place_of(fault, value), []).append(fault)
+        found.setdefault(key_path(fault, value), []).append(fault)
     above = {place[:depth] for place in found for depth in range(len(place))}
     return {place: at for place, at in found.items() if place not in above}
 
 
-def place_of(fault: Any, value: Any) -> tuple:
-    """Keys from the file's top to a fault, and tags of unions on the way, but no names of types."""
+def key_path(fault: Any, value: Any) -> tuple:
+    """Return the keys from the file's top to a fault, with tags of unions but without names of types."""
     place = []
     for step in fault["loc"]:
         if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
@@ -150,8 +182,8 @@ def place_of(fault: Any, value: Any) -> tuple:
     return tuple(place)
 
 
-def explain(faults: list[Any], schema: dict, place: tuple) -> str:
-    """The faults of one place in words that name the value and what is allowed."""
+def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
+    """Describe the faults at one key, with the value and what is allowed."""
     fault, context = faults[0], faults[0].get("ctx", {})
     match fault["type"]:
         case "extra_forbidden":
@@ -171,13 +203,13 @@ def explain(faults: list[Any], schema: dict, place: tuple) -> str:
 
 
 def shown_key(key: str | int) -> str:
-    """A key in an error: on one line, and cut where it is long."""
+    """Return a key for an error message: on one line, and cut if it is long."""
     text = str(key)
     return text if text.isprintable() and len(text) <= 80 else shown(text)
 
 
 def allowed_keys(schema: dict, place: tuple) -> list[str]:
-    """Keys of the record at `place` in a JSON schema; the tag of a union counts as a step."""
+    """Return the keys of the record at a key path in a JSON schema; the tag of a union counts as a step."""
     records = alternatives(schema, schema)
     for step in place:
         inner = []
@@ -195,7 +227,7 @@ def allowed_keys(schema: dict, place: tuple) -> list[str]:
 
 
 def alternatives(part: dict, schema: dict) -> list[dict]:
-    """`part` with its references and unions resolved."""
+    """Return a part of a JSON schema with its references and unions resolved."""
     if "$ref" in part:
         return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
     options = part.get("anyOf", part.get("oneOf"))

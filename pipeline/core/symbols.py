@@ -1,3 +1,3 @@
-"""The four reserved ids of every vocabulary."""
+"""Reserved ids of every vocabulary."""
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3

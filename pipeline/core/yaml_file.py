@@ -1,7 +1,7 @@
-"""Reading YAML strictly and safely: no key twice, no tags, a bounded size, depth and number of values.
+"""Strict and safe YAML: no repeated key, no tags, bounded size, depth and number of values.
 
-Values are put together from the parser's events, so that a file can neither exhaust the stack nor, by aliases of
-aliases, the memory. Every fault is a UserError of one line.
+Values are built from parser events, so a file can exhaust neither the stack nor, by aliases of aliases, the memory.
+Every fault is a UserError of one line.
 """
 
 import json
@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.core.errors import UserError
-from pipeline.core.shown_text import one_line, shown
+from pipeline.core.errors import UserError, one_line, shown
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
 MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
@@ -21,13 +20,17 @@ MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
 LARGEST = 2**63
 TEXT = "tag:yaml.org,2002:str"
 PLAIN = re.compile(r"[A-Za-z_/.][\w/.:@+%~=-]*", re.ASCII)
-"""Texts in which no character is syntax."""
+"""Texts without YAML syntax."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that no text needs; line breaks and tabs are none of them."""
+"""Control characters other than line breaks and tabs."""
 
 
 def load_yaml(path: Path) -> Any:
-    """Raises UserError when `path` is missing, is not UTF-8 or not YAML, or has a key twice."""
+    """Read a YAML file.
+
+    Raises:
+        UserError: The file is missing, is not UTF-8 or not YAML, or has a key twice.
+    """
     try:
         with Path(path).open("rb") as handle:
             content = handle.read(MAX_BYTES + 1)
@@ -44,11 +47,19 @@ def load_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The one document of a text; None where it is empty. Raises UserError as `load_yaml`; `where` names the text."""
+    """Parse the one document of a text; None if it is empty.
+
+    Args:
+        text: The YAML.
+        where: Name of the text, for messages.
+
+    Raises:
+        UserError: As `load_yaml` does.
+    """
     try:
         loader = LOADER(text)
         try:
-            return Reading(loader, where).document()
+            return YamlReader(loader, where).document()
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -60,7 +71,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def yaml_text(text: str) -> str:
-    """Return a text as YAML that reads back as this text: in quotes if it would be a number, `no`, or syntax."""
+    """Return a text as YAML that reads back as this text, in quotes if it would be a number, `no`, or syntax."""
     try:
         is_plain = PLAIN.fullmatch(text) and parse_yaml(f"{{key: {text}}}", "") == {"key": text} == {
             "key": parse_yaml(text, "")
@@ -72,21 +83,25 @@ def yaml_text(text: str) -> str:
 
 @dataclass(slots=True)
 class Collection:
-    """A mapping or a sequence that is being read."""
+    """A mapping or a sequence that is being read.
+
+    Attributes:
+        value: A dict or a list.
+        anchor: Its name for aliases.
+        key: Of a mapping, the key whose value comes next.
+        lines: Line of each key.
+        size: Number of values in it, including itself and expanded aliases.
+    """
 
     value: Any
-    """A dict or a list."""
     anchor: str | None = None
     key: str | None = None
-    """Of a mapping: the key whose value comes next."""
     lines: dict[str, int] = field(default_factory=dict)
-    """Where its keys stand."""
     size: int = 1
-    """Values in it, itself among them, aliases written out."""
 
 
-class Reading:
-    """One document, read event by event."""
+class YamlReader:
+    """Reader of one document, event by event."""
 
     def __init__(self, loader: Any, where: str):
         self.loader = loader
@@ -97,7 +112,12 @@ class Reading:
         """Values that aliases name, with their size."""
 
     def document(self) -> Any:
-        """Raises UserError, or a YAMLError of the parser."""
+        """Read the document.
+
+        Raises:
+            UserError: Its content is refused.
+            YAMLError: It is not YAML.
+        """
         documents = 0
         while self.loader.check_event():
             self.event = self.loader.get_event()
@@ -118,6 +138,7 @@ class Reading:
         return self.open[0].value[0] if self.open[0].value else None
 
     def begin(self, value: dict | list) -> None:
+        """Open a mapping or sequence."""
         outer = self.open[-1]
         self.refuse_tag()
         if type(outer.value) is dict and outer.key is None:
@@ -143,12 +164,14 @@ class Reading:
             self.anchored[anchor] = value, size
 
     def alias(self) -> None:
+        """Add the value that an alias names."""
         name = self.event.anchor
         if name not in self.anchored:
             raise self.fault(f"no anchor &{name} is complete before this alias")
         self.add(*self.anchored[name], anchor=None)
 
     def new_key(self, lines: dict[str, int], key: Any) -> str:
+        """Check a key, and note its line."""
         if type(key) is not str:
             raise self.fault(f"the key {shown(key)} is no text; put it in quotes")
         if not key.isprintable():
@@ -159,7 +182,7 @@ class Reading:
         return key
 
     def scalar(self) -> Any:
-        """A text, number, date, truth value or null."""
+        """Return a text, number, date, truth value or null."""
         self.refuse_tag()
         text = self.event.value
         if not text.isprintable() and CONTROL.search(text):
@@ -178,8 +201,10 @@ class Reading:
         return value
 
     def refuse_tag(self) -> None:
+        """Refuse an explicit tag."""
         if self.event.tag is not None:
             raise self.fault(f"the tag {shown(self.event.tag)} is not understood; write the plain value")
 
     def fault(self, what: str) -> UserError:
+        """Return an error that names file and line."""
         return UserError(f"{self.where}: line {self.event.start_mark.line + 1}: {what}")

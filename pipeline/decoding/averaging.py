@@ -16,10 +16,9 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.config import load_run
-from pipeline.core.advice import REPAIR
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
-from pipeline.core.records.decoding import Averaged, AveragedFile
+from pipeline.core.records.outputs import Averaged, AveragedFile
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
 from pipeline.training.checkpoint import weight_files

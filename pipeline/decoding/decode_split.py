@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.outputs import Decoded
 from pipeline.core.schema import parse_json
 from pipeline.data.batches.base import EvalBatches
 from pipeline.decoding.choose_search import Decoder

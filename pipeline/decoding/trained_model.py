@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.advice import REPAIR
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import AnyCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun

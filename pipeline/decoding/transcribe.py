@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.records.decoding import Tuned
+from pipeline.core.records.outputs import Tuned
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.store.encoded_files import require_whole

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.records.decoding import Tuned, TunedPoint
+from pipeline.core.records.outputs import Tuned, TunedPoint
 from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch

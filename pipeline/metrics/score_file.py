@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.records.scores import MetricValue, Scored, ScoreFile
+from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
 from pipeline.metrics import metrics_of
 from pipeline.metrics.metric import MetricInputs, bootstrap_interval
 

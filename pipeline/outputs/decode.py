@@ -11,9 +11,8 @@ from typing import Annotated
 from pydantic import TypeAdapter
 
 from pipeline.core.command_line import Argument
-from pipeline.core.digests import recording
+from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.errors import UserError
-from pipeline.core.intact import looking
 from pipeline.core.json_file import read_json
 from pipeline.core.layout import CORPUS_FILE, DECODINGS_FILE, OUTPUTS_FILE
 from pipeline.core.schema import parse_json
@@ -95,7 +94,7 @@ def decode_ready(run_folder: Path) -> None:
     with indented_log():
         for plan in filter(is_ready, planned.plans):
             try:
-                with looking(), recording():
+                with checking_inputs(), recording_digests():
                     decode(run_folder, plan, planned.threads)
             except UserError as error:
                 log.error("%s: %s", plan.name, error)

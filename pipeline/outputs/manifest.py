@@ -10,12 +10,11 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from pipeline.core.digests import recording
+from pipeline.core.digests import recording_digests, sha256_file
 from pipeline.core.errors import UserError
-from pipeline.core.patience import persevere
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.core.records.record import read_note
-from pipeline.core.sha256 import sha256_file
+from pipeline.core.retries import retry_stage
 
 log = logging.getLogger(__name__)
 
@@ -97,10 +96,10 @@ class ManifestWriter:
         paths: list[Path] = []
 
         def once() -> None:
-            with recording():
+            with recording_digests():
                 paths[:] = make(name)
 
-        persevere(once)
+        retry_stage(once)
         return {str(path.relative_to(self.run_folder)): sha256_file(path) for path in paths}
 
     def finish(self, names: Iterable[str]) -> None:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pipeline.config import DecodingConfig, load_run
+from pipeline.core.digests import sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import TrainedRun
 from pipeline.core.schema import Closed
-from pipeline.core.sha256 import sha256_json
 from pipeline.data.dataset import SplitName
 
 Kind = Literal[

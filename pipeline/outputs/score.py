@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.schema import parse_json
-from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.metrics import metric_names
 from pipeline.outputs.manifest import ManifestWriter, entries_of
 from pipeline.outputs.plan import PlannedScore, ScoringPlan

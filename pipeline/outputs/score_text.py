@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
+from pipeline.core.records.outputs import Scored
 from pipeline.core.records.preparation import PreparedSpeech
-from pipeline.core.records.scores import Scored
-from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.store.sequence_store import TokenStore, token_files

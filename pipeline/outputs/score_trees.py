@@ -5,9 +5,9 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checked_lines import check_pairs, read_lines
 from pipeline.data.text.text_files import lines_of

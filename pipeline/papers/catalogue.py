@@ -10,7 +10,7 @@ from pipeline.analysis.convergence import Floors, load_floors
 from pipeline.analysis.figures.figure import Figure
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder

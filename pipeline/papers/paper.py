@@ -22,9 +22,8 @@ from pipeline.analysis.names import (
     TrainedName,
 )
 from pipeline.config import DecodingSettings
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml, nearest, validate
-from pipeline.core.shown_text import one_line, shown
 from pipeline.papers.reading import Reading
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]

@@ -13,9 +13,8 @@ from pydantic import BaseModel
 from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.names import Names
 from pipeline.analysis.view import ScoredSplits
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line
 from pipeline.core.schema import MOST_FAULTS, unknown
-from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import LicensedPackages
 from pipeline.metrics import metric_named, metric_names
 from pipeline.papers.named import Named, names_in

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.command_line import Argument
-from pipeline.core.disk import size
+from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.papers.project import Project, ProjectOptions
@@ -72,7 +72,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
             failures += explain(project, project.dataset_records[name], lost)
     if failures:
         raise UserError("\n".join(failures))
-    log.info("%d datasets; %s to fetch", len(files), size(sum(to_fetch.values())))
+    log.info("%d datasets; %s to fetch", len(files), format_bytes(sum(to_fetch.values())))
 
 
 def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
@@ -130,11 +130,13 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
     unknown = sum(file.bytes is None for file in missing)
     log.info(
         "  %d of %d files are here; %s to fetch%s",
-        *(len(files) - len(missing), len(files), size(sum(file.to_fetch for file in missing))),
+        *(len(files) - len(missing), len(files), format_bytes(sum(file.to_fetch for file in missing))),
         f", and {unknown} files of unknown size" if unknown else "",
     )
     for file in sorted(files, key=lambda file: file.is_here)[:SHOWN]:
-        log.info("  %-8s  %-40s %9s  %s", file.state, file.name, size(file.bytes) if file.bytes else "", file.note)
+        log.info(
+            "  %-8s  %-40s %9s  %s", file.state, file.name, format_bytes(file.bytes) if file.bytes else "", file.note
+        )
         for url in () if file.is_here else file.addresses:
             log.info("            %s%s", url, "" if offline else f": {silent.get(url, 'answers')}")
     if len(files) > SHOWN:

@@ -7,9 +7,9 @@ from typing import Any
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.csv_file import write_csv
-from pipeline.core.files import reading
+from pipeline.core.files import read_errors
 from pipeline.core.layout import COST_FILE
-from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.devices import load_devices
@@ -52,7 +52,7 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
     """Raises UserError when there is none, with what makes one."""
     with (
-        reading(f"`{command(project, 'plan')}` writes it, before `cost`"),
+        read_errors(f"`{command(project, 'plan')}` writes it, before `cost`"),
         open(path, encoding="utf-8", newline="") as file,
     ):
         return list(csv.DictReader(file))

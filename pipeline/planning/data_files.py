@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.core.artifacts import Encoded, Raw
-from pipeline.core.disk import size
+from pipeline.core.disk import format_bytes
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
 from pipeline.data.fetch.collect_trees import documents_folder
@@ -83,7 +83,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
     part = downloads / f"{name}.part"
     if part.exists():
         done = part.stat().st_size
-        return DataFile(name, "partial", f"{size(done)} are in {part}", source.bytes, known, done)
+        return DataFile(name, "partial", f"{format_bytes(done)} are in {part}", source.bytes, known, done)
     return DataFile(name, "missing", f"{source.mirror or name} in a mirror", source.bytes, known)
 
 

@@ -15,7 +15,7 @@ from pipeline.analysis.claims.measurements import NoisePools
 from pipeline.analysis.claims.scores import RatioClaim, ScoreClaim
 from pipeline.analysis.evidence import Evidence, Scale
 from pipeline.analysis.view import NamedScore, PaperView, ScoredSplits, Term
-from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.training import MeasuredNoise
 from pipeline.metrics import metric_named, metric_names
 from pipeline.papers.project import Project
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.markers import newest_checkpoint
 from pipeline.core import artifacts as products
-from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Spoken
+from pipeline.core.artifacts import Encoded, Prepared, Product, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.store.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
@@ -148,10 +148,10 @@ class Jobs:
             run=run,
         )
         for product in needed:
-            if isinstance(product, OfRun) and product.run == run:
+            if isinstance(product, RunArtifact) and product.run == run:
                 yield from self.following_jobs(product, forecast)
 
-    def following_jobs(self, product: OfRun, forecast: RunForecast) -> Iterator[Job]:
+    def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
         """What is made of a finished training; scoring takes no time beside translating."""
         run = product.run
         match product:
@@ -175,7 +175,7 @@ class Jobs:
                 yield self.alignments_job(product, forecast, split)
 
     def decoding_job(
-        self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, split: str, name: str
+        self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, split: str, name: str
     ) -> Job:
         """A job that reads one split of a dataset with a trained model."""
         run, corpus = product.run, self.corpus(dataset)
@@ -188,7 +188,7 @@ class Jobs:
             flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
         return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
 
-    def alignments_job(self, product: OfRun, forecast: RunForecast, split: str) -> Job:
+    def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
         """A pass over some utterances for each kept checkpoint."""
         training, dataset = forecast.spec.training, product.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
@@ -197,7 +197,7 @@ class Jobs:
         return self.computing_job("attention", product, forecast, dataset, name, flops)
 
     def computing_job(
-        self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, name: str, flops: float
+        self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, name: str, flops: float
     ) -> Job:
         cost, done = self.calibration, float(self.is_there(product))
         seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None

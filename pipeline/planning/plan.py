@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.command_line import Argument
-from pipeline.core.disk import size
+from pipeline.core.disk import format_bytes
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices
@@ -146,9 +146,9 @@ def notes(project: Project, found: Jobs) -> list[str]:
         f"Hours here: {here}; other work beside a training adds to them.",
         "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16 on "
         "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
-        f"Downloads: {size(sum(found.to_fetch.values()))}.",
-        f"Disk: {size(found.disk_bytes)} when all is done, downloads among it, and up to {size(more)} for each "
-        f"training that runs; `{stage_command(project, 'free')}` says what may go.",
+        f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
+        f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "
+        f"for each training that runs; `{stage_command(project, 'free')}` lists what can be deleted.",
     ]
 
 
@@ -162,7 +162,7 @@ def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) 
         f"{job.flops:.2e}",
         hours(job.seconds / 3600) if job.seconds is not None else "",
         *(hours(gpu_hours(job, device)) for device in devices.values()),
-        size(job.disk_bytes),
+        format_bytes(job.disk_bytes),
     ]
 
 

@@ -10,7 +10,7 @@ import torch
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.records.scores import Scored
+from pipeline.core.records.outputs import Scored
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,

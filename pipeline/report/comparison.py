@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.metrics import metric_named
 from pipeline.metrics.metric import RESAMPLES, SEED, Total, resampled

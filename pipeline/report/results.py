@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline.core.command_line import Argument, Pause
-from pipeline.core.digests import recording
+from pipeline.core.digests import recording_digests
 from pipeline.papers.project import Settings, load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
 from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
@@ -53,7 +53,7 @@ def write_results(
     while True:
         campaign = watcher.look()
         score_decoded(graph, reports)
-        with recording():
+        with recording_digests():
             partial = Partial(graph, Causes(graph, campaign), settings)
             made = [partial.make(report) for report in reports]
         mark_in_part(partial.in_part)

@@ -22,12 +22,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.core.advice import REPAIR
 from pipeline.core.disk import require_space
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import set_aside
 from pipeline.core.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
-from pipeline.core.records.training import Machine, Outcome, Return, TrainedRun
+from pipeline.core.records.training import Machine, Outcome, RollBack, TrainedRun
 from pipeline.core.schema import validate
 from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
@@ -134,7 +133,7 @@ class Checkpoints:
             if number != good:
                 path.unlink()
 
-    def forget(self, given_up: Return | None) -> None:
+    def forget(self, given_up: RollBack | None) -> None:
         """Remove what lies between the good weights that a training went back to and where it did so."""
         for kind in (WEIGHTS, RESUME):
             for step, path in numbered(self.folder, kind):

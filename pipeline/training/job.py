@@ -10,12 +10,12 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
-from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
-from pipeline.core.patience import patiently
+from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Machine, Outcome, Parameters, TrainedRun
-from pipeline.core.sha256 import sha256_file
+from pipeline.core.retries import retry_read
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,
@@ -192,7 +192,7 @@ def begin(checkpoints: Checkpoints, spec: RunSpec) -> None:
 
 def start_anew(checkpoints: Checkpoints) -> None:
     """Remove all that the run has written."""
-    for name in (DONE_FILE, *TOLD):
+    for name in (DONE_FILE, *TELEMETRY_FILES):
         (checkpoints.run_folder / name).unlink(missing_ok=True)
     shutil.rmtree(checkpoints.run_folder / EVENTS, ignore_errors=True)
     checkpoints.clear()
@@ -203,7 +203,7 @@ def is_done(run_folder: Path, key: str) -> bool:
     done, weights = TrainedRun.read_if_there(run_folder / DONE_FILE), run_folder / WEIGHTS_FILE
     if done is None or done.key != key or not weights.exists():
         return False
-    return patiently(weights, lambda: sha256_file(weights)) == done.weights_digest
+    return retry_read(weights, lambda: sha256_file(weights)) == done.weights_digest
 
 
 def build_trainer(

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from pipeline.config import RunSpec, load_run
+from pipeline.core.digests import sha256_json
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.sha256 import sha256_json
 
 
 def run_key(run_folder: Path) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 from pipeline.config import RunSpec, load_run, neighbours
 from pipeline.core.errors import UserError
 from pipeline.core.files import sync_folder
-from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
+from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.key import key_of, run_key
 from pipeline.training.step_files import RESUME, WEIGHTS, numbered
@@ -78,7 +78,7 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
         except DamagedFileError as error:
             log.warning("training does not go on from %s (`verify` says more): %s", path, error)
             continue
-        for name in TOLD:
+        for name in TELEMETRY_FILES:
             if (shorter / name).exists():
                 shutil.copyfile(shorter / name, checkpoints.run_folder / name)
         if (shorter / EVENTS).exists():
@@ -118,7 +118,7 @@ def move_beside(run_folder: Path, old_key: str) -> Path:
     aside = next(path for path in itertools.chain((first,), further) if not (path / WEIGHTS_FILE).exists())
     aside.mkdir(exist_ok=True)
     log.info("%s: run.yaml or the corpus changed since it was trained: anew; what it was is now %s", run_folder, aside)
-    for name in (DONE_FILE, *TOLD, EVENTS, "checkpoints", WEIGHTS_FILE):
+    for name in (DONE_FILE, *TELEMETRY_FILES, EVENTS, "checkpoints", WEIGHTS_FILE):
         if (run_folder / name).exists():
             (run_folder / name).rename(aside / name)
             sync_folder(aside)

@@ -20,7 +20,7 @@ from torch import Tensor
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import processor
 from pipeline.core.records.record import Record, read_note
-from pipeline.core.records.training import Products
+from pipeline.core.records.training import MatmulSettings
 
 log = logging.getLogger(__name__)
 Multiply = Callable[..., Tensor]
@@ -29,7 +29,7 @@ LEAST = 1 << 20  # multiply-adds: for fewer the way to oneDNN takes longer than 
 ROUNDS, ROWS, WIDTH = 5, 512, 256
 
 
-class Choice(Products, Record):
+class Choice(MatmulSettings, Record):
     """`products/<torch>/<processor>.json` of the cache."""
 
 

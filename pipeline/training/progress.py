@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import append_line, atomic_write, whole_lines
+from pipeline.core.files import append_line, atomic_write, complete_lines
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
@@ -38,7 +38,7 @@ class JsonLines:
         """
         if not self.path.exists():
             return
-        lines = enumerate(whole_lines(self.path), start=1)
+        lines = enumerate(complete_lines(self.path), start=1)
         kept = [line for number, line in lines if step and step_of(line, f"{self.path}: line {number}") <= step]
         with atomic_write(self.path, "wb") as handle:
             handle.writelines(line + b"\n" for line in kept)

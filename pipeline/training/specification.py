@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from pipeline.config import RunSpec
-from pipeline.core.digests import recording
+from pipeline.core.digests import recording_digests
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.schema import parse_json
@@ -17,5 +17,5 @@ def write_specification(run_folder: Path, specification: str) -> None:
     text = yaml.safe_dump(spec.model_dump(), sort_keys=False)
     if path.exists() and path.read_text(encoding="utf-8", errors="replace") == text:
         return
-    with recording(), atomic_write(path) as handle:
+    with recording_digests(), atomic_write(path) as handle:
         handle.write(text)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import TrainingConfig
-from pipeline.core.records.training import BestLoss, Loss, Return, UpdatesLoss
+from pipeline.core.records.training import BestLoss, Loss, RollBack, TrainingLoss
 
 INSANE = 10
 """Times the loss of a uniform guess, or the best so far: an exploded model is beyond, an overfitted one is not."""
@@ -26,10 +26,10 @@ class Sums:
         self.nll += other.nll
         self.tokens += other.tokens
 
-    def per_token(self) -> UpdatesLoss:
+    def per_token(self) -> TrainingLoss:
         tokens = max(self.tokens, 1)
         nll = self.nll / tokens
-        return UpdatesLoss(loss_per_token=self.loss / tokens, nll_per_token=nll, perplexity=perplexity(nll))
+        return TrainingLoss(loss_per_token=self.loss / tokens, nll_per_token=nll, perplexity=perplexity(nll))
 
 
 def perplexity(nll: float) -> float:
@@ -45,7 +45,7 @@ class TrainingState:
     skipped_updates: int = 0
     skipped_in_a_row: int = 0
     since_validation: Sums = field(default_factory=Sums)
-    train: UpdatesLoss | None = None
+    train: TrainingLoss | None = None
     fit: Loss | None = None
     dev: Loss | None = None
     best_dev: BestLoss | None = None
@@ -53,7 +53,7 @@ class TrainingState:
     continued_from: str | None = None
     good_step: int | None = None
     """Of the newest kept weights that a later validation found sane."""
-    returned: Return | None = None
+    returned: RollBack | None = None
 
     def is_sane(self, dev: Loss, vocab_size: int) -> bool:
         """Whether a model of that development loss is worth going on from: one that overfits or has hardly begun is."""

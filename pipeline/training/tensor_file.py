@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.patience import read_patiently
+from pipeline.core.retries import read_with_retries
 from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
 
 
@@ -32,14 +32,14 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, A
     content = save(tensors, {FACTS: json.dumps(facts, sort_keys=True)})
     with atomic_write(path, "wb") as handle:
         handle.write(content)
-    if read_patiently(path) != content:
+    if read_with_retries(path) != content:
         raise DamagedFileError(f"{path}: reads back differently from what was written")
 
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises as `read_facts` does."""
     try:
-        content = read_patiently(path)
+        content = read_with_retries(path)
         tensors = load(content)
     except (SafetensorError, ValueError, FileNotFoundError) as error:
         raise DamagedFileError(f"{path}: {error}") from error

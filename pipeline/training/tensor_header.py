@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipeline.core.json_file import parse
-from pipeline.core.patience import read_patiently
+from pipeline.core.retries import read_with_retries
 
 FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
 
@@ -21,7 +21,7 @@ def read_facts(path: Path) -> dict[str, Any]:
         UserError: it can't be read, which says nothing of what it holds.
     """
     try:
-        return facts_in(read_patiently(path, length_of_head), path)
+        return facts_in(read_with_retries(path, length_of_head), path)
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path}: no such file") from error
 

@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.core.layout import SAMPLES_FILE
-from pipeline.core.records.training import Machine, Return, SampleLine
+from pipeline.core.records.training import Machine, RollBack, SampleLine
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.flops import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
@@ -220,7 +220,7 @@ class Trainer:
         self.optimiser.load_tensors({})
         if self.captured:
             self.captured.forget()
-        state.returned, state.skipped_in_a_row = Return(at=state.step, to=good), 0
+        state.returned, state.skipped_in_a_row = RollBack(at=state.step, to=good), 0
         log.warning("%s: %s: going back to %s, and on from update %d", self.spec.name, fault, path, state.step)
 
     def accumulate(self, step: int, update: Update) -> torch.Tensor:

@@ -23,7 +23,7 @@ from pipeline.core.artifacts import (
     Translation,
 )
 from pipeline.core.layout import COST_FILE
-from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project

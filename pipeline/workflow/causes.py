@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained, manifest_of
+from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.outputs.manifest import entries_of
 from pipeline.workflow.campaign import Campaign
@@ -51,7 +51,7 @@ class Causes:
     def by(self, product: Product, needed: Product) -> str:
         """What is said of a product as `needed` is not there; the end of its own run is its own."""
         words = self.of(needed)
-        if isinstance(product, OfRun) and isinstance(needed, OfRun) and product.run == needed.run:
+        if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words
         if words.startswith(FAILED):
             return f"{BLOCKED}{in_words(needed).removesuffix(' first')}, which failed"
@@ -59,16 +59,16 @@ class Causes:
 
     def failure(self, product: Product) -> Failed | None:
         """Of the stage that makes it, by its log."""
-        if isinstance(product, OfDataset):  # each of its stages needs the one before
+        if isinstance(product, DatasetArtifact):  # each of its stages needs the one before
             return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
-        if isinstance(product, OfRun) and (listed := manifest_of(product)) is not product:
+        if isinstance(product, RunArtifact) and (listed := manifest_of(product)) is not product:
             path = self.layout.path(listed)
             entry = self.entries_of(path).get(path_in_run(product))
             if entry and entry.error:
                 log = logs_of(self.layout, product)[0]
                 return Failed(log.stem, self.layout.run(product.run), entry.error, log, is_bug=False)
         logs = logs_of(self.layout, product)
-        folder = self.layout.run(product.run) if isinstance(product, OfRun) else self.layout.scale_folder
+        folder = self.layout.run(product.run) if isinstance(product, RunArtifact) else self.layout.scale_folder
         return next((one for one in self.failed_in(folder) if one.log in logs), None)
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.files import tail
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.record import read_note
-from pipeline.core.shown_text import one_line, without_secrets
 
 MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16

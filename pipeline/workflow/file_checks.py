@@ -18,16 +18,17 @@ from pipeline.core.artifacts import (
     Spoken,
     Tuned,
 )
-from pipeline.core.digests import DamagedNoteError, digest_of, noted
+from pipeline.core.digests import DamagedNoteError, digest_of, noted_digest
 from pipeline.core.errors import UnreadableError, UserError
-from pipeline.core.files import note_of
+from pipeline.core.files import note_path
 from pipeline.core.json_file import parse
 from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
-from pipeline.core.patience import patiently
-from pipeline.core.records import decoding, preparation, probes, training
+from pipeline.core.records import preparation, probes, training
 from pipeline.core.records.corpus import AnyCorpus
+from pipeline.core.records.outputs import ScoreFile
+from pipeline.core.records.outputs import Tuned as TunedRecord
 from pipeline.core.records.record import read_as, read_lines_as
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.retries import retry_read
 from pipeline.training.tensor_header import DamagedFileError
 from pipeline.workflow.tensor_check import check_tensors
 
@@ -44,7 +45,7 @@ NAMED: dict[str, Any] = {
 LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
 MARKS: dict[type[Product], Any] = {
     Spoken: preparation.Spoken,
-    Tuned: decoding.Tuned,
+    Tuned: TunedRecord,
     Score: ScoreFile,
     Gates: probes.Gates,
     AttentionMaps: probes.AttentionMap,
@@ -79,11 +80,11 @@ def checked(path: Path, kind: Any = None, digest: str | None = None) -> Checked:
 def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
     """Raises OSError or UnreadableError when the file is not there or can't be read."""
     try:
-        written = digest or noted(path)
+        written = digest or noted_digest(path)
     except DamagedNoteError:
         path.stat()
         if path.suffix != OWN_DIGEST:
-            return f"may be another: {note_of(path)} is damaged"
+            return f"may be another: {note_path(path)} is damaged"
         written = None
     if written and hashed(path) != written:
         return "is not what was written: its digest differs"
@@ -113,14 +114,14 @@ def damaged_notes(found: Iterable[Checked]) -> list[Checked]:
     return [
         Checked(note, "damaged", bytes_of(note), f"holds no digest; {one.path.name} itself is whole")
         for one in found
-        for note in [note_of(one.path)]
+        for note in [note_path(one.path)]
         if one.state == "good" and has_damaged_note(one.path)
     ]
 
 
 def has_damaged_note(path: Path) -> bool:
     try:
-        noted(path)
+        noted_digest(path)
     except DamagedNoteError:
         return True
     return False
@@ -129,7 +130,7 @@ def has_damaged_note(path: Path) -> bool:
 @cache
 def hashed(path: Path) -> str:
     """Each file once a process."""
-    return patiently(path, partial(digest_of, path))
+    return retry_read(path, partial(digest_of, path))
 
 
 def bytes_of(path: Path) -> int:

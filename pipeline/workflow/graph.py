@@ -102,9 +102,9 @@ class Graph:
             UserError: something that it refers to does not exist.
         """
         match product:
-            case products.OfDataset():
+            case products.DatasetArtifact():
                 return self.of_corpus(product)
-            case products.OfRun():
+            case products.RunArtifact():
                 return self.of_run(product)
             case products.LayerTable():
                 return {"times": products.LayerTimes()}
@@ -120,7 +120,7 @@ class Graph:
                 return {"measured": reports.claim_products(self.project, paper)}
         return {}
 
-    def of_corpus(self, product: products.OfDataset) -> Inputs:
+    def of_corpus(self, product: products.DatasetArtifact) -> Inputs:
         record = self.project.dataset_records[product.dataset]
         raw: dict[str, products.Product | list[products.Product]] = (
             {"raw": products.Raw(product.dataset)} if record.collector else {}
@@ -142,7 +142,7 @@ class Graph:
                 return {**prepared, "vocabulary": products.Vocabulary(product.dataset)}
         return raw
 
-    def of_run(self, product: products.OfRun) -> Inputs:
+    def of_run(self, product: products.RunArtifact) -> Inputs:
         run = product.run
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
@@ -206,4 +206,4 @@ def runs_in(found: Iterable[products.Product]) -> list[products.RunId]:
 
 def datasets_in(found: Iterable[products.Product]) -> list[str]:
     """Datasets whose corpora some products are made from, in alphabetical order."""
-    return sorted({product.dataset for product in found if isinstance(product, products.OfDataset)})
+    return sorted({product.dataset for product in found if isinstance(product, products.DatasetArtifact)})

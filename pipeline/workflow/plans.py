@@ -38,7 +38,7 @@ class Plans:
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
 
     @cached_property
-    def wanted(self) -> dict[products.Product, list[products.OfRun]]:
+    def wanted(self) -> dict[products.Product, list[products.RunArtifact]]:
         """List the products of each manifest that the reports of all papers want.
 
         What only a table on request wants joins a manifest of other reports once its data is here. Before that, no
@@ -55,12 +55,12 @@ class Plans:
             ]
         return found
 
-    def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.OfRun]]:
+    def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.RunArtifact]]:
         """List what reports want by manifest, without reports whose dataset files can't be read."""
-        found: dict[products.Product, list[products.OfRun]] = {}
+        found: dict[products.Product, list[products.RunArtifact]] = {}
         for product in self.graph.closure(self.graph.without_faults(list(reports))):
             manifest = products.manifest_of(product)
-            if manifest is not product and isinstance(product, products.OfRun):
+            if manifest is not product and isinstance(product, products.RunArtifact):
                 found.setdefault(manifest, []).append(product)
         return found
 
@@ -89,7 +89,7 @@ class Plans:
             any(path.exists() for path in places(name, source, downloads, mirror)) for name, source in sources.items()
         )
 
-    def of(self, manifest: products.Product) -> list[products.OfRun]:
+    def of(self, manifest: products.Product) -> list[products.RunArtifact]:
         """Return the products of a manifest, in the order in which they are made."""
         found, order = self.wanted.get(manifest, []), list(KINDS)
         return sorted(found, key=lambda one: order.index(type(one)))
@@ -105,7 +105,7 @@ class Plans:
         folder = str(self.layout.run(other)) if other else None
         return DecodingPlan(name=name, settings=settings, language_model=folder, outputs=outputs)
 
-    def output(self, product: products.OfRun) -> PlannedOutput:
+    def output(self, product: products.RunArtifact) -> PlannedOutput:
         """Return one output of a decoding's plan."""
         kind, elsewhere = KINDS[type(product)], getattr(product, "scored_on", None)
         fields = {"kind": kind, "file": path_in_run(product)}
@@ -137,7 +137,7 @@ class Plans:
         inputs = self.graph.inputs(product)
         name, kind = next((name, kind) for name, kind in SCORED.items() if name in inputs)
         output = inputs[name]
-        assert isinstance(output, products.OfRun)
+        assert isinstance(output, products.RunArtifact)
         dataset = product.scored_on or product.run.dataset
         run = self.layout.run(product.run)
         trees = [str(self.layout.trees(product, words).relative_to(run)) for words in ("", ".aligned")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import tail
 from pipeline.core.layout import PROGRESS_FILE
-from pipeline.core.records.record import parsed
+from pipeline.core.records.record import parse_record
 from pipeline.core.records.training import AnyProgress, ProgressLine
 
 TAIL_BYTES = 1 << 16
@@ -52,7 +52,7 @@ def last_lines(path: Path) -> list[AnyProgress]:
     found = []
     for line in whole:
         try:
-            found.append(parsed(AnyProgress, line, str(path)))
+            found.append(parse_record(AnyProgress, line, str(path)))
         except UserError:  # the first may be cut
             continue
     return found

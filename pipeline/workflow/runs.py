@@ -8,7 +8,7 @@ from typing import Literal
 
 from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
-from pipeline.core.artifacts import OfDataset, OfRun, Product, RunId, Trained
+from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId, Trained
 from pipeline.core.layout import DONE_FILE
 from pipeline.workflow.failures import Failed, failures
 from pipeline.workflow.graph import Graph, flat
@@ -115,6 +115,6 @@ def advice(failed: Failed) -> str:
 
 
 def in_words(product: Product) -> str:
-    if isinstance(product, OfDataset):
+    if isinstance(product, DatasetArtifact):
         return f"the corpus {product.dataset}"
-    return f"{product.run.folder} first" if isinstance(product, OfRun) else str(product)
+    return f"{product.run.folder} first" if isinstance(product, RunArtifact) else str(product)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pipeline.core.artifacts import (
     Claims,
+    DatasetArtifact,
     Encoded,
     Figure,
     LayerTimes,
     ModelSizes,
-    OfDataset,
     Outputs,
     Prepared,
     Product,
@@ -21,7 +21,7 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.layout import Layout
 
-OF_CORPORA: dict[type[OfDataset], tuple[str, ...]] = {
+OF_CORPORA: dict[type[DatasetArtifact], tuple[str, ...]] = {
     Raw: ("generate", "download"),
     Spoken: ("speak",),
     Prepared: ("prepare",),
@@ -37,7 +37,7 @@ def logs_of(layout: Layout, product: Product) -> list[Path]:
 def stages_of(product: Product) -> list[str]:
     """Return the names of a product's logs; none of a training, which records how it ended (runs.py)."""
     match manifest_of(product):
-        case OfDataset() as made:
+        case DatasetArtifact() as made:
             return [*OF_CORPORA[type(made)]]
         case Outputs(_, decoding):
             return [f"decode-{decoding}"]

@@ -8,10 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pipeline.core.artifacts import Product, Report, RunId, Table
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
-from pipeline.core.shown_text import one_line, shown
 from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project, require_work
 from pipeline.workflow.graph import Graph

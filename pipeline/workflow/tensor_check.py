@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipeline.core.json_file import parse
-from pipeline.core.patience import read_patiently
+from pipeline.core.retries import read_with_retries
 from pipeline.training.tensor_header import DamagedFileError, facts_in, length_of_head
 
 TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}
@@ -24,7 +24,7 @@ def check_tensors(path: Path) -> None:
         DamagedFileError: the file is not what was written.
         OSError: it is absent, or can't be read.
     """
-    head = read_patiently(path, length_of_head)
+    head = read_with_retries(path, length_of_head)
     facts = facts_in(head, path)
     recorded = facts.pop("digest")
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())

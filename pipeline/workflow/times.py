@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest_of
-from pipeline.core.digests import DamagedNoteError, noted_in, read_note
+from pipeline.core.digests import DamagedNoteError, noted_files, read_note
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph, flat
@@ -74,7 +74,7 @@ def outputs(graph: Graph, product: Product) -> list[Path]:
 
 @cache
 def noted_beside(folder: Path) -> list[Path]:
-    return noted_in(folder)
+    return noted_files(folder)
 
 
 def oldest(paths: Iterable[Path]) -> int | None:

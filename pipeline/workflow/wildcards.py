@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import cast
 
-from pipeline.core.artifacts import OfRun, Product, RunId
+from pipeline.core.artifacts import Product, RunArtifact, RunId
 
 
 def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
@@ -12,7 +12,7 @@ def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
 
     Fields that are not there are left at their default. Raises KeyError when one without a default is not there.
     """
-    if issubclass(kind, OfRun):
+    if issubclass(kind, RunArtifact):
         seed = values["seed"]
         run = RunId(
             values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else cast(int, seed)

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.cluster.markers import newest_checkpoint, read_starts, read_submission
-from pipeline.core.artifacts import OfRun, Product, RunId
+from pipeline.core.artifacts import Product, RunArtifact, RunId
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 from qa.campaign.project import SETTINGS, STEPS
@@ -59,7 +59,7 @@ class Campaign:
 
     def alone(self) -> list[RunId]:
         """Runs that no other run, and no other's decoding, takes anything from."""
-        made = [product for product in self.graph.closure(self.products) if isinstance(product, OfRun)]
+        made = [product for product in self.graph.closure(self.products) if isinstance(product, RunArtifact)]
         taken = {run for product in made for run in runs_in(self.graph.closure([product])) if run != product.run}
         return sorted(self.runs.keys() - taken, key=lambda run: run.folder)
 

@@ -44,12 +44,12 @@ class Server:
 
 def serve() -> None:
     from pipeline import __main__ as main
-    from pipeline.core import patience
+    from pipeline.core import retries
     from pipeline.stages import STAGES
 
     for command in STAGES.values():
         command.load()
-    patience.PAUSES_S = patience.READ_PAUSES_S = (0.0, 0.01, 0.02)
+    retries.PAUSES_S = retries.READ_PAUSES_S = (0.0, 0.01, 0.02)
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

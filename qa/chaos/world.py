@@ -28,7 +28,7 @@ from pipeline.core.artifacts import (
     TranscriptTable,
     Tuned,
 )
-from pipeline.core.files import note_of
+from pipeline.core.files import note_path
 from pipeline.papers.project import load_project
 from qa.chaos.injection import Fault, Injector
 from qa.chaos.server import ROOT, Server
@@ -255,7 +255,7 @@ class World:
         self.copied(self.golden, folder)
         for path in (*step.writes, *step.unlike):
             (folder / path).unlink(missing_ok=True)
-            note_of(folder / path).unlink(missing_ok=True)
+            note_path(folder / path).unlink(missing_ok=True)
         return folder
 
 

@@ -8,7 +8,7 @@ from pipeline.core.artifacts import Score
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings

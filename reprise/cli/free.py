@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pipeline.core.artifacts import Encoded, OfRun, Raw, RunId, Spoken
+from pipeline.core.artifacts import Encoded, Raw, RunArtifact, RunId, Spoken
 from pipeline.core.command_line import Argument
-from pipeline.core.disk import size
+from pipeline.core.digests import sha256_file
+from pipeline.core.disk import format_bytes
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import sources_of
 from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project, ProjectOptions
@@ -73,7 +73,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     for one in found:
         verb = "removing" if one.kind in remove else "could go"
         read_by = ", ".join(readers.get(one.place, ["no report of today's settings"]))
-        print(f"{verb} {one.kind}: {len(one.files)} files, {size(one.bytes)}: {one.place}, read by {read_by}")
+        print(f"{verb} {one.kind}: {len(one.files)} files, {format_bytes(one.bytes)}: {one.place}, read by {read_by}")
     freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
     for one in found:
         if one.kind in remove:
@@ -82,7 +82,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
             if one.kind in WHOLE:
                 remove_empty(one.place)
     for kind, count in freed.items():
-        print(f"{kind}: {size(count)} {'removed' if kind in remove else 'could go'}")
+        print(f"{kind}: {format_bytes(count)} {'removed' if kind in remove else 'could go'}")
     if not remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
         print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
@@ -103,7 +103,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
     needed: dict[RunId, list[Path]] = defaultdict(list)
     products = graph.closure(graph.reports(project.papers))
     for product in products:
-        if isinstance(product, OfRun):
+        if isinstance(product, RunArtifact):
             needed[product.run].append(project.layout.path(product))
     for run, files in needed.items():
         yield from old_checkpoints(project.layout.run(run), files)
@@ -122,7 +122,7 @@ def reports_by_folder(project: Project) -> dict[Path, list[str]]:
     for report in graph.reports(project.papers):
         name = str(layout.path(report).relative_to(layout.results))
         products = graph.closure([report])
-        folders = [layout.run(product.run) for product in products if isinstance(product, OfRun)]
+        folders = [layout.run(product.run) for product in products if isinstance(product, RunArtifact)]
         folders += [layout.corpus(dataset) for dataset in datasets_in(products)]
         for folder in dict.fromkeys(folders):
             found.setdefault(folder, []).append(name)

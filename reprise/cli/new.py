@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line
 from pipeline.core.files import atomic_write
-from pipeline.core.shown_text import one_line
 from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
 from pipeline.data.languages import canonical

@@ -5,11 +5,10 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.core.artifacts import Encoded, Prepared
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line
 from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
-from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.papers.project import Project, Settings

@@ -11,7 +11,7 @@ from pipeline import stages
 from pipeline.core.artifacts import Prepared
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project

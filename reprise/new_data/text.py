@@ -10,9 +10,9 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.text.checked_lines import check_script, check_untokenised
 from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows

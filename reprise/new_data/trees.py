@@ -6,9 +6,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import EOS
 from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.trees.linearisation import linearise

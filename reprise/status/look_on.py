@@ -14,7 +14,7 @@ from typing import Any
 from rich.live import Live
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import writing
+from pipeline.core.files import write_errors
 from pipeline.papers.project import Project
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign, Watch
@@ -49,7 +49,7 @@ class Workflow:
         self.received: int | None = None
 
     def __enter__(self) -> "Workflow":
-        with writing(self.log):
+        with write_errors(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             log = open(self.log, "ab")  # another may write to it, at the same scale
             self.begin = log.tell()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from os.path import exists
 from pathlib import Path
 
-from pipeline.core.digests import digest_of, note
-from pipeline.core.files import note_of, set_aside
+from pipeline.core.digests import digest_of, write_note
+from pipeline.core.files import note_path, set_aside
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.training.tensor_header import read_facts
@@ -34,10 +34,10 @@ def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:
     for path in lost:
         if exists(path):
             yield path, set_aside(path)
-        note_of(path).unlink(missing_ok=True)
+        note_path(path).unlink(missing_ok=True)
     from_weights(folder)
     for path in lost:
-        note(path)
+        write_note(path)
 
 
 def from_weights(folder: Path) -> Path:

@@ -13,8 +13,8 @@ from pathlib import Path
 from pipeline.core.artifacts import (
     Alignments,
     Averaged,
+    DatasetArtifact,
     Encoded,
-    OfDataset,
     Prepared,
     Product,
     Raw,
@@ -25,14 +25,13 @@ from pipeline.core.artifacts import (
     Vocabulary,
     manifest_of,
 )
-from pipeline.core.digests import all_noted, noted_in
+from pipeline.core.digests import all_noted_files, noted_files
 from pipeline.core.errors import UserError
-from pipeline.core.files import NOTES, note_of
-from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, TOLD
+from pipeline.core.files import NOTES, note_path
+from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, TELEMETRY_FILES
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.records.outputs import Manifest
+from pipeline.core.records.outputs import Manifest, ScoreFile
 from pipeline.core.records.preparation import Vocabularies
-from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
 from pipeline.data.fetch.download import wrong_size
@@ -66,7 +65,9 @@ class Finding:
 
 
 def is_needed(path: Path) -> bool:
-    return path.parent.name not in ("checkpoints", NOTES) and path.name not in TOLD and path.parent != RESULTS
+    return (
+        path.parent.name not in ("checkpoints", NOTES) and path.name not in TELEMETRY_FILES and path.parent != RESULTS
+    )
 
 
 class Inspection:
@@ -201,43 +202,45 @@ class Inspection:
         `free` removes recordings and raw text with their marks, but not the notes of these.
         """
         freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
-        return not exists(mark) and (freed or not exists(note_of(mark)))
+        return not exists(mark) and (freed or not exists(note_path(mark)))
 
     def files(self, product: Product) -> list[Path]:
         """The file that stands for a product, and those that were made with it."""
         mark = self.layout.path(product)
-        if isinstance(product, OfDataset):
+        if isinstance(product, DatasetArtifact):
             return sorted({mark, *self.corpus_files(product)})
-        beside = {path for path in noted_in(mark.parent) if path.name.startswith(f"{mark.stem}.")}
+        beside = {path for path in noted_files(mark.parent) if path.name.startswith(f"{mark.stem}.")}
         if isinstance(product, Score):
             trees = (self.layout.trees(product, words) for words in ("", ".aligned"))
-            beside |= {path for path in trees if exists(note_of(path))}
+            beside |= {path for path in trees if exists(note_path(path))}
         return sorted({mark, *beside})
 
-    def corpus_files(self, product: OfDataset) -> list[Path]:
+    def corpus_files(self, product: DatasetArtifact) -> list[Path]:
         """The files of a product in the folder of its corpus, but for the one that stands for it.
 
         A file that belongs to no other product was made by the stage that encodes: those of speech prepare, too.
         """
         folder = self.layout.corpus(product.dataset)
         if isinstance(product, Encoded):
-            before = [one for one in self.graph.closure([product]) if isinstance(one, OfDataset) and one != product]
-            return sorted(set(all_noted(folder)) - {path for one in before for path in self.files(one)})
+            before = [
+                one for one in self.graph.closure([product]) if isinstance(one, DatasetArtifact) and one != product
+            ]
+            return sorted(set(all_noted_files(folder)) - {path for one in before for path in self.files(one)})
         spoken = [folder / "audio", folder / "manifests"]
         match product:
             case Raw():
                 folders = [folder / "raw", *([] if exists(self.layout.path(Spoken(product.dataset))) else spoken)]
                 found = sorted(
-                    {path for one in folders for path in noted_in(one)} | files_listed(self.layout.path(product))
+                    {path for one in folders for path in noted_files(one)} | files_listed(self.layout.path(product))
                 )
-                empty = not found and not any(map(exists, folders)) and not noted_in(folder)
-                others = [path for path in noted_in(folder) if not path.name.startswith(("subwords", "spoken"))]
+                empty = not found and not any(map(exists, folders)) and not noted_files(folder)
+                others = [path for path in noted_files(folder) if not path.name.startswith(("subwords", "spoken"))]
                 return [folder / "raw"] if empty else found + others
             case Spoken():
-                return [path for one in spoken for path in noted_in(one)]
+                return [path for one in spoken for path in noted_files(one)]
             case Vocabulary():
-                return [path for path in noted_in(folder) if path.name.startswith("subwords")]
-        return noted_in(folder / "prepared")
+                return [path for path in noted_files(folder) if path.name.startswith("subwords")]
+        return noted_files(folder / "prepared")
 
     def of_downloads(self, dataset: str) -> list[Checked]:
         """Of the fetched files that are here: really hashed."""
@@ -287,7 +290,7 @@ class Inspection:
         if is_held(folder):
             return []
         kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        told = [checked(path) for name in TOLD if exists(path := folder / name)]
+        told = [checked(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
         if self.is_absent(mark):
             return kept + told
         done = checked(mark)

@@ -10,12 +10,12 @@ from os.path import exists
 from pathlib import Path
 from typing import Annotated
 
-from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
+from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained
 from pipeline.core.command_line import Argument
-from pipeline.core.digests import note
-from pipeline.core.disk import size
+from pipeline.core.digests import write_note
+from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError
-from pipeline.core.files import NOTES, note_of, set_aside, sweep
+from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import noted_drivers, why_alive
 from pipeline.workflow.file_checks import Checked
@@ -112,7 +112,7 @@ def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
 
 def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
     """A line on the runs of the scale that no report reads, if there are any."""
-    read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, OfRun)}
+    read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
         yield f"runs that no report reads were not looked at: {len(beside)}, such as {beside[0]}"
 
@@ -132,12 +132,12 @@ class Repairs:
             if one.path in self.restored:
                 continue
             if one.state == "damaged" and one.path.parent.name == NOTES:
-                note(one.path.parent.parent / one.path.name)
+                write_note(one.path.parent.parent / one.path.name)
                 self.restored.add(one.path)
             elif one.state == "damaged" and exists(one.path):
                 self.asides[one.path] = set_aside(one.path)
             if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
-                note_of(one.path).unlink(missing_ok=True)
+                note_path(one.path).unlink(missing_ok=True)
         self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
 
     def restore_records(self, project: Project, finding: Finding) -> bool:
@@ -156,7 +156,7 @@ def sweep_all(project: Project) -> None:
     """Of what killed processes left half-written."""
     for top in (project.layout.work, project.layout.results):
         for folder, _, _ in os.walk(top):
-            sweep(Path(folder))
+            remove_orphans(Path(folder))
 
 
 def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
@@ -167,17 +167,17 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
             if one.state == "good":
                 places[place_of(project, finding.product, one.path)][one.path] = one.bytes
     return [
-        (str(place), "good", size(sum(files.values())), f"{len(files)} files, nothing to do")
+        (str(place), "good", format_bytes(sum(files.values())), f"{len(files)} files, nothing to do")
         for place, files in sorted(places.items())
     ]
 
 
 def place_of(project: Project, product: Product, path: Path) -> Path:
     match product:
-        case OfDataset(dataset):
+        case DatasetArtifact(dataset):
             corpus = project.layout.corpus(dataset)
             return corpus if corpus in path.parents else path.parent
-        case OfRun(run):
+        case RunArtifact(run):
             return project.layout.run(run)
     return path.parent
 
@@ -194,7 +194,7 @@ def row(one: Checked, done: Repairs) -> tuple[str, str, str, str]:
         case _:
             what = AGAIN if aside or one.state == "missing" else f"set it aside with --repair, then {AGAIN}"
     now = f"now {aside.name}; " if aside else ""
-    return str(one.path), one.state, size(one.bytes), f"{one.fault}: {now}{what}"
+    return str(one.path), one.state, format_bytes(one.bytes), f"{one.fault}: {now}{what}"
 
 
 def show(rows: list[tuple[str, str, str, str]]) -> None:

@@ -147,7 +147,7 @@ def test_a_folder_that_somebody_else_made_for_this_user_is_refused(tmp_path, mon
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"reprise-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="belongs to somebody else; set TMPDIR"):
+    with pytest.raises(UserError, match="belongs to another user; set TMPDIR"):
         Queue(60.0)
 
 

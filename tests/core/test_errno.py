@@ -96,7 +96,7 @@ def test_append_line_survives_every_errno(call, faulty, refusals, tmp_path):
             assert "\n" not in str(error) and os.strerror(number) in str(error)
         else:
             assert (call, number) == ("close", errno.EINTR)
-        assert faulty.whole_lines(path) in ([b"one"], [b"one", b"two"])
+        assert faulty.complete_lines(path) in ([b"one"], [b"one", b"two"])
 
 
 def test_command_ends_in_one_line_for_every_errno(capsys):

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.core import digests, files
+from pipeline.core.digests import checking_inputs
 from pipeline.core.errors import UserError
-from pipeline.core.files import append_line, atomic_write, note_of, set_aside, whole_lines
-from pipeline.core.intact import looking
+from pipeline.core.files import append_line, atomic_write, complete_lines, note_path, set_aside
 from pipeline.workflow.file_checks import checked
 
 
@@ -53,9 +53,9 @@ def test_a_line_that_a_crash_cut_is_left_out_and_the_next_one_takes_its_place(tm
     path = tmp_path / "lines"
     for text, expected in (("", []), ("one\n", [b"one"]), ("one\ntw", [b"one"]), ("o", [])):
         path.write_text(text)
-        assert whole_lines(path) == expected
+        assert complete_lines(path) == expected
         append_line(path, b"new\n")
-        assert whole_lines(path) == [*expected, b"new"]
+        assert complete_lines(path) == [*expected, b"new"]
 
 
 def random_text() -> str:
@@ -92,7 +92,7 @@ def test_a_full_disk_is_said_in_one_line_and_the_old_content_stays(mode, tmp_pat
     ],
 )
 def test_what_mends_a_refusal_is_said_of_that_refusal(number, advice, tmp_path):
-    with pytest.raises(UserError, match=f"; {advice}"), files.writing(tmp_path / "file"):
+    with pytest.raises(UserError, match=f"; {advice}"), files.write_errors(tmp_path / "file"):
         raise OSError(number, os.strerror(number))
 
 
@@ -132,7 +132,7 @@ def test_a_write_that_was_killed_leaves_a_temporary_file_that_the_next_one_sweep
     code += "with atomic_write(Path(sys.argv[1])) as handle:\n    os.kill(os.getpid(), 9)"
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "big")], check=False)
     assert killed.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1
-    files.sweep.cache_clear()
+    files.remove_orphans.cache_clear()
     with atomic_write(tmp_path / "other") as handle:
         handle.write("x")
     assert os.listdir(tmp_path) == ["other"]
@@ -145,8 +145,8 @@ def test_only_what_nobody_writes_any_more_is_swept(tmp_path):
         (tmp_path / name).touch()
     for name in (kept[0], kept[2], kept[3], ".e.elsewhere.1.tmp"):
         os.utime(tmp_path / name, (old, old))
-    files.sweep.cache_clear()
-    files.sweep(tmp_path)
+    files.remove_orphans.cache_clear()
+    files.remove_orphans(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted(kept)
 
 
@@ -154,9 +154,9 @@ def test_what_another_user_writes_is_left_alone_as_their_processes_may_be_hidden
     """Where /proc is mounted with `hidepid`, as on many clusters."""
     theirs = tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp"
     theirs.touch()
-    files.sweep.cache_clear()
+    files.remove_orphans.cache_clear()
     monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
-    files.sweep(tmp_path)
+    files.remove_orphans(tmp_path)
     assert theirs.exists()
 
 
@@ -168,7 +168,7 @@ def test_what_may_not_be_swept_keeps_nobody_from_writing(tmp_path, monkeypatch):
             raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
 
     (tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp").touch()
-    files.sweep.cache_clear()
+    files.remove_orphans.cache_clear()
     monkeypatch.setattr(Path, "unlink", refused)
     with atomic_write(tmp_path / "b") as handle:
         handle.write("x")
@@ -177,38 +177,38 @@ def test_what_may_not_be_swept_keeps_nobody_from_writing(tmp_path, monkeypatch):
 
 def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written_again(tmp_path):
     path, text = tmp_path / "file", random_text()
-    with digests.recording(), atomic_write(path) as handle:
+    with digests.recording_digests(), atomic_write(path) as handle:
         handle.write(text)
     noted = subprocess.run(["sha256sum", str(path)], capture_output=True, text=True, check=True).stdout.split()[0]
-    assert digests.noted(path) == noted == digests.digest_of(path)
+    assert digests.noted_digest(path) == noted == digests.digest_of(path)
     append_line(path, b"more\n")
-    assert digests.noted(path) is None
-    digests.note(path)
+    assert digests.noted_digest(path) is None
+    digests.write_note(path)
     with atomic_write(path) as handle:
         handle.write(text)
-    assert digests.noted(path) is None
-    digests.note(path)
+    assert digests.noted_digest(path) is None
+    digests.write_note(path)
     set_aside(path)
-    assert digests.noted(path) is None and digests.noted_in(tmp_path) == []
+    assert digests.noted_digest(path) is None and digests.noted_files(tmp_path) == []
 
 
 def test_no_note_is_made_of_a_failed_stage(tmp_path):
     path = tmp_path / "file"
-    with pytest.raises(ValueError), digests.recording(), atomic_write(path):
+    with pytest.raises(ValueError), digests.recording_digests(), atomic_write(path):
         raise ValueError
-    with pytest.raises(ValueError), digests.recording():
+    with pytest.raises(ValueError), digests.recording_digests():
         path.touch()
-        files.made(path)
+        files.register_output(path)
         raise ValueError
-    assert digests.noted(path) is None
+    assert digests.noted_digest(path) is None
 
 
 def test_note_is_written_atomically_with_fsync(tmp_path, events):
     path = tmp_path / "file"
     path.write_bytes(content := random.randbytes(100))
-    digests.note(path)
+    digests.write_note(path)
     written = f"{hashlib.sha256(content).hexdigest()} {path.stat().st_mtime_ns}\n"
-    assert events == [written.encode(), "renamed to file", digests.note_of(path).parent.name]
+    assert events == [written.encode(), "renamed to file", digests.note_path(path).parent.name]
     assert digests.read_note(path) == digests.Note(digests.digest_of(path), path.stat().st_mtime_ns)
 
 
@@ -221,7 +221,7 @@ def test_stage_fails_when_its_note_cannot_be_written(number, tmp_path, monkeypat
 
     monkeypatch.setattr(files, "Disk", refuse)
     refused = pytest.raises(UserError, match=rf"can't write .*\.digests/file: {os.strerror(number)}")
-    with refused, digests.recording(), atomic_write(tmp_path / "file") as handle:
+    with refused, digests.recording_digests(), atomic_write(tmp_path / "file") as handle:
         handle.write("x")
     assert not os.listdir(tmp_path / ".digests")
 
@@ -240,18 +240,18 @@ def damaged_notes(whole: bytes) -> Iterator[bytes]:
 def test_cut_or_altered_note_counts_as_damage(tmp_path):
     path = tmp_path / "file"
     path.write_text("x")
-    digests.note(path)
-    whole = note_of(path).read_bytes()
+    digests.write_note(path)
+    whole = note_path(path).read_bytes()
     for content in damaged_notes(whole):
-        note_of(path).write_bytes(content)
+        note_path(path).write_bytes(content)
         with pytest.raises(digests.DamagedNoteError, match=r"\.digests/file: is damaged.*verify --repair"):
-            digests.noted(path)
-        with looking(), pytest.raises(digests.DamagedNoteError):
+            digests.noted_digest(path)
+        with checking_inputs(), pytest.raises(digests.DamagedNoteError):
             open(path).close()
         found = checked(path)
         assert found.state == "damaged" and ".digests/file is damaged" in found.fault
-    note_of(path).write_bytes(whole[:64])  # as earlier versions wrote it
-    assert digests.noted(path) == whole[:64].decode() and checked(path).state == "good"
+    note_path(path).write_bytes(whole[:64])  # as earlier versions wrote it
+    assert digests.noted_digest(path) == whole[:64].decode() and checked(path).state == "good"
 
 
 def test_the_digest_of_a_folder_depends_on_every_name_and_byte(tmp_path):

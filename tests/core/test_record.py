@@ -19,7 +19,7 @@ from pipeline.core.files import append_line
 from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import Record, read_lines_as
-from pipeline.core.records.training import AnyProgress, Return, SampleLine, TrainedRun, TrainingCost
+from pipeline.core.records.training import AnyProgress, RollBack, SampleLine, TrainedRun, TrainingCost
 
 DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
 
@@ -46,7 +46,7 @@ def test_a_line_has_its_characters_as_they_are():
 
 
 def test_weights_between_the_good_ones_and_the_return_are_given_up():
-    returned = Return(at=30, to=10)
+    returned = RollBack(at=30, to=10)
     assert [step for step in range(5, 40, 5) if returned.gave_up(step)] == [15, 20, 25]
 
 

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from pipeline.core.shown_text import lines_shown
+from pipeline.core.errors import printable_lines
 
 SIGNS = string.ascii_letters + string.digits + "/:!$*+,;._~%-"
 
@@ -15,14 +15,14 @@ def test_passwords_and_query_values_are_left_out(seed):
     rng = random.Random(seed)
     password, token = ("".join(rng.choices(SIGNS, k=12)) + "Zx9" for _ in range(2))
     line = f"https://me:{password}@host.org/a/b.gz?token={token}&part=7 at /a/b.gz?token={token} (status 403)"
-    shown = lines_shown(line)
+    shown = printable_lines(line)
     assert password not in shown and token not in shown
     assert shown == "https://…@host.org/a/b.gz?token=…&part=… at /a/b.gz?token=… (status 403)"
 
 
 @pytest.mark.parametrize("password", ["a/b", "/", "p@ss", "x?y", "80/a", "a//b:c/"])
 def test_passwords_may_hold_signs_that_end_an_address(password):
-    assert lines_shown(f"http://me:{password}@host/file: gone") == "http://…@host/file: gone"
+    assert printable_lines(f"http://me:{password}@host/file: gone") == "http://…@host/file: gone"
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_passwords_may_hold_signs_that_end_an_address(password):
     ],
 )
 def test_text_without_secrets_stays_as_it_is(text):
-    assert lines_shown(text) == text
+    assert printable_lines(text) == text

@@ -3,8 +3,8 @@ import hashlib
 import pytest
 from made_records import decoded
 
+from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
-from pipeline.core.sha256 import require_digest
 from pipeline.data.text.checked_lines import check_untokenised, read_lines, training_behind
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from toy_corpus import make_dataset, random_lines, write_toy_raw
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords
 from pipeline.data.store.sequence_store import TokenStore

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedPairs
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.text.cleaning import prepare_chunk
 from pipeline.data.text.prepare import prepare
 

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 from own_speech import RATE, own, record, write_noise
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import Dataset, ReadAloudDataset
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text

@@ -7,7 +7,7 @@ from toy_run import write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.core.files import append_line
-from pipeline.core.records.training import Loss, UpdatesLoss, ValidationLine
+from pipeline.core.records.training import Loss, TrainingLoss, ValidationLine
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 
@@ -89,7 +89,7 @@ def note_losses(folder, losses):
     """What a training says of its validations after updates 1, 2, …"""
     for step, nll in enumerate(losses, start=1):
         dev = Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=10)
-        train = UpdatesLoss(loss_per_token=nll, nll_per_token=nll, perplexity=math.exp(nll))
+        train = TrainingLoss(loss_per_token=nll, nll_per_token=nll, perplexity=math.exp(nll))
         append_line(folder / "progress.jsonl", ValidationLine(step=step, train=train, dev=dev).line().encode())
 
 

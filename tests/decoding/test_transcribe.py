@@ -13,8 +13,7 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
 from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import SpeechCorpus
-from pipeline.core.records.decoding import Tuned, TunedPoint
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
 from pipeline.core.symbols import BOS
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus, training_batches

@@ -4,26 +4,25 @@ import math
 
 from pipeline.config import TrainingConfig
 from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
-from pipeline.core.records.decoding import Decoded
-from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.core.records.probes import LayerCosts
-from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import (
     Loss,
     Machine,
+    MeasuredNoise,
     Parameters,
     StartCost,
     TotalCost,
     TrainedRun,
     TrainingCost,
-    UpdatesLoss,
+    TrainingLoss,
     ValidationLine,
 )
 from pipeline.data.store.sequence_store import FEATURES
 from pipeline.data.text.alphabet import Alphabet
 
-UPDATES = UpdatesLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
+UPDATES = TrainingLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
 MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")
 START = StartCost(
     **dict(MACHINE),

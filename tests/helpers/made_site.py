@@ -11,7 +11,7 @@ from made_records import decoded
 
 from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
 from pipeline.core.records.jobs import Failure
-from pipeline.core.records.scores import Scored
+from pipeline.core.records.outputs import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 from pipeline.data.store.sequence_store import write_tokens

@@ -22,7 +22,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import Layout
 from pipeline.core.records import record
-from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import validate
 from pipeline.papers.claims import Claims
 

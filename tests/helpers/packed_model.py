@@ -8,7 +8,7 @@ import sentencepiece
 from copied_project import ROOT
 from made_records import parallel_corpus
 
-from pipeline.core.sha256 import sha256_file
+from pipeline.core.digests import sha256_file
 from pipeline.papers.project import load_project
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import tensors_of, write_tensor_file

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from pipeline.__main__ import main
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
-from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import GrammarDataset
 from pipeline.metrics.score_file import read_statistics
 from pipeline.report.comparison import compare_scores

@@ -10,7 +10,7 @@ import yaml
 from fabricated import folder_of
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.sha256 import sha256_file
+from pipeline.core.digests import sha256_file
 from pipeline.data.dataset import load_dataset
 from pipeline.papers.content import CorpusContents, LocalFiles
 from pipeline.papers.project import load_project

@@ -6,9 +6,8 @@ import pytest
 from made_records import trained_run
 from planning_project import ROOT, project_at
 
-from pipeline.core.artifacts import Claims, Encoded, OfRun, Prepared, RunId
-from pipeline.core.digests import note
-from pipeline.core.sha256 import sha256_file
+from pipeline.core.artifacts import Claims, Encoded, Prepared, RunArtifact, RunId
+from pipeline.core.digests import sha256_file, write_note
 from pipeline.workflow.graph import Graph
 from reprise.__main__ import main
 from reprise.cli.free import unneeded
@@ -24,7 +23,7 @@ def work(tmp_path):
     project = project_at(tmp_path)
     graph = Graph(project)
     for product in graph.closure(graph.reports(project.papers)):
-        if isinstance(product, OfRun) and product.run == RUN:
+        if isinstance(product, RunArtifact) and product.run == RUN:
             put(project.layout.path(product))
     for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
         put(folder / "checkpoints" / name, "weights")
@@ -156,7 +155,7 @@ def test_of_training_text_verify_misses_what_free_would_keep(name, tmp_path):
     texts = [corpus / "prepared" / one for one in ("train.en", "train.tok.en", "train.tok.brackets", "dev.en")]
     for path in texts:
         put(path)
-        note(path)
+        write_note(path)
     offered = found(tmp_path, "text")
     for path in texts:
         path.unlink()
@@ -225,7 +224,7 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
     graph = Graph(project)
     claims = [Claims(paper) for paper in project.papers]
     reports = [report for report in graph.reports(project.papers) if report not in claims]
-    shown, judged = ({one for one in graph.closure(some) if isinstance(one, OfRun)} for some in (reports, claims))
+    shown, judged = ({one for one in graph.closure(some) if isinstance(one, RunArtifact)} for some in (reports, claims))
     alone = min(judged - shown, key=str)
     folder = project.layout.run(alone.run)
     for product in (one for one in judged | shown if one.run == alone.run):

@@ -15,8 +15,8 @@ from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
-    OfRun,
     Parse,
+    RunArtifact,
     RunId,
     Score,
     Trained,
@@ -102,7 +102,7 @@ def half_done(tmp_path):
     project = project_at(tmp_path, scale="demo")
     first, second, *_ = runs_in(Graph(project).closure(Graph(project).reports(["weighted"])))
     for product in Graph(project).closure(Graph(project).reports(["weighted"])):
-        if isinstance(product, OfRun) and product.run == first:
+        if isinstance(product, RunArtifact) and product.run == first:
             path = project.layout.path(product)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()

@@ -7,7 +7,7 @@ import pytest
 from fabricated import bleu_statistics, write_score
 
 from pipeline.core.artifacts import Score
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled
 from pipeline.papers.project import load_project

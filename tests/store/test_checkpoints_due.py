@@ -6,7 +6,7 @@ import pytest
 from made_records import trained_run
 
 from pipeline.config.training import TrainingConfig
-from pipeline.core.records.training import BestLoss, Outcome, Return
+from pipeline.core.records.training import BestLoss, Outcome, RollBack
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
 from reprise.store.checkpoints_due import weights_due
@@ -35,7 +35,7 @@ def test_a_resume_file_that_is_not_whole_is_none_to_go_on_from(tmp_path):
 
 
 def test_weights_that_were_given_up_when_it_went_back_are_not_missed(tmp_path):
-    good = resume(tmp_path, 90, returned=Return(at=85, to=60))
+    good = resume(tmp_path, 90, returned=RollBack(at=85, to=60))
     assert weights_due(TRAINING, tmp_path, 4, [good], is_over=False) == [50, 60, 90]
 
 

@@ -3,7 +3,7 @@
 import pytest
 from copied_project import ROOT
 
-from pipeline.core.advice import advised
+from pipeline.core.errors import command_advice
 from pipeline.papers.project import load_project
 from pipeline.workflow.targets import stage_command
 from reprise.__main__ import main
@@ -50,4 +50,4 @@ def test_a_stage_advises_commands_with_the_settings_of_its_workflow(settings, sa
     monkeypatch.delenv("REPRISE_SETTINGS", raising=False)
     if settings is not None:
         monkeypatch.setenv("REPRISE_SETTINGS", settings)
-    assert advised("free") == said
+    assert command_advice("free") == said

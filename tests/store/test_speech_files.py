@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pipeline.core.artifacts import Encoded
-from pipeline.core.digests import note, recording
+from pipeline.core.digests import recording_digests, write_note
 from pipeline.core.files import atomic_write
 from pipeline.core.provenance import ROOT
 from pipeline.data.fetch.raw_text import write_raw_mark
@@ -29,14 +29,14 @@ def corpus(tmp_path, monkeypatch):
         found = Inspection(graph, [Encoded(DATASET)]).found.values()
         return {one.path.relative_to(folder): one.state for finding in found for one in finding.checks}
 
-    with recording():
+    with recording_digests():
         with atomic_write(folder / "raw/test.en") as file:
             file.write("a\n")
         write_raw_mark(folder)
     for name in FILES:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text('"a"')
-        note(folder / name)
+        write_note(folder / name)
     return folder, lambda: {str(path): state for path, state in wrong().items() if state != "good"}
 
 

@@ -13,12 +13,12 @@ import yaml
 from safetensors.torch import load_file
 
 from pipeline.__main__ import main
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
-from pipeline.core.sha256 import sha256_file
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key

@@ -7,7 +7,7 @@ from made_records import UPDATES, data_loss
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.record import read_lines_as
-from pipeline.core.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, UpdatesLoss
+from pipeline.core.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, TrainingLoss
 from pipeline.training import progress
 from pipeline.training.progress import JsonLines, Progress, clock, progress_line
 from pipeline.training.state import Sums, TrainingState, perplexity
@@ -16,7 +16,7 @@ from pipeline.training.state import Sums, TrainingState, perplexity
 def test_sums_over_tokens_become_means_and_a_perplexity_without_smoothing():
     sums = Sums(loss=30.0, nll=20.0, tokens=10)
     sums.add(Sums(loss=10.0, nll=10.0, tokens=10))
-    assert sums.per_token() == UpdatesLoss(loss_per_token=2.0, nll_per_token=1.5, perplexity=math.exp(1.5))
+    assert sums.per_token() == TrainingLoss(loss_per_token=2.0, nll_per_token=1.5, perplexity=math.exp(1.5))
     assert perplexity(1e6) == math.inf
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.core import patience
+from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.training import trainer
@@ -208,7 +208,7 @@ def fail_to_open(patched, name: str, number: int, times: int) -> None:
 
     patched.setattr(builtins, "open", failing)
     patched.setattr("io.open", failing)
-    patched.setattr(patience, "READ_PAUSES_S", (0.0, 0.01))
+    patched.setattr(retries, "READ_PAUSES_S", (0.0, 0.01))
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])

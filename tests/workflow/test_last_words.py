@@ -8,7 +8,7 @@ from copied_project import ROOT, add_toy_paper, call, copy_project
 
 from pipeline.cluster.markers import record_start
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import note
+from pipeline.core.digests import write_note
 from pipeline.core.records.jobs import StartLine
 from pipeline.papers.project import load_project
 
@@ -111,7 +111,7 @@ def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(projec
         *(raw / f"{split}.{side}" for split in SPLITS for side in ("en", "de")),
     ):
         path.write_text("a line\n")
-    note(raw / "train.en")
+    write_note(raw / "train.en")
     (raw / "train.en").write_text("another\n")
     done = make(project, "--", f"{CORPUS}/prepared/report.json")
     assert "run `reprise verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]

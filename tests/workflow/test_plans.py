@@ -3,7 +3,7 @@
 import pytest
 from copied_project import ROOT
 
-from pipeline.core.artifacts import OfRun, Outputs, Raw, Score, Scores, Trained, manifest_of
+from pipeline.core.artifacts import Outputs, Raw, RunArtifact, Score, Scores, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, flat
@@ -17,10 +17,10 @@ def plans(request) -> Plans:
     return Plans(Graph(load_project(ROOT, {"scale": request.param, "licensed": {}})))
 
 
-def wanted(plans: Plans) -> list[OfRun]:
+def wanted(plans: Plans) -> list[RunArtifact]:
     reports = [*plans.graph.reports(plans.project.papers), *plans.on_request]
     products = plans.graph.closure(plans.graph.without_faults(reports))
-    return [one for one in products if isinstance(one, OfRun) and not isinstance(one, Trained)]
+    return [one for one in products if isinstance(one, RunArtifact) and not isinstance(one, Trained)]
 
 
 def test_every_output_and_score_is_in_one_plan(plans):
@@ -39,7 +39,7 @@ def test_a_score_names_the_output_that_the_graph_says(plans):
         if isinstance(manifest, Scores):
             for product, planned in zip(plans.of(manifest), plans.scoring(manifest).scores, strict=True):
                 assert planned.output in {
-                    path_in_run(one) for one in flat(plans.graph.inputs(product)) if isinstance(one, OfRun)
+                    path_in_run(one) for one in flat(plans.graph.inputs(product)) if isinstance(one, RunArtifact)
                 }
 
 
@@ -66,7 +66,7 @@ def test_perplexities_need_the_model_and_other_scores_do_not(plans):
 def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     plans = Plans(Graph(load_project(ROOT, {"scale": "small", "licensed": {}, "work": str(tmp_path)})))
     closures = [
-        {manifest_of(one): one for one in plans.graph.closure(reports) if isinstance(one, OfRun)}
+        {manifest_of(one): one for one in plans.graph.closure(reports) if isinstance(one, RunArtifact)}
         for reports in (plans.graph.reports(plans.project.papers), plans.on_request)
     ]
     shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pipeline.core.digests import digest_of, note
-from pipeline.core.files import note_of
+from pipeline.core.digests import digest_of, write_note
+from pipeline.core.files import note_path
 from pipeline.workflow.times import restore
 
 
@@ -18,7 +18,7 @@ def copied(tmp_path):
     path.write_bytes(random.randbytes(random.randrange(1000)))
     made_ns = time.time_ns() - random.randrange(10**9, 10**12)
     os.utime(path, ns=(made_ns, made_ns))
-    note(path)
+    write_note(path)
     os.utime(path)
     return path, made_ns
 
@@ -47,9 +47,9 @@ def test_input_made_after_its_product_keeps_its_time(copied):
 @pytest.mark.parametrize("content", [None, b"", b"\xff", b"0" * 64], ids=["missing", "empty", "binary", "old form"])
 def test_input_without_a_whole_note_keeps_its_time(copied, content):
     path, made_ns = copied
-    note_of(path).unlink()
+    note_path(path).unlink()
     if content is not None:
-        note_of(path).write_bytes(content)
+        note_path(path).write_bytes(content)
     before = path.stat().st_mtime_ns
     assert not restore(path, made_ns + 1) and path.stat().st_mtime_ns == before
 

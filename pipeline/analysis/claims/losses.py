@@ -15,7 +15,7 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import LossCurve, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Product, RunId
-from pipeline.core.records.noise import DEV_LOSS
+from pipeline.core.records.training import DEV_LOSS
 from pipeline.core.schema import Number
 
 

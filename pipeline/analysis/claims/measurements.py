@@ -11,7 +11,7 @@ from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
 from pipeline.analysis.view import NamedScore, PaperView, Scores, Term
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.metrics import metric_named
 
 Values = Sequence[float] | np.ndarray

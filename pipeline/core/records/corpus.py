@@ -1,4 +1,4 @@
-"""`encoded/corpus.json` of a corpus: what training, planning and evaluation know of it without reading its ids."""
+"""`encoded/corpus.json`: what training, planning and evaluation know of a corpus without reading its ids."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -27,7 +27,14 @@ class SpeechSplit(TextSplit):
 
 
 class ParallelSplit(TextSplit):
-    """Sentence pairs. unknown: subwords that the vocabulary lacks; changed: lines that do not decode to themselves."""
+    """Sentence pairs.
+
+    Attributes:
+        src_unknown: Source subwords that the vocabulary lacks.
+        src_changed: Source lines that do not decode to themselves.
+        tgt_unknown: Target subwords that the vocabulary lacks.
+        tgt_changed: Target lines that do not decode to themselves.
+    """
 
     src_tokens: int = Field(description="Subwords, EOS not counted")
     src_unknown: int
@@ -37,7 +44,7 @@ class ParallelSplit(TextSplit):
 
 
 class EncodedCorpus(Record):
-    """What corpora of all kinds have."""
+    """Fields of all kinds of corpora."""
 
     remedy: ClassVar[str] = "encode the corpus again"
 
@@ -49,12 +56,12 @@ class EncodedCorpus(Record):
 
     @property
     def vocab_sizes(self) -> tuple[int, int]:
-        """Source and target entries."""
+        """Return the numbers of source and target entries."""
         return self.vocab_size, self.vocab_size
 
     @property
     def target_digest(self) -> str:
-        """Of the target symbols."""
+        """Return the digest of the target symbols."""
         return self.vocab_digest
 
 
@@ -70,15 +77,17 @@ class ParallelCorpus(EncodedCorpus):
 
     @property
     def vocab_sizes(self) -> tuple[int, int]:
+        """Return the numbers of source and target entries."""
         return self.vocab_size, self.tgt_vocab_size
 
     @property
     def target_digest(self) -> str:
+        """Return the digest of the target symbols."""
         return self.tgt_vocab_digest
 
 
 class Statistics(Closed):
-    """Of each feature over the frames of the training split."""
+    """Mean and deviation of each feature over the frames of the training split."""
 
     mean: list[FiniteFloat]
     deviation: list[FiniteFloat]
@@ -103,7 +112,7 @@ class TextCorpus(EncodedCorpus):
 
 
 def kind_of(corpus: Any) -> str:
-    """Without a kind a corpus is parallel."""
+    """Return the kind of a corpus; without one it is parallel."""
     return corpus.get("kind", "parallel") if isinstance(corpus, dict) else getattr(corpus, "kind", "parallel")
 
 
@@ -116,5 +125,12 @@ AnyCorpus = Annotated[
 
 
 def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
-    """Of the folder `encoded/` of a corpus. Raises UserError when it is missing, faulty or of an unknown kind."""
+    """Read the record of an encoded corpus.
+
+    Args:
+        encoded: The folder `encoded/` of the corpus.
+
+    Raises:
+        UserError: The record is missing, faulty or of an unknown kind.
+    """
     return read_as(AnyCorpus, Path(encoded) / CORPUS_FILE, EncodedCorpus.remedy)

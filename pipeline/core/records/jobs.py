@@ -1,4 +1,4 @@
-"""Notes by which a job, those who wait for it and those who work on the same run understand each other."""
+"""State files of a job, shared by the job, its launchers and other jobs of the same run."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from pipeline.core.records.record import Record
 
 
 class Done(Record):
-    """`done.json` as far as all jobs have it; what else is there is the job's own."""
+    """The fields of `done.json` that all jobs have; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -17,7 +17,7 @@ class Done(Record):
 
 
 class Failure(Record):
-    """`failed.json`: another start would fail again."""
+    """`failed.json`: the job failed, and another start would fail again."""
 
     key: str
     job: str
@@ -29,7 +29,7 @@ class Failure(Record):
 
 
 class Submission(Record):
-    """`job.json`: the job that works, or worked last, on a run."""
+    """`job.json`: the current or last job of a run."""
 
     key: str
     launcher: str
@@ -40,7 +40,7 @@ class Submission(Record):
 
 
 class StartLine(Record):
-    """A line of `starts.jsonl`: a start, or a stop, of the process that works on the run."""
+    """A line of `starts.jsonl`: a start or stop of the process that works on the run."""
 
     event: Literal["start", "stop"]
     time: float = Field(description="UNIX seconds")
@@ -72,7 +72,7 @@ class Claim(Record):
 
 
 class Command(Record):
-    """`command.json`: a stage to be done in the folder that it lies in."""
+    """`command.json`: the stage to run in this folder."""
 
     key: str
     arguments: list[str]
@@ -80,7 +80,7 @@ class Command(Record):
 
 
 class QueueSnapshot(Record):
-    """What Slurm said of a user's jobs."""
+    """The last answer of Slurm about the jobs of a user."""
 
     asked: float = Field(description="When Slurm was last asked; seconds of the machine's monotonic clock")
     taken: float = Field(description="When it last answered; the same")

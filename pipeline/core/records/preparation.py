@@ -1,4 +1,4 @@
-"""Reports of the stages that make a corpus: what was read, kept, left out and repaired, and the learnt vocabularies."""
+"""Reports of the stages that make a corpus: lines read, kept, rejected and repaired, and learnt vocabularies."""
 
 from pydantic import Field
 
@@ -7,19 +7,21 @@ from pipeline.core.schema import Closed
 
 
 class RawFiles(Record):
-    """`raw.done`: what the raw data of a corpus consists of."""
+    """`raw.done`: the files of a corpus's raw data."""
 
     files: list[str] = Field(description="Files and folders of files, relative to the folder of the corpus")
 
 
 class SplitReport(Closed):
-    """Of a split of any kind."""
+    """Counts of a split of any kind."""
 
     read: int
     rejected: dict[str, int] = Field(description="Left out, by reason")
 
 
 class PairsReport(SplitReport):
+    """Counts of a split of sentence pairs."""
+
     kept: int
     rejected_lines: dict[str, list[int]] = Field(description="The first few of each reason, from 1")
     repaired: dict[str, int]
@@ -44,6 +46,8 @@ class PreparedPairs(Record):
 
 
 class TreesReport(SplitReport):
+    """Counts of a split of trees."""
+
     kept: int
     repaired: dict[str, int]
     removed: dict[str, int]
@@ -64,6 +68,8 @@ class PreparedTrees(Record):
 
 
 class SentencesReport(SplitReport):
+    """Counts of a split of sentences without a source."""
+
     kept: int
     characters: int
     words: int
@@ -78,6 +84,8 @@ class PreparedText(Record):
 
 
 class UtterancesReport(SentencesReport):
+    """Counts of a split of utterances."""
+
     utterances: int
     frames: int
     seconds: float
@@ -94,6 +102,8 @@ class PreparedSpeech(Record):
 
 
 class SpokenSplit(SplitReport):
+    """Counts of a split that was read aloud."""
+
     utterances: int
     examples: list[str] = Field(description="The first few left out")
 
@@ -115,6 +125,8 @@ class Sampled(Closed):
 
 
 class Vocabulary(Closed):
+    """A learnt vocabulary."""
+
     kind: str
     vocab_size: int
     digest: str = Field(description="SHA-256 of the model file")
@@ -122,14 +134,14 @@ class Vocabulary(Closed):
 
 
 class Vocabularies(Vocabulary, Record):
-    """`subwords.json`: the vocabulary of the source side or of both, and the target side's own if it has one."""
+    """`subwords.json`: the vocabulary of the source side or of both, and that of the target side if it has its own."""
 
     tgt: Vocabulary | None = None
     sentencepiece: str = Field(description="Its version")
 
 
 class VerifiedFile(Record):
-    """A note that a fetched file had the right checksum, which holds as long as the rest does."""
+    """A note that a fetched file had the right checksum; valid while size and time stay the same."""
 
     path: str
     bytes: int
@@ -137,7 +149,7 @@ class VerifiedFile(Record):
 
 
 class VerifiedCorpus(Record):
-    """A note that the files of an encoded corpus had this digest, which holds as long as their sizes and times do."""
+    """A note that the files of an encoded corpus had this digest; valid while their sizes and times stay the same."""
 
     digest: str
     files: dict[str, tuple[int, int]] = Field(description="Bytes, and nanoseconds of the last change")

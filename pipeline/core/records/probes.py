@@ -1,4 +1,4 @@
-"""What was found by looking into trained models, or at their layers: files of the package `probes`."""
+"""Records of probes: analyses of trained models and of their layers."""
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ class GateValue(Closed):
 
 
 class Gates(Record):
-    """`gates.json`; statistics of each sentence lie in the .npz file beside it, by `<channel>.<kind>`."""
+    """`gates.json`; the .npz file beside it holds the statistics of each sentence, by `<channel>.<kind>`."""
 
     dataset: str
     test_sets: list[str]
@@ -42,7 +42,7 @@ class AttentionMap(Record):
 
 
 class AlignmentMaps(Record):
-    """A recogniser's alignments at each kept checkpoint."""
+    """Alignments of a recogniser at each kept checkpoint."""
 
     split: str
     utterances: int = Field(description="Over which the entropy is a mean")
@@ -55,7 +55,7 @@ class AlignmentMaps(Record):
 
 
 class LayerTime(Closed):
-    """One forward pass of a layer type on a sequence of n positions, d wide."""
+    """Times of a forward pass of a layer type on n positions of width d."""
 
     layer: str
     n: int
@@ -75,6 +75,8 @@ class LayerCosts(Machine, Record):
 
 
 class ModelSize(Closed):
+    """Number of parameters of a system."""
+
     system: str
     vocab: int = Field(description="Rows of its embeddings")
     parameters: int = Field(description="Trainable ones")

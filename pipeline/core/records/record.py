@@ -1,4 +1,4 @@
-"""A JSON file as a closed record: written whole, and read only if it is of the format that this version knows."""
+"""Closed records as JSON files: written atomically, and read only in the format that this version knows."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import Field, ValidationError, field_validator
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import reading, whole_lines
+from pipeline.core.files import complete_lines, read_errors
 from pipeline.core.json_file import parse, write_json
 from pipeline.core.schema import Closed, adapter
 
@@ -16,9 +16,12 @@ Note = TypeVar("Note", bound="Record")
 
 
 class Record(Closed):
-    """The content of one file, or of one line of a file of JSON lines.
+    """The content of a file, or of one line of a JSON lines file.
 
-    A file without `format` is of format 1: the first versions wrote none.
+    A file without `format` has format 1, as the first versions wrote none.
+
+    Attributes:
+        remedy: What to do about a faulty file, for messages.
     """
 
     format: int = Field(default=1, description="Version of the file's fields")
@@ -27,6 +30,7 @@ class Record(Closed):
     @field_validator("format")
     @classmethod
     def check_format(cls, value: int) -> int:
+        """Refuse other formats."""
         known = cls.model_fields["format"].default
         if value != known:
             raise ValueError(f"is of format {value}, this version of Reprise reads {known}")
@@ -34,28 +38,44 @@ class Record(Closed):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises UserError when the file is missing, torn, of another format, or has other fields."""
+        """Read a file.
+
+        Raises:
+            UserError: It is missing, cut, of another format, or has other fields.
+        """
         return read_as(cls, path, cls.remedy)
 
     @classmethod
     def read_if_there(cls, path: Path) -> Self | None:
-        """None when there is no such file. Raises UserError as `read` does."""
+        """Read a file; None if it does not exist.
+
+        Raises:
+            UserError: As `read` does.
+        """
         return cls.read(path) if path.exists() else None
 
     def write(self, path: Path) -> None:
-        """Whole or not at all. Raises UserError when the disk is full."""
+        """Write the record atomically.
+
+        Raises:
+            UserError: The disk is full or the folder cannot be written.
+        """
         write_json(path, self.model_dump())
 
     def line(self) -> str:
-        """On one line, which it ends."""
+        """Return the record as one line of JSON with its end."""
         return json.dumps(self.model_dump(), ensure_ascii=False) + "\n"
 
 
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
-    """The file as a `kind`, a record class or an annotated union of them. Raises UserError as `Record.read` does."""
-    with reading(remedy):
+    """Read a file as a record class or an annotated union of them.
+
+    Raises:
+        UserError: As `Record.read` does.
+    """
+    with read_errors(remedy):
         content = Path(path).read_bytes()
-    found = parsed(kind, content, str(path), remedy)
+    found = parse_record(kind, content, str(path), remedy)
     try:
         parse(content)  # pydantic takes the last of several values
     except ValueError as error:
@@ -64,18 +84,21 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
-    """Each line of the file as a `kind`, but a last one that a crash cut. Raises UserError as `Record.read` does,
-    naming the line.
+    """Read each line of a file as a record, except a last one that a crash cut.
+
+    Raises:
+        UserError: As `Record.read` does, with the line.
     """
-    with reading(remedy):
-        lines = enumerate(whole_lines(path), start=1)
-    return [parsed(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
+    with read_errors(remedy):
+        lines = enumerate(complete_lines(path), start=1)
+    return [parse_record(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
 
 
 def read_note(kind: type[Note], path: Path) -> Note | None:
-    """`path` as a `kind`, or None while it is absent; lists the folder first, since NFS may hide a fresh file.
+    """Read a file of state; None if it does not exist.
 
-    One that was removed meanwhile, was left empty by a crash or is of another version is as good as absent.
+    The folder is listed first, because NFS may hide a fresh file. A file that was removed meanwhile, is empty after a
+    crash, or has another format counts as missing.
     """
     if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
         return None
@@ -85,16 +108,20 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
         return None
 
 
-def parsed(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:
-    """JSON as a `kind`. Raises UserError when it is not one."""
+def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:
+    """Parse JSON as a record.
+
+    Raises:
+        UserError: It is not one.
+    """
     try:
         return adapter(kind).validate_json(content)
     except ValidationError as error:
-        raise UserError(f"{where}: {explained(error)}; remove it and {remedy}") from error
+        raise UserError(f"{where}: {explain_error(error)}; remove it and {remedy}") from error
 
 
-def explained(error: ValidationError) -> str:
-    """What is wrong with a file, in words; of several faults the first, but the version before all."""
+def explain_error(error: ValidationError) -> str:
+    """Describe the first fault of a file; a wrong format comes before all others."""
     faults = error.errors(include_url=False)
     fault = next((one for one in faults if one["loc"][-1:] == ("format",)), faults[0])
     field = ".".join(map(str, fault["loc"]))

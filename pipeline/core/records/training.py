@@ -1,4 +1,4 @@
-"""What a training leaves behind: `done.json`, `cost.json`, and lines of its progress."""
+"""Records of a training: `done.json`, `cost.json`, progress lines, and measured seed variance."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -8,8 +8,8 @@ from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
 
 
-class UpdatesLoss(Closed):
-    """Of updates, with dropout: nats a target symbol, EOS counted, and exp(nll)."""
+class TrainingLoss(Closed):
+    """Training loss with dropout: nats per target symbol including EOS, and exp(nll)."""
 
     loss_per_token: float = Field(description="With label smoothing")
     nll_per_token: float = Field(description="Without label smoothing")
@@ -17,7 +17,7 @@ class UpdatesLoss(Closed):
 
 
 class Loss(Closed):
-    """Of data read without dropout or smoothing: nats a target symbol, exp of it, and the symbols, EOS counted."""
+    """Loss without dropout or smoothing: nats per target symbol including EOS, its exponential, number of symbols."""
 
     nll_per_token: float
     perplexity: float
@@ -25,6 +25,8 @@ class Loss(Closed):
 
 
 class BestLoss(Loss):
+    """The lowest loss of a training, and its step."""
+
     step: int = Field(description="Updates after which it was measured")
 
 
@@ -35,28 +37,28 @@ class Parameters(Closed):
     branch_weights: int
 
 
-class Return(Closed):
-    """A training that diverged, and went back to its last good weights; the updates between are passed over."""
+class RollBack(Closed):
+    """A roll-back of a diverged training to its last good weights; the steps between are skipped."""
 
     at: int = Field(description="Updates after which it went back")
     to: int = Field(description="Updates after which the weights were good")
 
     def gave_up(self, step: int) -> bool:
-        """Whether the weights after so many updates are those that led astray."""
+        """Return whether the weights after `step` steps were discarded."""
         return self.to < step < self.at
 
 
 class Outcome(Closed):
-    """What a training ended in."""
+    """Results of a training."""
 
     steps: int = Field(description="Updates done")
     dev: Loss
     best_dev: BestLoss | None = None
-    train: UpdatesLoss = Field(description="Of the updates since the validation before the last")
+    train: TrainingLoss = Field(description="Of the updates since the validation before the last")
     fit: Loss | None = Field(default=None, description="Of the data of the first updates; older versions had none")
     parameters: Parameters
     skipped_updates: int
-    returned: Return | None = Field(default=None, description="Whether it diverged once, and went back")
+    returned: RollBack | None = Field(default=None, description="Whether it diverged once, and went back")
     updates_per_epoch: int
     padding: float = Field(description="Share of the positions of an epoch")
     left_out_pairs: int
@@ -76,19 +78,19 @@ class TrainedRun(Outcome, Record):
     weights_digest: str = Field(description="SHA-256 of model.safetensors")
 
 
-class Products(Closed):
+class MatmulSettings(Closed):
     """How a processor multiplies matrices."""
 
     products: Literal["mkl", "onednn"] = Field(default="mkl", description="What multiplies those of float32")
     widened: bool = Field(default=False, description="Whether what asks for bfloat16 is computed in float32")
 
     def precision(self, asked: str) -> str:
-        """Of matrix products where a run asks for one."""
+        """Return the precision of matrix multiplications for a requested one."""
         return "fp32" if self.widened else asked
 
 
-class Machine(Products):
-    """What final bits may depend on besides the run's key."""
+class Machine(MatmulSettings):
+    """Machine properties that final bits may depend on, besides the run's key."""
 
     device: str = Field(description="Name of the GPU, else of the processor")
     threads: int = Field(description="CPU threads of a process")
@@ -97,7 +99,7 @@ class Machine(Products):
 
 
 class StartCost(Machine):
-    """One start of a training."""
+    """Cost of one start of a training."""
 
     started: str = Field(description="UTC, ISO 8601")
     stopped: str = Field(description="UTC, ISO 8601")
@@ -112,7 +114,7 @@ class StartCost(Machine):
 
 
 class TotalCost(Closed):
-    """Sums over all starts, and the largest memory of any; work that a kill undid is in them, as it was paid for."""
+    """Sums over all starts, and their peak memory. Work that a kill undid is included, as it was paid for."""
 
     starts: int
     steps: int
@@ -124,6 +126,7 @@ class TotalCost(Closed):
 
     @classmethod
     def of(cls, starts: tuple[StartCost, ...]) -> "TotalCost":
+        """Sum up the starts of a training."""
         summed = ("steps", "seconds", "gpu_hours", "tokens", "flops")
         sums = {name: sum(getattr(start, name) for start in starts) for name in summed}
         return cls(starts=len(starts), peak_memory_gib=max(start.peak_memory_gib for start in starts), **sums)
@@ -137,17 +140,17 @@ class TrainingCost(Record):
 
     @property
     def device_hours(self) -> float:
-        """Over all starts and processes."""
+        """Return the device hours over all starts and processes."""
         return sum(start.seconds * start.processes for start in self.starts) / 3600
 
     @property
     def hardware(self) -> str:
-        """Distinct devices, in order."""
+        """Return the distinct devices, in order."""
         return "; ".join(dict.fromkeys(f"{start.processes} x {start.device}" for start in self.starts))
 
 
 class ProgressLine(Record):
-    """A line of `progress.jsonl`: means since the line before."""
+    """A line of `progress.jsonl`: means since the previous line."""
 
     event: Literal["progress"] = "progress"
     step: int
@@ -163,17 +166,17 @@ class ProgressLine(Record):
 
 
 class ValidationLine(Record):
-    """A line of `progress.jsonl`."""
+    """A line of `progress.jsonl`: losses at a validation."""
 
     event: Literal["validation"] = "validation"
     step: int
-    train: UpdatesLoss
+    train: TrainingLoss
     fit: Loss | None = None
     dev: Loss
 
 
 class MonitorLine(Record):
-    """A line of `progress.jsonl`: weights that a model wants followed, by name."""
+    """A line of `progress.jsonl`: monitored weights, by name."""
 
     event: Literal["monitor"] = "monitor"
     step: int
@@ -184,9 +187,36 @@ AnyProgress = Annotated[ProgressLine | ValidationLine | MonitorLine, Field(discr
 
 
 class SampleLine(Record):
-    """A line of `samples.jsonl`: a sentence of the development set, tokenised, and the fastest guess."""
+    """A line of `samples.jsonl`: a tokenised sentence of the development set and its greedy output."""
 
     step: int
     source: str
     reference: str
     hypothesis: str
+
+
+DEV_LOSS = "dev_loss"
+"""The metric "nats per symbol at the end of a training"."""
+
+
+class MeasuredNoise(Record):
+    """`docs/measured/noise/<kind>.json`: seed-to-seed variation of one system, trained with many seeds.
+
+    It predicts what a design can detect. It also stands in, provisionally, if every system has one seed.
+    """
+
+    remedy: ClassVar[str] = "take docs/measured/noise from the repository"
+
+    system: str
+    dataset: str
+    scale: str
+    commit: str
+    device: str
+    seeds: list[int]
+    weights: list[str] = Field(description="Digests of the weights that each seed ended in")
+    values: dict[str, list[float]] = Field(description="By metric, of each seed")
+
+    @property
+    def title(self) -> str:
+        """Describe the measured trainings."""
+        return f"as {len(self.seeds)} trainings of {self.system} at scale {self.scale} had"

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Bytes, Closed, load_yaml, nearest, validate
-from pipeline.core.shown_text import one_line, shown
 
 
 def plain_name(name: str) -> str:

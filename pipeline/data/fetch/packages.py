@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
-from pipeline.core.shown_text import shown
+from pipeline.core.errors import UserError, shown
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")

@@ -15,7 +15,7 @@ from typing import IO
 from pipeline.core.artifacts import Raw
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import MADE, atomic_write
+from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.layout import IN_CORPUS
 from pipeline.core.records.preparation import RawFiles
 from pipeline.data.dataset import DownloadedDataset, Part, Side
@@ -119,7 +119,9 @@ def write_raw_mark(corpus: Path) -> None:
         UserError: The file cannot be written.
     """
     folder = Path(os.path.abspath(corpus))
-    files = sorted(str(path.relative_to(folder)) for path in MADE if path.is_relative_to(folder) and path.exists())
+    files = sorted(
+        str(path.relative_to(folder)) for path in WRITTEN_FILES if path.is_relative_to(folder) and path.exists()
+    )
     RawFiles(files=files).write(corpus / IN_CORPUS[Raw])
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from pipeline.core.errors import UserError
-from pipeline.core.shown_text import one_line, shown
+from pipeline.core.errors import UserError, one_line, shown
 from pipeline.data.fetch.untrusted import opened, parsing
 
 TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)

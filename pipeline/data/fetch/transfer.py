@@ -20,10 +20,9 @@ from typing import IO
 import requests
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from pipeline.core.disk import require_space, size
-from pipeline.core.errors import UserError
-from pipeline.core.files import sync_folder, writing
-from pipeline.core.shown_text import without_secrets
+from pipeline.core.disk import format_bytes, require_space
+from pipeline.core.errors import UserError, without_secrets
+from pipeline.core.files import sync_folder, write_errors
 from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError, RequestError, answer, block_of
 
 log = logging.getLogger(__name__)
@@ -69,7 +68,7 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
         UserError: the disk is full or can't be written.
     """
     part = target.with_name(f"{target.name}.part")
-    with writing(target), sole_writer(part) as file:
+    with write_errors(target), sole_writer(part) as file:
         if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
             part.unlink()
             return target
@@ -230,7 +229,7 @@ class Transfer:
                 raise InterruptedTransferError(f"goes on at byte {begin} when asked for {offset}; from the beginning")
             log.info("%s: can't go on at byte %d: from the beginning", self.shown, offset)
         elif offset:
-            log.info("%s: going on after %s", self.shown, size(offset))
+            log.info("%s: going on after %s", self.shown, format_bytes(offset))
         return total
 
     def extent(self, response: requests.Response) -> tuple[int, int | None]:
@@ -271,5 +270,9 @@ class Transfer:
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
     """12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left"""
     rate = (done - first) / max(seconds, 1e-3)
-    text = size(done) + (f" of {size(limit)} ({100 * done // limit} %)" if limit else "") + f", {rate / 1e6:,.1f} MB/s"
+    text = (
+        format_bytes(done)
+        + (f" of {format_bytes(limit)} ({100 * done // limit} %)" if limit else "")
+        + f", {rate / 1e6:,.1f} MB/s"
+    )
     return text + (f", {(limit - done) / rate:,.0f} s left" if limit and rate and done < limit else "")

@@ -11,7 +11,7 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter
 
-from pipeline.core.shown_text import without_secrets
+from pipeline.core.errors import without_secrets
 
 CONNECT_S, SILENCE_S = 10.0, 30.0
 ANSWER_S = 60.0

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import soundfile
 
-from pipeline.core.patience import read_patiently
+from pipeline.core.retries import read_with_retries
 from pipeline.data.speech.manifest import Utterance
 
 Found = TypeVar("Found")
@@ -66,7 +66,7 @@ def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Foun
     with contextlib.suppress(soundfile.SoundFileError, OSError):
         if (found := read(audio)) is not None:
             return found
-    again = read(BytesIO(read_patiently(audio)))
+    again = read(BytesIO(read_with_retries(audio)))
     assert again is not None
     return again
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.core.disk import require_space
-from pipeline.core.errors import UserError
-from pipeline.core.files import made, writing
-from pipeline.core.shown_text import shown
+from pipeline.core.errors import UserError, shown
+from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import fetch_all
@@ -60,7 +59,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
         wanted.setdefault(part.source, []).append(part.members)
     for source, patterns in wanted.items():
         unpack(files[source], patterns, layout.suffixes, folder_of(corpus, source))
-        made(folder_of(corpus, source))
+        register_output(folder_of(corpus, source))
     held_out: set[str] = set()
     for split in reversed(dataset.split_names):
         found = list(utterances(dataset, split, files, corpus))
@@ -102,7 +101,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
     for name, size, content in members(archive, wanted):
         count += 1
         path = folder / name
-        with writing(path):
+        with write_errors(path):
             if not (path.exists() and path.stat().st_size == size):
                 require_space(folder, size, f"{name} of {archive.name}")
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,11 +3,11 @@
 import logging
 from pathlib import Path
 
+from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import TextCorpus, TextSplit
 from pipeline.core.records.preparation import PreparedText, SentencesReport
-from pipeline.core.sha256 import require_digest
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
 from pipeline.data.processes import chunks
 from pipeline.data.speech.sentences import Sentence, select

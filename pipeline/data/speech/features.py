@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core.digests import require_digest
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
-from pipeline.core.sha256 import require_digest
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order

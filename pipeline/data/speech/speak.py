@@ -19,7 +19,7 @@ import soundfile
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import made
+from pipeline.core.files import register_output
 from pipeline.core.records.preparation import Spoken, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
@@ -161,7 +161,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
         progress = Progress(log, f"{dataset.name} {split}: read", "utterances")
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
-        made(folder)
+        register_output(folder)
         progress.finish()
         splits[split] = SpokenSplit(utterances=kept, **chosen.record(split))
     report = Spoken(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from pipeline.core.advice import REPAIR
-from pipeline.core.errors import UserError
-from pipeline.core.files import reading
-from pipeline.core.patience import patiently
+from pipeline.core.digests import sha256_file, sha256_json
+from pipeline.core.errors import REPAIR, UserError
+from pipeline.core.files import read_errors
 from pipeline.core.records.corpus import Kind, read_corpus
 from pipeline.core.records.preparation import VerifiedCorpus
 from pipeline.core.records.record import read_note
-from pipeline.core.sha256 import sha256_file, sha256_json
+from pipeline.core.retries import retry_read
 from pipeline.data.store.sequence_store import NOISE_STEM, frame_files, token_files
 
 
@@ -44,7 +43,7 @@ def require_whole(encoded: Path) -> None:
     """
     record = read_corpus(encoded)
     stores = encoded_stores(encoded, record.kind, record.splits)
-    with reading(REPAIR):
+    with read_errors(REPAIR):
         found = {path.name: path.stat() for store in stores for path in store}
         states = {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
         verified = VerifiedCorpus(digest=record.digest, files=states)
@@ -65,4 +64,4 @@ def stores_digest(stores: Iterable[tuple[Path, Path]]) -> str:
         UserError: A file cannot be read.
     """
     files = [path for store in stores for path in store]
-    return sha256_json({path.name: patiently(path, partial(sha256_file, path)) for path in files})
+    return sha256_json({path.name: retry_read(path, partial(sha256_file, path)) for path in files})

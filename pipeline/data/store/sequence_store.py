@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.core.advice import REPAIR
-from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write, reading
+from pipeline.core.errors import REPAIR, UserError
+from pipeline.core.files import atomic_write, read_errors
 from pipeline.data.store.staging import nearest
 
 
@@ -32,7 +31,7 @@ class SequenceStore:
 
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
         try:
-            with reading(REPAIR):
+            with read_errors(REPAIR):
                 values, offsets = map(nearest, files)
                 self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
                 stored = values.stat().st_size

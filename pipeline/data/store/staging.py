@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.core.disk import own_folder, size
-from pipeline.core.sha256 import sha256_json
+from pipeline.core.digests import sha256_json
+from pipeline.core.disk import format_bytes, own_folder
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ def stage(files: Iterable[Path]) -> None:
         try:
             for path in missing:
                 copy(path, copies[path])
-            log.info("copied %s of the corpus to the local disk, %s", size(needed), there)
+            log.info("copied %s of the corpus to the local disk, %s", format_bytes(needed), there)
             return
         except OSError as error:
             log.warning("%s: %s; reading the corpus from the network disk", there, error.strerror)
     for path in missing:
         read_through(path)
-    log.info("read %s of the corpus in order: the local disk has no room for a copy", size(needed))
+    log.info("read %s of the corpus in order: the local disk has no room for a copy", format_bytes(needed))
 
 
 def nearest(path: Path) -> Path:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
-from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import UNK
 from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order

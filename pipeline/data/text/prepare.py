@@ -8,11 +8,11 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from pipeline.core.digests import require_digest
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write, reading
+from pipeline.core.files import atomic_write, read_errors
 from pipeline.core.records.preparation import PairsReport, PreparedPairs
-from pipeline.core.sha256 import require_digest
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.text.checked_lines import check_script
@@ -183,7 +183,7 @@ class SplitCounts:
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     """Lines of both files side by side, without their "\\n". Raises UserError when one has more than the other."""
     try:
-        with reading(MISSING), open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
+        with read_errors(MISSING), open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
             for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
                 yield src_line.removesuffix(b"\n"), tgt_line.removesuffix(b"\n")
     except ValueError as error:  # one has more

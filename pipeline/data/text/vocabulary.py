@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, shown
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.shown_text import shown
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.text.alphabet import Alphabet
 

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
+from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained, Transcript, Translation
 from pipeline.core.records.jobs import Failure
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
-Made = TypeVar("Made", bound=OfRun)
+Made = TypeVar("Made", bound=RunArtifact)
 Written = Translation | Parse | Transcript
 """What a system wrote of a split."""
 

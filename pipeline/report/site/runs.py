@@ -5,12 +5,11 @@ import os
 from pipeline.analysis.training_curves import read_events
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score
+from pipeline.core.errors import printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
-from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import read_lines_as, read_note
-from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
-from pipeline.core.shown_text import lines_shown
 from pipeline.papers.comparability import AsPrinted
 from pipeline.report.site.charts import Chart, Row, curves, heat, thinned
 from pipeline.report.site.pages import Pages
@@ -52,7 +51,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         cost=folders.cost(run),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=lines_shown(options(present.project)),  # a mirror's password may be among them
+        options=printable_lines(options(present.project)),  # a mirror's password may be among them
         tables=tables,
         shown=present.is_shown(run.dataset),
         dataset=present.project.dataset_records[run.dataset],

@@ -5,17 +5,16 @@ import random
 
 import pytest
 
-from pipeline.core import patience
-from pipeline.core.digests import recording
+from pipeline.core import retries
+from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write, note_of, set_aside
-from pipeline.core.intact import looking
-from pipeline.core.patience import LASTING, LastingError, persevere
+from pipeline.core.files import atomic_write, note_path, set_aside
+from pipeline.core.retries import LASTING, LastingError, retry_stage
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch):
-    monkeypatch.setattr(patience, "PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(retries, "PAUSES_S", (0.0, 0.0))
 
 
 class Work:
@@ -37,7 +36,7 @@ class Work:
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
 def test_what_fails_for_a_moment_is_done_again(number, wrapped):
     work = Work(number, random.choice([1, 2]), wrapped)
-    persevere(work)
+    retry_stage(work)
     assert work.left == -1
 
 
@@ -45,7 +44,7 @@ def test_what_fails_for_a_moment_is_done_again(number, wrapped):
 def test_every_errno_ends_in_one_line_with_file_and_cause(number):
     work = Work(number, 99)
     with pytest.raises(UserError, match=r"^file: as errno says; nothing was removed.*run the same command again$"):
-        persevere(work)
+        retry_stage(work)
     assert work.calls == (1 if number in LASTING else 3)
 
 
@@ -62,44 +61,44 @@ def test_refusals_last_and_faults_of_networks_and_disks_pass():
 def test_who_persevered_in_vain_is_not_asked_again():
     work = Work(errno.EIO, 99)
     with pytest.raises(LastingError):
-        persevere(lambda: persevere(work))
+        retry_stage(lambda: retry_stage(work))
     assert work.calls == 3
 
 
 def test_other_errors_are_nobodys_to_persevere_in():
     for error in (UserError("wrong setting"), ValueError("a fault of the program")):
         with pytest.raises(type(error), match=str(error)):
-            persevere(lambda error=error: (_ for _ in ()).throw(error))
+            retry_stage(lambda error=error: (_ for _ in ()).throw(error))
 
 
 @pytest.fixture
 def written(tmp_path):
-    with recording(), atomic_write(tmp_path / "text") as handle:
+    with recording_digests(), atomic_write(tmp_path / "text") as handle:
         handle.write("what was written\n")
     return tmp_path / "text"
 
 
 def test_a_file_that_was_altered_is_not_read(written):
     written.write_bytes(written.read_bytes()[:-3])
-    with looking():
+    with checking_inputs():
         for _ in range(2):  # who goes on in spite of it is told again
             with pytest.raises(UserError, match=r"text: is damaged.*verify --repair.*\.digests/text"):
                 open(written).close()
 
 
 def test_files_as_written_with_no_note_or_out_of_a_stage_are_read(written):
-    with looking():
+    with checking_inputs():
         assert written.read_text() == "what was written\n"
     written.write_text("my own")
     assert written.read_text() == "my own"
-    note_of(written).unlink()
-    with looking():
+    note_path(written).unlink()
+    with checking_inputs():
         assert written.read_text() == "my own"
         assert set_aside(written).read_text() == "my own"
 
 
 def test_a_file_that_a_stage_writes_anew_is_read_by_it(written):
-    with looking(), recording():
+    with checking_inputs(), recording_digests():
         with atomic_write(written) as handle:
             handle.write("something else")
         assert written.read_text() == "something else"

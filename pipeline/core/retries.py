@@ -1,4 +1,4 @@
-"""What files fail for a moment is done again, a reading or a whole stage: network disks do now and then."""
+"""Retry file reads and whole stages after transient I/O errors, as network file systems produce."""
 
 import errno
 import logging
@@ -48,13 +48,15 @@ LASTING = frozenset(
         ),
     )
 )
-"""What the same call meets again until somebody acts. Any other errno may pass: file systems answer with many."""
+"""Errors that the same call meets again until somebody acts. All others may pass."""
 
 
-def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """The bytes of `path`; as patient as `patiently`.
+def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
+    """Read a file with the retries of `retry_read`.
 
-    head: finds in the opened file how many bytes from its beginning are wanted; None: all.
+    Args:
+        path: The file.
+        head: Returns how many bytes to read from the start of the opened file; None reads all.
     """
 
     def read() -> bytes:
@@ -67,15 +69,15 @@ def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -
             raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
         return content
 
-    return patiently(path, read)
+    return retry_read(path, read)
 
 
-def patiently(path: Path, read: Callable[[], Found]) -> Found:
-    """What `read` gives; where the system can't read, again after a pause: network disks fail now and then.
+def retry_read(path: Path, read: Callable[[], Found]) -> Found:
+    """Call `read`, and retry after a pause if the system cannot read.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        UnreadableError: it can't be read, again and again.
+        FileNotFoundError: There is no such file.
+        UnreadableError: The file cannot be read after all retries.
     """
     for pause in (*READ_PAUSES_S, None):
         try:
@@ -88,37 +90,40 @@ def patiently(path: Path, read: Callable[[], Found]) -> Found:
                     f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
                     "the same command again"
                 ) from error
-            log.warning("%s: can't be read (%s), trying again in %s s", path, error.strerror or error, pause)
+            log.warning("%s: can't be read (%s), retrying in %s s", path, error.strerror or error, pause)
             time.sleep(pause)
     raise AssertionError("the last pause is None")
 
 
 class LastingError(UserError):
-    """A file failed a stage again and again."""
+    """A file error that remained after all retries of a stage."""
 
 
-def persevere(work: Callable[[], None]) -> None:
-    """Do `work`, which may be done again at any time; again, after growing pauses, where a file failed it.
+def retry_stage(work: Callable[[], None]) -> None:
+    """Run a stage, and retry it after growing pauses if a file error stopped it.
+
+    Args:
+        work: The stage, which may be repeated at any time.
 
     Raises:
-        UserError: as `work` does, and where the system refuses what `work` wants of a file.
+        UserError: As `work` does, or the file error remained.
     """
     for pause in (*PAUSES_S, None):
         try:
             return work()
         except (UserError, OSError) as error:
-            refusal = refusal_behind(error)
+            refusal = system_error_behind(error)
             if refusal is None:
                 raise
             if refusal.errno in LASTING or pause is None:
-                raise LastingError(explained(error)) from error
-            log.warning("%s; trying again in %g s", error, pause)
+                raise LastingError(error_message(error)) from error
+            log.warning("%s; retrying in %g s", error, pause)
         time.sleep(pause)
     return None
 
 
-def refusal_behind(error: BaseException | None) -> OSError | None:
-    """The system's error that `error` is about, if it is, and nobody has persevered in it yet."""
+def system_error_behind(error: BaseException | None) -> OSError | None:
+    """Return the system error that caused `error`, unless `retry_stage` has already retried it."""
     while error and not isinstance(error, LastingError):
         if isinstance(error, OSError):
             return error
@@ -126,7 +131,8 @@ def refusal_behind(error: BaseException | None) -> OSError | None:
     return None
 
 
-def explained(error: UserError | OSError) -> str:
+def error_message(error: UserError | OSError) -> str:
+    """Describe a system error in one line, with its file."""
     if isinstance(error, UserError):
         return str(error)
     name, what = error.filename or "a file of this stage", error.strerror or error
