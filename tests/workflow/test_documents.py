@@ -27,8 +27,8 @@ from pipeline.stages import STAGES, parse
 from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
-KINDS = ("", "tutorials", "how-to", "reference", "explanation")
-PAGES = [*(ROOT / page for page in ROOT_PAGES), ROOT / "docs/measured/README.md"]
+KINDS = ("", "tutorials", "how-to", "reference", "explanation", "measured")
+PAGES = [*(ROOT / page for page in ROOT_PAGES)]
 PAGES += sorted(page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md"))
 TOY_TARGET = "results/smoke/toy/table1.csv"
 EXECUTED = {"unlock", "free", "check-data"}
