@@ -48,7 +48,7 @@ class KeptRun(Record):
         starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
         gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
         return cls(
-            run=run.placed(place),
+            run=run.map_folders(place),
             trained=trained.model_copy(update={"provenance": provenance}),
             cost=cost and cost.model_copy(update={"starts": starts}),
             late_gain=gain if gain < 1 else None,

@@ -129,8 +129,8 @@ def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
     settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
     refuse_unread(settings, "--decoding", given)
-    if settings.unweighed and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
-        raise UserError(f"--decoding: {settings.unweighed}")
+    if settings.zero_weight_fault and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
+        raise UserError(f"--decoding: {settings.zero_weight_fault}")
     return settings
 
 

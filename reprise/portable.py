@@ -104,7 +104,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
     terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
     record = PortableModel(
         run=found.id.folder,
-        spec=found.spec.placed(lambda _: ELSEWHERE),
+        spec=found.spec.map_folders(lambda _: ELSEWHERE),
         corpus=trained.corpus,
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1, "averaged": "last"}),

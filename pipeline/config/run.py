@@ -1,4 +1,4 @@
-"""One run: a model, its training and its data, resolved."""
+"""The resolved settings of one run: model, training and data."""
 
 import os
 from collections.abc import Callable
@@ -22,14 +22,14 @@ else:
 
 
 class LanguageModelRun(Closed):
-    """The trained language model that a fusion reads."""
+    """A trained language model that is fused with a decoder."""
 
     run: str = Field(description="Folder of its run")
     model: LanguageModelConfig
 
 
 class RunSpec(Closed):
-    """One system on one dataset with one seed at one scale: all that training reads (`run.yaml`)."""
+    """One system on one dataset with one seed at one scale: everything that training reads (`run.yaml`)."""
 
     paper: str
     system: str
@@ -40,26 +40,32 @@ class RunSpec(Closed):
     model: ModelConfig
     training: TrainingConfig
     fusion: FusionConfig | None = Field(default=None, description="How a language model is fused with the decoder")
-    language_model: LanguageModelRun | None = Field(default=None, description="What is fused; never trained here")
-    initial: str | None = Field(default=None, description="Folder of the run whose weights the training starts from")
+    language_model: LanguageModelRun | None = Field(
+        default=None, description="Language model that is fused; its weights stay fixed"
+    )
+    initial: str | None = Field(default=None, description="Folder of the run whose weights initialise the training")
 
     @model_validator(mode="after")
-    def fusions_are_whole(self):
+    def check_fusion(self):
+        """Refuse a fusion without a language model, or one that lacks the run to start from."""
         if (self.fusion is None) != (self.language_model is None):
-            raise ValueError("fusion and language_model go together: one says how, the other what is fused")
+            raise ValueError("fusion and language_model go together: set both or neither")
         if self.fusion and self.fusion.kind == "deep" and self.initial is None:
-            raise ValueError("deep fusion is trained on a finished model: name its run as `initial`")
+            raise ValueError("deep fusion starts from a trained model: name its run as `initial`")
         if self.training.trained_part == "fusion" and (self.fusion is None or self.initial is None):
-            raise ValueError("training.trained_part: fusion needs a fusion, and an `initial` run that has it")
+            raise ValueError(
+                "training.trained_part: fusion needs a fusion and an `initial` run that has the same fusion"
+            )
         return self
 
     @model_validator(mode="after")
-    def model_can_be_trained_so(self):
+    def check_training(self):
+        """Refuse training settings that do not fit the model or its data."""
         if self.fusion and self.model.state_width is None:
-            raise ValueError(f"fusion: a model of architecture {self.model.architecture} has no decoder to fuse")
+            raise ValueError(f"fusion: architecture {self.model.architecture} has no decoder to fuse with")
         if self.model.reads != "parallel" and self.training.sentences_per_update is None:
             raise ValueError(
-                f"updates on {self.model.reads} are counted in sentences: set training.sentences_per_update"
+                f"models of {self.model.reads} count batches in sentences: set training.sentences_per_update"
             )
         for key in ("sorted_first_epoch", "noise_probability"):
             if self.model.reads != "speech" and getattr(self.training, key):
@@ -68,50 +74,55 @@ class RunSpec(Closed):
         return self
 
     @property
-    def without_effect(self) -> str:
-        """What of it would not be done as it is written, or nothing; runs of before are read all the same."""
+    def ignored_setting(self) -> str:
+        """Return a message about a setting that the model ignores, else an empty text.
+
+        This is no validator, so that `run.yaml` files of older versions can still be read.
+        """
         kind = self.model.architecture
         if self.fusion and self.fusion.kind == "cold" and not self.model.fusable:
-            return f"fusion: a model of architecture {kind} does not learn by the loss of its decoder alone"
+            return f"fusion: architecture {kind} is not trained by the loss of its decoder alone"
         if self.training.scheduled_sampling and not (self.fusion or self.model.samples):
-            return f"training.scheduled_sampling: a model of architecture {kind} reads references alone"
+            return f"training.scheduled_sampling: architecture {kind} is always fed the reference"
         if self.training.train_share < 1 and self.model.reads == "parallel":
             return "training.train_share is for speech and text: this model reads sentence pairs"
         return ""
 
     @property
     def name(self) -> str:
+        """Return the name of the run in messages."""
         return f"{self.paper}/{self.system} seed {self.seed}"
 
     @property
-    def taken(self) -> dict[str, str]:
-        """Folders of the runs whose weights it takes, by key."""
+    def weight_sources(self) -> dict[str, str]:
+        """Return the folders of runs whose weights this run loads, by setting."""
         named = {"language_model": self.language_model and self.language_model.run, "initial": self.initial}
         return {key: folder for key, folder in named.items() if folder}
 
     def content(self, exclude_defaults: bool = True) -> dict[str, Any]:
-        """What decides the weights besides the data and other runs' weights: settings, usually those not at defaults.
+        """Return the settings that decide the weights, without folders and without settings of other output files.
 
-        Where anything lies is not among them, nor what else is written.
+        Args:
+            exclude_defaults: Leave out settings at their defaults.
         """
-        places: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
-        places["training"] = {"keep_checkpoints", "tensorboard", "cuda_graphs"}
-        return self.model_dump(mode="json", exclude_defaults=exclude_defaults, exclude=places)
+        excluded: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
+        excluded["training"] = {"keep_checkpoints", "tensorboard", "cuda_graphs"}
+        return self.model_dump(mode="json", exclude_defaults=exclude_defaults, exclude=excluded)
 
-    def differences(self, there: "RunSpec") -> list[str]:
-        """Settings, data and other runs' weights that another run has otherwise, in words."""
-        before, after = there.facts, self.facts
+    def differences(self, other: "RunSpec") -> list[str]:
+        """Describe the settings, data and weight sources in which another run differs from this one."""
+        before, after = other.identity, self.identity
         keys = (key for key in {**before, **after} if before.get(key) != after.get(key))
         return [f"{key} is {before.get(key, 'not set')} (here {after.get(key, 'not set')})" for key in keys]
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """Settings by whole names, and the folders of what it reads: their names say what is in them."""
-        folders = {"corpus": Path(self.corpus).parent, **{key: Path(run) for key, run in self.taken.items()}}
+    def identity(self) -> dict[str, Any]:
+        """Return all settings by dotted name, and the names of the folders that the run reads."""
+        folders = {"corpus": Path(self.corpus).parent, **{key: Path(run) for key, run in self.weight_sources.items()}}
         return flat(self.content(exclude_defaults=False)) | {key: folder.name for key, folder in folders.items()}
 
-    def placed(self, place: Callable[[str], str]) -> "RunSpec":
-        """With another way to write the folders that it names."""
+    def map_folders(self, place: Callable[[str], str]) -> "RunSpec":
+        """Return a copy in which `place` was applied to each folder."""
         model = self.language_model
         changed = {
             "corpus": place(self.corpus),
@@ -122,28 +133,29 @@ class RunSpec(Closed):
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested settings to one mapping with dotted keys."""
     parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
     return {prefix + key: value for part in parts for key, value in part.items()}
 
 
 def run_folder_above(path: Path) -> Path | None:
-    """The nearest folder that holds a run: `path` itself or one that it lies in; None where `path` is nothing."""
+    """Return the nearest run folder: `path` itself or one of its parents; None if there is none."""
     above = (path, *path.resolve().parents) if path.exists() else ()
     return next((one for one in above if (one / RUN_FILE).exists()), None)
 
 
 def load_run(path: Path) -> RunSpec:
-    """Read a `run.yaml`, which names folders as seen from its own: a work folder may lie anywhere.
+    """Read a `run.yaml`. Its folders are relative to its own folder, so that a work folder can be moved.
 
     Raises:
-        UserError: on unknown keys, bad values or a missing file.
+        UserError: The file is missing, has an unknown key or a bad value.
     """
     spec: RunSpec = validate(RunSpec, load_yaml(path), str(path))
-    return spec.placed(lambda folder: os.path.normpath(path.parent / folder))
+    return spec.map_folders(lambda folder: os.path.normpath(path.parent / folder))
 
 
-def neighbours(run_folder: Path) -> list[Path]:
-    """Folders of the other runs of this system, dataset and seed."""
+def sibling_runs(run_folder: Path) -> list[Path]:
+    """Return the folders of other runs of the same system, dataset and seed."""
     run_folder = Path(run_folder).absolute()
     name, dash, _ = run_folder.name.rpartition("-")
     folders = sorted(run_folder.parent.glob(f"{name}-*")) if dash else []

@@ -1,4 +1,4 @@
-"""Settings of a training."""
+"""Settings of a training: optimiser, schedule, batches, regularisation and checkpoints."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -10,7 +10,7 @@ Decibels = Annotated[float, Field(ge=-200, le=200, strict=False, allow_inf_nan=F
 
 
 class TrainingConfig(Closed):
-    """How a model is trained. Token counts are target subwords, padding included."""
+    """Settings by which a model is trained. Token counts are target subwords, padding included."""
 
     read_by: ClassVar[dict[str, dict[str, list[str]]]] = {
         "schedule": {
@@ -26,96 +26,120 @@ class TrainingConfig(Closed):
         },
     }
 
-    max_steps: Count = Field(description="Updates at most")
+    max_steps: Count = Field(description="Most training steps")
     optimiser: Literal["adam", "adadelta", "nag"] = Field(
         default="adam", description="nag: gradient descent with Nesterov's momentum"
     )
     schedule: Literal["inverse_sqrt", "constant", "plateau", "cosine"] = Field(
         default="inverse_sqrt",
-        description="Learning rate: eq. 3 (Vaswani et al.); lr; lr, lowered when the dev loss stops falling; or a rise "
-        "to lr over warmup_steps, then half a cosine to 0 at max_steps",
+        description="Learning rate. inverse_sqrt: eq. 3 of Vaswani et al.; constant: lr; plateau: lr, lowered when the "
+        "development loss stops falling; cosine: linear warm-up to lr, then half a cosine to 0 at max_steps",
     )
     warmup_steps: Count | None = Field(
-        default=None, description="inverse_sqrt, cosine: updates of linear warm-up (eq. 3)"
+        default=None, description="inverse_sqrt, cosine: steps of linear warm-up (eq. 3)"
     )
-    lr_factor: Positive = Field(default=1.0, description="inverse_sqrt: multiplier of the schedule")
-    lr: Positive | None = Field(default=None, description="constant, plateau, cosine: (first, highest) learning rate")
-    plateau_factor: Number = Field(default=0.5, gt=0, lt=1, description="plateau: what the rate is multiplied by")
+    lr_factor: Positive = Field(default=1.0, description="inverse_sqrt: factor of the learning rate")
+    lr: Positive | None = Field(
+        default=None, description="Learning rate of constant, first one of plateau, highest one of cosine"
+    )
+    plateau_factor: Number = Field(
+        default=0.5, gt=0, lt=1, description="plateau: factor by which the learning rate is lowered"
+    )
     plateau_annealing: Literal["slow", "fast"] = Field(
         default="slow",
-        description="plateau: lower at each validation without a new best; or at every one from the first such on",
+        description="plateau: slow: lower at each validation without a new best; fast: at every one after the first",
     )
     min_lr: Positive | None = Field(
-        default=None, description="plateau: the training ends when the rate falls below; null = never"
+        default=None, description="plateau: training ends when the learning rate falls below this; null = never"
     )
     adam_beta1: Probability = 0.9
     adam_beta2: Probability = 0.98
     adam_eps: Positive = 1e-9
     adadelta_rho: Probability = 0.95
     adadelta_eps: Positive = 1e-6
-    momentum: Probability = Field(default=0.99, description="nag")
-    label_smoothing: Probability = Field(default=0.1, description="eps_ls: mass spread over the other symbols")
+    momentum: Probability = Field(default=0.99, description="Momentum of nag")
+    label_smoothing: Probability = Field(
+        default=0.1, description="eps_ls: probability mass spread over the other symbols"
+    )
     tokens_per_update: Count | None = Field(
-        default=None, description="Tokens per side and update, whatever the number of devices"
+        default=None, description="Tokens per side and step, summed over all devices"
     )
     sentences_per_update: Count | None = Field(
-        default=None, description="Sentence pairs an update, in the place of tokens_per_update"
+        default=None, description="Sentence pairs per step; replaces tokens_per_update"
     )
     loss_mean: Literal["token", "sentence"] = Field(
-        default="token", description="What an update's summed loss is divided by the number of"
+        default="token", description="Unit by whose number the summed loss of a step is divided"
     )
     micro_batch_tokens: Count = Field(
-        default=8192, description="Tokens per side that a device holds at once; the rest is accumulated"
+        default=8192,
+        description="Tokens per side in a micro-batch of one device; gradients are accumulated over micro-batches",
     )
-    max_length: Count = Field(default=256, description="Longer pairs (subwords per side) are left out and counted")
-    clip_norm: Positive | None = Field(default=None, description="Global gradient norm; null = none")
-    validate_every: Count = Field(description="Updates between validations")
+    max_length: Count = Field(default=256, description="Subwords per side; longer pairs are left out and counted")
+    clip_norm: Positive | None = Field(default=None, description="Largest global gradient norm; null = no clipping")
+    validate_every: Count = Field(description="Steps between validations")
     patience: Count | None = Field(
-        default=None, description="Validations in a row without a new best that end the training; null = max_steps do"
+        default=None, description="Training ends after this many validations without a new best; null = after max_steps"
     )
-    checkpoint_every: Count = Field(description="Updates between checkpoints kept for averaging")
-    keep_checkpoints: Count = Field(default=20, description="Checkpoints kept, newest first")
-    precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
-    branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
-    branch_lr_factor: Positive = Field(default=1.0, description="Multiplier of the schedule of kappa and alpha")
+    checkpoint_every: Count = Field(description="Steps between checkpoints that are kept for averaging")
+    keep_checkpoints: Count = Field(default=20, description="Number of checkpoints kept, the newest ones")
+    precision: Literal["fp32", "bf16"] = Field(
+        default="fp32", description="Precision of matrix multiplications (autocast)"
+    )
+    branch_warmup_steps: Count | None = Field(
+        default=None, description="Steps of warm-up of kappa and alpha (printed: 400)"
+    )
+    branch_lr_factor: Positive = Field(default=1.0, description="Factor of the learning rate of kappa and alpha")
     branch_freeze_steps: CountOrNone | None = Field(
-        default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
+        default=None, description="Number of last steps in which kappa and alpha are frozen (printed: 10000)"
     )
     scheduled_sampling: Probability = Field(
-        default=0.0, description="How often a position reads the model's own prediction in place of the reference"
+        default=0.0,
+        description="Probability that a position is fed the model's own prediction instead of the reference",
     )
     trained_part: Literal["all", "fusion"] = Field(
-        default="all", description="fusion: the fusion layer alone, everything else as it was in the `initial` run"
+        default="all",
+        description="fusion: train the fusion layer alone; all other weights stay as in the `initial` run",
     )
     train_share: Number = Field(
-        default=1.0, gt=0, le=1, description="Share of the training data used; smaller ones are in larger"
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Share of the training data used; a smaller share is a subset of a larger one",
     )
-    sorted_first_epoch: bool = Field(default=False, description="Speech: first epoch from short to long (SortaGrad)")
-    micro_batch_frames: Count = Field(default=100_000, description="Speech: frames that a device holds at once")
-    max_frames: Count = Field(default=3000, description="Speech: longer utterances (frames) are left out and counted")
-    noise_probability: Probability = Field(default=0.0, description="Speech: how often an utterance is given noise")
+    sorted_first_epoch: bool = Field(
+        default=False, description="Speech: sort the first epoch from short to long utterances (SortaGrad)"
+    )
+    micro_batch_frames: Count = Field(default=100_000, description="Speech: frames in a micro-batch of one device")
+    max_frames: Count = Field(
+        default=3000, description="Speech: longest utterance, frames; longer ones are left out and counted"
+    )
+    noise_probability: Probability = Field(
+        default=0.0, description="Speech: probability that noise is added to an utterance"
+    )
     noise_snr_db: tuple[Decibels, Decibels] = Field(
-        default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
+        default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, dB"
     )
     cuda_graphs: bool = Field(
         default=True,
-        description="On a GPU, replay steps as CUDA graphs, with batches padded to a few shapes; false: eager steps",
+        description="On a GPU, replay steps as CUDA graphs, with batches padded to a few shapes; false: run eagerly",
     )
-    tensorboard: bool = Field(default=False, description="Write what progress.jsonl has as event files, too: events/")
+    tensorboard: bool = Field(default=False, description="Also write progress as TensorBoard event files to events/")
 
     @model_validator(mode="after")
-    def has_one_size_of_updates(self):
+    def check_batch_size(self):
+        """Refuse a training with no batch size or with two."""
         if (self.tokens_per_update is None) == (self.sentences_per_update is None):
             raise ValueError("needs exactly one of tokens_per_update and sentences_per_update")
         return self
 
     @model_validator(mode="after")
-    def has_what_its_schedule_needs(self):
+    def check_schedule(self):
+        """Refuse a schedule without its settings, and ranges that are empty."""
         needed = "warmup_steps" if self.schedule == "inverse_sqrt" else "lr"
         if getattr(self, needed) is None:
             raise ValueError(f"schedule {self.schedule} needs {needed}")
         if self.min_lr and self.lr and self.min_lr > self.lr:
-            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}: the training would end before it began")
+            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}: training would end at once")
         if self.noise_probability and self.noise_snr_db[0] > self.noise_snr_db[1]:
-            raise ValueError("noise_snr_db: the lowest ratio comes first, got {}, {}".format(*self.noise_snr_db))
+            raise ValueError("noise_snr_db: write the lowest ratio first, got {}, {}".format(*self.noise_snr_db))
         return self

@@ -1,1 +1,1 @@
-"""Papers, scales and datasets as data, and what they resolve to: run specs, tables and the scores a table needs."""
+"""Papers, scales and datasets as data, resolved to run settings, tables and the scores that a table needs."""

@@ -1,4 +1,4 @@
-"""What papers, scales and datasets say, looked up by name."""
+"""Papers, scales, datasets and named decodings of a project, looked up by name."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,7 +22,14 @@ from pipeline.papers.settings import Config
 
 
 class Catalogue:
-    """Papers, scales and datasets below `root`, for one configuration."""
+    """Papers, scales and datasets below `root`, for one configuration.
+
+    Attributes:
+        papers: Papers by name.
+        printed: Rows of printed tables by paper and table.
+        claims: Claims by paper.
+        scale: The configured scale.
+    """
 
     def __init__(self, root: Path, config: dict[str, Any]):
         self.root = Path(root)
@@ -39,11 +46,20 @@ class Catalogue:
 
     @cached_property
     def scales(self) -> dict[str, Path]:
-        """Files of scales by name."""
+        """Return the files of scales by name."""
         return {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
 
     def load_scale(self, name: str, where: str = "config.yaml: scale", above: tuple[str, ...] = ()) -> Scale:
-        """With what its base says. above: the scales whose base it is. Raises UserError naming file, key and value."""
+        """Load a scale, completed by the entries of its base.
+
+        Args:
+            name: Name of the scale.
+            where: Setting that names it, for messages.
+            above: Scales that are based on this one.
+
+        Raises:
+            UserError: The scale is unknown, one of its bases, or has a bad key or value.
+        """
         self.known(name, self.scales.keys() - set(above), where)
         scale: Scale = validate(Scale, load_yaml(self.scales[name]), file := str(self.scales[name]))
         return scale.over(self.load_scale(scale.base, f"{file}: base", (*above, name))) if scale.base else scale
@@ -52,65 +68,77 @@ class Catalogue:
 
     @cached_property
     def datasets(self) -> dict[str, Path]:
-        """Dataset files by name."""
+        """Return the dataset files by name."""
         return {path.stem: path for path in sorted((self.root / "workflow/datasets").glob("*.yaml"))}
 
     @cached_property
     def dataset_records(self) -> Datasets:
-        """What each dataset file says; a faulty one stops what uses it."""
+        """Return the records of datasets; a bad file raises its error when its record is used."""
         return load_datasets(self.root / "workflow/datasets")
 
     @cached_property
     def licensed(self) -> dict[str, str]:
-        """Folders of packages: those that config.yaml names, and those that datasets of one's own name themselves."""
+        """Return the folders of licensed packages, from config.yaml and from the files of the user's own datasets."""
         own = [record for record in self.dataset_records.values() if isinstance(record, OwnFolder) and record.folder]
         return {one.package: str(one.folder) for one in own} | self.config.licensed
 
     def stand_in(self, dataset: str) -> str:
-        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named.
+        """Return the dataset that stands in for `dataset` at this scale.
 
-        A dataset that the scale has no stand-in for stands for itself.
+        A dataset without a stand-in stands for itself. A licensed dataset without its packages is replaced by its
+        `otherwise`.
+
+        Raises:
+            UserError: A dataset is unknown.
         """
         where = f"workflow/scales/{self.config.scale}.yaml: datasets"
         self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
         name = self.scale.datasets.get(dataset, dataset)
         self.known(name, self.datasets, f"{where}.{dataset}")
-        record = self.dataset_records.get(name)  # of a faulty one its fault is said where it is used
+        record = self.dataset_records.get(name)  # a faulty record raises its error where it is used
         if isinstance(record, LicensedPackages) and record.otherwise and set(record.packages) - set(self.licensed):
             self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """The dataset itself where a recogniser hears it: its transcripts of several datasets lie beside each other."""
+        """Return the dataset if scores of it lie in a file of their own: transcripts by a recogniser."""
         record = self.dataset_records.get(dataset)
         return dataset if record and record.form == "speech" and measure == "scores" else None
 
     @cached_property
     def corpus_contents(self) -> CorpusContents:
+        """Return the content hashes of corpora."""
         return CorpusContents(Path(self.config.work) / "local_files.json", self.licensed)
 
     @cached_property
     def floors(self) -> Floors:
-        """By metric."""
+        """Return the score by metric that counts as trained."""
         return load_floors(self.root / "workflow/floors.yaml")
 
     def noise_of(self, family: str) -> MeasuredNoise | None:
-        """What was measured of the noise between trainings of a kind of system; None where nothing was."""
+        """Return the recorded run-to-run variance of a kind of system; None if there is no record."""
         return MeasuredNoise.read_if_there(self.root / "docs/measured/noise" / f"{family}.json")
 
     def corpus_content(self, dataset: str) -> str:
-        """Of the corpus of a dataset, what ends its folder's name."""
+        """Return the content hash that ends the name of a dataset's corpus folder."""
         self.known(dataset, self.datasets, "workflow/datasets")
         return self.corpus_contents.of(self.dataset_records[dataset])
 
     @property
     def reproduced(self) -> list[str]:
-        """The papers that `all` makes."""
+        """Return the papers that the target `all` builds."""
         return [name for name, paper in self.papers.items() if not paper.as_published]
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
+        """Resolve a reference to a system, `name` or `other/name`, that is written in `paper`.
+
+        Returns:
+            The names of the paper and the system.
+
+        Raises:
+            UserError: There is no such paper or system.
+        """
         owner, _, name = reference.rpartition("/")
         owner = owner or paper
         where = f"workflow/papers/{paper}: system {reference!r}"
@@ -119,12 +147,16 @@ class Catalogue:
         return owner, name
 
     def system_entry(self, paper: str, reference: str) -> SystemEntry:
-        """The entry of a system as it is written in `paper`."""
+        """Return the entry of a system that is referred to in `paper`."""
         owner, name = self.locate(reference, paper)
         return self.papers[owner].systems[name]
 
     def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
-        """The system's entry and those it differs from, by `paper/name`, the outermost base first."""
+        """Return a system's entry and those of its bases by `paper/name`, the outermost base first.
+
+        Raises:
+            UserError: The bases form a circle.
+        """
         chain: dict[str, SystemEntry] = {}
         reference: str | None = system
         while reference is not None:
@@ -136,47 +168,60 @@ class Catalogue:
         return dict(reversed(chain.items()))
 
     def table(self, paper: str, table: str) -> TableEntry:
+        """Return the entry of a measured table."""
         return self.entry(paper, "tables", table)
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
+        """Return the entry of a table of transcripts."""
         return self.entry(paper, "transcripts", table)
 
     def figure(self, paper: str, figure: str) -> Figure:
+        """Return the entry of a figure."""
         return self.entry(paper, "figures", figure)
 
     def examples(self, paper: str, table: str) -> Examples:
+        """Return the entry of a table of example translations."""
         return self.entry(paper, "examples", table)
 
     def entry(self, paper: str, section: str, name: str) -> Any:
-        """What stands under `name` in a section of a paper's file. Raises UserError where nothing does."""
+        """Return an entry of a section of a paper's file.
+
+        Raises:
+            UserError: There is no such paper or entry.
+        """
         self.known(paper, self.papers, "--paper")
         entries = getattr(self.papers[paper], section)
         self.known(name, entries, f"workflow/papers/{paper}/paper.yaml: {section}")
         return entries[name]
 
     def tables_here(self, paper: str) -> list[str]:
-        """Names of a paper's tables that can be measured at this scale."""
+        """Return the names of a paper's tables that can be measured at this scale."""
         tables = self.papers[paper].tables.items()
         return [name for name, table in tables if table.scales is None or self.config.scale in table.scales]
 
 
 def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> DecodingConfig:
-    """A named decoding as `paper` has it, its bases' settings included.
+    """Resolve a named decoding of a paper, including the settings of its bases.
+
+    Args:
+        papers: All papers by name.
+        paper: Paper that names the decoding.
+        name: `name`, or `other/name` of another paper.
 
     Raises:
-        UserError: a name that no paper has, bases that form a circle, or settings that don't go together.
+        UserError: A name is unknown, the bases form a circle, or settings contradict each other.
     """
     settings: dict[str, Any] = {}
     for (owner, _), entry in reversed(decoding_lineage(papers, paper, name).items()):
         settings |= entry.differences
         reference = entry.differences.get("language_model")
-        if reference and "/" not in reference:  # as it is written in the paper that owns the entry
+        if reference and "/" not in reference:  # relative to the paper that owns the entry
             settings["language_model"] = reference if owner == paper else f"{owner}/{reference}"
     return validate(DecodingConfig, settings, f"workflow/papers/{paper}/paper.yaml: decodings.{name}")
 
 
 def decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict[tuple[str, str], DecodingEntry]:
-    """The decoding and those it differs from, the outermost base last, by paper and name."""
+    """Return a decoding and its bases by paper and name, the outermost base last."""
     chain: dict[tuple[str, str], DecodingEntry] = {}
     owner, reference = paper, name
     while reference:

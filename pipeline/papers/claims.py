@@ -1,6 +1,6 @@
 """The record of `workflow/papers/<paper>/claims.yaml`: a paper's statements as predicates over measurements.
 
-Each claim states what has to hold; none states what was found. Its kind is a class of pipeline/analysis/claims.
+A claim states what has to hold, never what was found. Its kind is a class of pipeline/analysis/claims.
 """
 
 from pathlib import Path
@@ -19,12 +19,12 @@ from pipeline.core.schema import Closed, load_yaml, unknown, validate
 class Claims(Closed):
     """Claims of one paper."""
 
-    scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims name")
-    claims: dict[str, AnyClaim] = Field(description="By a short name")
+    scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims refer to, by name")
+    claims: dict[str, AnyClaim] = Field(description="Claims by a short name")
     primary: list[str] = Field(
         default=[],
         max_length=5,
-        description="Claims, named before any run, by which the paper stands or falls: they are judged together",
+        description="Main claims, chosen before any run; their p-values are adjusted together",
     )
 
     @model_validator(mode="after")
@@ -44,11 +44,11 @@ class Claims(Closed):
             if fault := unknown(name, self.claims, "primary"):
                 raise ValueError(fault)
             if self.claims[name].about != "trainings":
-                raise ValueError(f"primary: {name} stands on no training")
+                raise ValueError(f"primary: {name} needs no training; name a claim about trainings")
             if self.claims[name].extra:
-                raise ValueError(f"primary: {name} is ours, not the paper's")
+                raise ValueError(f"primary: {name} is an extra claim; name one that the paper makes")
         if len(set(self.primary)) < len(self.primary):
-            raise ValueError("primary: a claim stands there twice")
+            raise ValueError("primary: a claim is listed twice; remove one")
         return self
 
     def evaluate(self, view: PaperView, faults: Faults = (NotRun,)) -> list[ClaimResult]:

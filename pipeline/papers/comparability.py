@@ -1,7 +1,7 @@
-"""Whether a number of ours can be set against the printed one, derived from what was run and never declared.
+"""Comparability of measured numbers with printed ones, derived from what was run and never declared.
 
-It can if the dataset is the one that the paper names, the metric is the printed one, no rule of the scale changed what
-was run, and no deviation of the row's system changes one of these.
+A number is comparable if four conditions hold. The dataset is the paper's own. The metric is the printed one. No rule
+of the scale changed the run. No deviation of the row's system changes one of these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,24 +28,29 @@ OF_THE_MACHINE = frozenset(
         "batch_tokens",
     }
 )
-"""Settings of trainings and decodings that say how a machine does the work and what it keeps, not what work it is."""
+"""Settings of trainings and decodings that affect speed, memory and disk use, but not what is computed."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a number is not comparable with the printed one."""
+    """A reason why a number is not comparable with the printed one.
+
+    Attributes:
+        subject: Part shared by several reasons, e.g. the scale; empty for a stand-in dataset.
+        detail: Part of this reason alone.
+    """
 
     subject: str
-    """What several reasons share, e.g. the scale; empty for data that stands in."""
     detail: str
 
     @property
     def is_stand_in(self) -> bool:
+        """Return whether the reason is a stand-in dataset."""
         return not self.subject
 
 
 def in_words(reasons: Sequence[Reason]) -> str:
-    """Reasons of one subject together."""
+    """Format reasons as text, grouped by subject."""
     details: dict[str, dict[str, None]] = {}
     for reason in reasons:
         details.setdefault(reason.subject, {})[reason.detail] = None
@@ -53,32 +58,44 @@ def in_words(reasons: Sequence[Reason]) -> str:
 
 
 class AsPrinted(Project):
-    """A project as its papers have it: every dataset by its own name, and no rule of a scale."""
+    """A project at printed size: every dataset stands for itself, and no rule of a scale applies."""
 
     def __init__(self, project: Project):
         self.__dict__.update(project.__dict__)
         ruleless: dict[str, Any] = {section: {} for section in (*SECTIONS, "decoding", "systems")}
         self.scale = project.scale.model_copy(update=ruleless)
-        self.forget()
+        self.clear_caches()
 
     def stand_in(self, dataset: str) -> str:
+        """Return `dataset` itself."""
         return dataset
 
 
 class Comparability:
-    """Sets what is run for the tables of one paper beside what the paper has for the same."""
+    """Comparison of the runs of one paper's tables with the runs that the paper describes."""
 
     def __init__(self, project: Project, paper: str):
         self.project, self.printed, self.paper = project, AsPrinted(project), paper
         self.changes = cache(self._changes)
 
     def reasons(self, entry: TableEntry, table: PrintedTable, index: int, cell: Cell) -> list[Reason]:
-        """Why the cell in row `index` is not comparable; none if it is, or where nothing is run."""
+        """Return why a cell is not comparable with its printed number.
+
+        Args:
+            entry: Entry of the table.
+            table: Rows of the printed table.
+            index: Row of the cell, from 0.
+            cell: Column of the cell.
+
+        Returns:
+            The reasons; none if the cell is comparable or needs no run.
+        """
         sources = cell.comparability_sources(table, index)
         found = (reason for source, row in sources for reason in self.part_reasons(entry, source, row))
         return list(dict.fromkeys(found))
 
     def part_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
+        """Yield why one source of a cell is not comparable."""
         used, named = (list(cell.needs(PaperView(one, self.paper), row)) for one in (self.project, self.printed))
         for ours, theirs in zip(used, named, strict=True):
             yield from self.changes(ours, theirs)
@@ -90,7 +107,11 @@ class Comparability:
                 yield Reason(f"deviation {where} changes the", changed)
 
     def deviations(self, systems: set[str]) -> Iterator[tuple[str, Deviation]]:
-        """Those of this paper by number, and those of the papers that own the systems."""
+        """Yield the deviations that concern some systems, of this paper and of the papers that own them.
+
+        Yields:
+            The number of the deviation, with the name of another paper, and the deviation.
+        """
         owned: dict[str, set[str]] = {self.paper: set(systems)}
         for owner, system in (self.project.locate(system, self.paper) for system in sorted(systems)):
             owned.setdefault(owner, set()).add(system)
@@ -100,7 +121,7 @@ class Comparability:
                     yield (str(number) if paper == self.paper else f"{number} of {paper}"), deviation
 
     def _changes(self, used: Product, named: Product) -> tuple[Reason, ...]:
-        """How something that is needed differs from the same as the paper has it; found once for all cells."""
+        """Return how a needed artifact differs from the paper's; cached for all cells."""
         match used, named:
             case Trained(ours), Trained(theirs):
                 return tuple(self.run_changes(ours, theirs))
@@ -109,22 +130,25 @@ class Comparability:
         return ()
 
     def run_changes(self, used: RunId, named: RunId) -> Iterator[Reason]:
-        """Of a training and of those that it takes weights from."""
+        """Yield how a run and the runs whose weights it loads differ from the paper's."""
         yield from stands_in(used.dataset, named.dataset)
         ours, theirs = self.project.run_spec(used), self.printed.run_spec(named)
         for section in SECTIONS:
             here, there = (settings_of(spec, section) for spec in (ours, theirs))
             for key in sorted(key for key in here if here[key] != there[key]):
-                if key not in OF_THE_MACHINE | without_effect(theirs):
+                if key not in OF_THE_MACHINE | idle_settings(theirs):
                     yield self.by_scale(f"{section}.{key}")
-        for taken in zip(self.project.taken(used).values(), self.printed.taken(named).values(), strict=True):
+        for taken in zip(
+            self.project.weight_sources(used).values(), self.printed.weight_sources(named).values(), strict=True
+        ):
             yield from self.run_changes(*taken)
 
     def by_scale(self, setting: str) -> Reason:
+        """Return the reason that the scale changes a setting."""
         return Reason(f"scale {self.project.config.scale} changes", setting)
 
     def decoding_changes(self, used: RunId, named: RunId, name: str) -> Iterator[Reason]:
-        """Of a decoding, the distance of the checkpoints that it averages, and its language model."""
+        """Yield how a decoding, the interval of its averaged checkpoints or its language model differ."""
         pair = ((self.project, used), (self.printed, named))
         here, there = (project.decoding(run.paper, run.system, name) for project, run in pair)
         for key in sorted(DecodingConfig.model_fields.keys() - OF_THE_MACHINE):
@@ -138,8 +162,8 @@ class Comparability:
             yield from self.run_changes(models[0], models[1])
 
 
-def without_effect(spec: RunSpec) -> set[str]:
-    """Settings that decide nothing of what this run learns."""
+def idle_settings(spec: RunSpec) -> set[str]:
+    """Return the settings that do not affect the weights of this run."""
     training, idle = spec.training, {"checkpoint_every"}
     if training.schedule != "plateau" and training.patience is None:
         idle.add("validate_every")
@@ -147,10 +171,11 @@ def without_effect(spec: RunSpec) -> set[str]:
 
 
 def settings_of(spec: RunSpec, section: str) -> dict[str, Any]:
-    """One section of a run; empty where it has none."""
+    """Return one section of a run's settings; empty if it has none."""
     settings = getattr(spec, section)
     return settings.model_dump() if settings else {}
 
 
 def stands_in(used: str | None, named: str | None) -> list[Reason]:
+    """Return the reason that one dataset stands in for another, if it does."""
     return [] if used == named else [Reason("", f"`{used}` stands in for {named}")]

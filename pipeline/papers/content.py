@@ -1,8 +1,8 @@
-"""What runs and corpora are made of, in the digits that end their folders' names; known before anything is built.
+"""Content hashes of runs and corpora, which end their folders' names and are known before anything is built.
 
-A corpus: the settings of its preparation and the checksums of what it is prepared from. A run: its settings, its
-corpus, and the runs whose weights it takes. Neither the place of the work folder nor the version of the program is in
-it, nor what only describes. What was built is verified against the digests in its records, which are in no name.
+The hash of a corpus covers the settings of its preparation and the checksums of its sources. The hash of a run
+covers its settings, its corpus and the runs whose weights it loads. Neither covers the work folder, the version of the
+program or descriptions. Built files are verified against the digests in their records.
 """
 
 import os
@@ -22,35 +22,47 @@ from pipeline.data.fetch.packages import expanded
 
 DIGITS = 8
 PREPARATION = TRAINING = 1
-"""To be raised when equal settings would be prepared or trained to other results: then all folders are other ones."""
+"""Raise these when equal settings give other results than before. All folders then get new names."""
 DESCRIPTIONS = {
     *("name", "title", "licence", "citation", "stands_in_for", "dev_set", "test_set", "further_test_sets"),
     *("packages", "folder", "otherwise", "expected", "size", "sources", "gap"),
 }
-"""Keys of a dataset that decide nothing of what its corpus holds, and those that `corpus_content` reads otherwise."""
+"""Keys of a dataset that do not affect its corpus, or that `CorpusContents` hashes in another way."""
 
 
 def run_content(spec: RunSpec, corpus: str, parts: Iterable[str]) -> str:
-    """Of a run. corpus, parts: the same of its corpus, and of the runs whose weights it takes."""
+    """Return the content hash of a run.
+
+    Args:
+        spec: Settings of the run.
+        corpus: Content hash of its corpus.
+        parts: Content hashes of the runs whose weights it loads.
+    """
     named = {"paper", "system", "dataset", "scale", "seed"}  # the folder's path says these
     settings = {key: value for key, value in spec.content().items() if key not in named}
     return digits({"version": TRAINING, "settings": settings, "corpus": corpus, "parts": list(parts)})
 
 
 class CorpusContents:
-    """Contents of corpora, which depend on files of the user's own, too. notes: where their digests are kept."""
+    """Content hashes of corpora, including the user's own files.
+
+    Args:
+        notes: File that caches the digests of these files.
+        licensed: Folders of licensed packages by name.
+    """
 
     def __init__(self, notes: Path, licensed: dict[str, str]):
         self.files, self.licensed = LocalFiles(notes), licensed
         self.known: dict[str, str] = {}
 
     def of(self, dataset: AnyDataset) -> str:
+        """Return the content hash of a dataset's corpus."""
         if dataset.name not in self.known:
-            self.known[dataset.name] = self.found(dataset)
+            self.known[dataset.name] = self._hash(dataset)
             self.files.write()
         return self.known[dataset.name]
 
-    def found(self, dataset: AnyDataset) -> str:
+    def _hash(self, dataset: AnyDataset) -> str:
         settings = dataset.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIPTIONS)
         if isinstance(text := settings.get("text"), dict):
             text.pop("sources", None)
@@ -59,13 +71,13 @@ class CorpusContents:
         return digits({"version": PREPARATION, "settings": settings, "files": checksums | own})
 
     def known_hash(self, source: Source) -> str:
-        """As declared; of a file of one's own as it is now, so that nothing made of an older one is taken."""
+        """Return the declared checksum of a source, or the current one of the user's own file."""
         if source.path and source.sha256 and Path(source.path).is_file():
             return f"sha256:{self.files.digest(Path(source.path))}"
         return source.known_hash
 
     def own_files(self, dataset: Any) -> dict[str, str]:
-        """Digests of a dataset's files in the folders that config.yaml names; of those that are there."""
+        """Return the digests of a dataset's existing files in the folders of its licensed packages."""
         found: dict[str, str] = {}
         for package in dataset.packages.keys() & self.licensed.keys():
             names = (name for pattern in dataset.package_members(package) for name in expanded(pattern))
@@ -75,7 +87,7 @@ class CorpusContents:
 
 
 class LocalFiles:
-    """Digests of files that nobody declared a checksum of; each is read again when its size or time changes only."""
+    """Cached digests of files without a declared checksum; a file is hashed again when its size or time changes."""
 
     def __init__(self, notes: Path):
         self.notes = notes
@@ -83,6 +95,7 @@ class LocalFiles:
         self.changed = False
 
     def digest(self, path: Path) -> str:
+        """Return the SHA-256 of a file, as 64 hexadecimal digits."""
         if self.known is None:
             self.known = self.read()
         stat, key = path.stat(), os.path.realpath(path)
@@ -92,14 +105,14 @@ class LocalFiles:
         return self.known[key][2]
 
     def read(self) -> dict[str, tuple[int, int, str]]:
-        """Nothing, where they are not there or are damaged: then the files are read."""
+        """Read the cache; it is empty if the file is missing or damaged."""
         try:
             return TypeAdapter(dict[str, tuple[int, int, str]]).validate_python(read_json(self.notes))
         except (UserError, ValueError):
             return {}
 
     def write(self) -> None:
-        """Where the work folder may be written to."""
+        """Write the cache if it changed and the work folder is writable."""
         if not self.changed or not self.notes.parent.is_dir():
             return
         try:
@@ -110,4 +123,5 @@ class LocalFiles:
 
 
 def digits(content: Any) -> str:
+    """Return the first digits of the SHA-256 of a JSON value."""
     return sha256_json(content)[:DIGITS]

@@ -1,4 +1,4 @@
-"""Finding the names in a record: every text in it whose type says that it refers to something."""
+"""Names in a record: every text whose type marks it as a reference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,38 +13,55 @@ from pipeline.analysis.names import Names
 
 @dataclass(frozen=True)
 class Named:
-    """One name in a record."""
+    """One name in a record.
+
+    Attributes:
+        kind: Kind of thing that the name refers to.
+        name: The name.
+        place: Keys that lead to it.
+        holder: Innermost record that contains it.
+    """
 
     kind: Names
     name: str
     place: tuple[str | int, ...]
-    """Keys that lead to it."""
     holder: BaseModel
-    """The record whose field it is."""
 
     @property
     def key(self) -> str:
+        """Return the dotted key of the name."""
         return ".".join(map(str, self.place))
 
 
 @dataclass(frozen=True)
 class Members:
-    """What a type says of the texts, sequences and mappings among its values."""
+    """Parts of a type that matter for names.
+
+    Attributes:
+        kind: Kind of thing that a text of this type names.
+        key: Type of a mapping's keys.
+        item: Type of the items of a sequence or mapping.
+    """
 
     kind: Names | None = None
-    """What a text names."""
     key: Any = Any
     item: Any = Any
 
 
 def names_in(record: BaseModel, place: tuple[str | int, ...] = ()) -> Iterator[Named]:
-    """Names in a record and in the records within it. place: keys that lead to the record."""
+    """Yield the names in a record and its nested records.
+
+    Args:
+        record: Record to search.
+        place: Keys that lead to it.
+    """
     for key, field in type(record).model_fields.items():
         types = members(Annotated[field.annotation, *field.metadata, None])
         yield from names_of(types, getattr(record, key), (*place, key), record)
 
 
 def names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: BaseModel) -> Iterator[Named]:
+    """Yield the names in a value of a known type."""
     if isinstance(value, BaseModel):
         yield from names_in(value, place)
     elif isinstance(value, str):
@@ -61,7 +78,7 @@ def names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: B
 
 @cache
 def members(annotation: Any) -> Members:
-    """A type with its unions and annotations taken apart."""
+    """Resolve unions and annotations of a type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner = members(arguments[0])

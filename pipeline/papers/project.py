@@ -1,4 +1,4 @@
-"""The papers as runs: what each training and decoding is at the configured scale."""
+"""The papers as runs: the settings of each training and decoding at the configured scale."""
 
 import os
 import shlex
@@ -20,48 +20,62 @@ from pipeline.models.fusion.settings import FusionConfig
 from pipeline.papers import reports
 from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
+from pipeline.papers.reading import check_readings
 from pipeline.papers.references import check_references
 from pipeline.papers.settings import parse_settings
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
-"""Settings of a run by the record that they have to be."""
+"""Record of each section of a run's settings."""
 
 
 class Project(Catalogue):
-    """A catalogue whose every run and report was resolved once, so that a bad value stops before anything starts."""
+    """A catalogue in which every run and report was resolved once, so that bad values are found before anything starts.
+
+    Args:
+        root: Root folder of the project.
+        config: Content of config.yaml.
+
+    Raises:
+        UserError: A file has a bad key or value; the message names file, key, value and what is allowed.
+    """
 
     def __init__(self, root: Path, config: dict[str, Any]):
-        """Raises UserError naming the file, key, value and what is allowed."""
         super().__init__(root, config)
-        self.forget()
+        self.clear_caches()
         check_references(self)
         self.check()
 
-    def forget(self) -> None:
-        """Begin to remember anew what a dry run asks for a dozen times: decodings, and what runs are made of."""
+    def clear_caches(self) -> None:
+        """Create empty caches of decodings and content hashes, which a dry run needs a dozen times."""
         self.decoding, self.run_content = cache(self._decoding), cache(self._run_content)
 
     @cached_property
     def layout(self) -> Layout:
+        """Return the paths of all files at this scale."""
+
         def content(run: RunId) -> str:
-            return self.run_content(run)  # also what is remembered anew
+            return self.run_content(run)  # looked up late: `clear_caches` replaces it
 
         return Layout(Path(self.config.work), self.config.scale, content, self.corpus_content)
 
     def _run_content(self, run: RunId) -> str:
-        """Of a run, what ends its folder's name."""
-        data, parts = self.corpus_content(run.dataset), map(self.run_content, self.taken(run).values())
+        """Return the content hash that ends the name of a run's folder."""
+        data, parts = self.corpus_content(run.dataset), map(self.run_content, self.weight_sources(run).values())
         return run_content(self.run_spec(run), data, parts)
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
-        """Keys of `section` as the paper has them, differences applied, before the scale's rules."""
+        """Merge one section of a system and its bases, before the scale's rules and without defaults."""
         merged: dict[str, Any] = {}
         for entry in self.lineage(paper, system).values():
             merged |= getattr(entry, section)
         return merged
 
     def run_spec(self, run: RunId) -> RunSpec:
-        """All that the training of `run` reads; the folders that it names are just names."""
+        """Return the settings of a training; folders are given by name, not by path.
+
+        Raises:
+            UserError: A setting is wrong, missing or ignored by the model.
+        """
         settings = {
             "paper": run.paper,
             "system": run.system,
@@ -72,32 +86,33 @@ class Project(Catalogue):
             "model": self.section(run, "model").model_dump(),
             "training": self.section(run, "training").model_dump(),
         }
-        taken = self.taken(run)
+        taken = self.weight_sources(run)
         if language_model := taken.get("language_model"):
             model = self.section(language_model, "model").model_dump()
             settings["fusion"] = self.section(run, "fusion").model_dump()
             settings["language_model"] = {"run": language_model.folder, "model": model}
         elif self.settings(run.paper, run.system, "fusion"):
-            raise UserError(f"{self.where(run)}: fusion: there is no language_model to be fused")
+            raise UserError(f"{self.where(run)}: fusion: set language_model, which is fused")
         if initial := taken.get("initial"):
             settings["initial"] = initial.folder
         spec = validate(RunSpec, settings, self.where(run))
-        if spec.without_effect:
-            raise UserError(f"{self.where(run)}: {spec.without_effect}")
+        if spec.ignored_setting:
+            raise UserError(f"{self.where(run)}: {spec.ignored_setting}")
         return spec
 
     def where(self, run: RunId) -> str:
+        """Return the place of a run's settings, for messages."""
         return f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
 
     def run_yaml(self, run: RunId) -> dict[str, Any]:
-        """The content of `run.yaml`: folders are as seen from the run's own, so that the work folder may move."""
+        """Return the content of `run.yaml`. Its folders are relative, so that the work folder can be moved."""
         here = self.layout.run(run)
-        at = {other.folder: self.layout.run(other) for other in self.taken(run).values()}
+        at = {other.folder: self.layout.run(other) for other in self.weight_sources(run).values()}
         at[run.dataset] = self.layout.path(Encoded(run.dataset)).parent
-        return self.run_spec(run).placed(lambda name: os.path.relpath(at[name], here)).model_dump()
+        return self.run_spec(run).map_folders(lambda name: os.path.relpath(at[name], here)).model_dump()
 
     def section(self, run: RunId, section: str) -> Closed:
-        """One section of a run's settings, after this scale's rules."""
+        """Return one section of a run's settings after this scale's rules."""
         full = self.full_section(run.paper, run.system, section)
         scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
         if section == "training" and self.config.tensorboard:
@@ -107,65 +122,52 @@ class Project(Catalogue):
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
 
     def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:
-        """`settings` of a system after this scale's rules, which leave published recipes as they are."""
+        """Apply this scale's rules to settings of a system; published recipes stay unchanged."""
         if self.papers[paper].as_published:
             return settings
         return self.scale.scaled(section, settings, self.lineage(paper, system))
 
     def full_section(self, paper: str, system: str, section: str) -> Closed:
-        """One section of a system's settings as the paper has them."""
+        """Return one section of a system's settings at printed size.
+
+        Raises:
+            UserError: A setting is wrong, or another setting makes it meaningless.
+        """
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: {section}"
         settings = validate(SECTIONS[section], self.settings(paper, system, section), where)
-        refuse_unread(settings, where)  # here: a scale's rules are for all systems
+        refuse_unread(settings, where)  # checked before the scale's rules, which apply to all systems
         return settings
 
-    def readings(self, paper: str, system: str) -> dict[str, str]:
-        """The choices of a paper's readings by which a system, as it is written there, is made. Raises UserError."""
-        owner, name = self.locate(system, paper)
-        lineage, found = self.lineage(owner, name), {}
-        sections = [section for section in SECTIONS if self.settings(owner, name, section)]
-        full = {section: self.full_section(owner, name, section).model_dump() for section in sections}
-        settings = {f"{section}.{key}": value for section in full for key, value in full[section].items()}
-        for key, reading in self.papers[paper].readings.items():
-            if not reading.of or "/".join(self.locate(reading.of, paper)) in lineage:
-                where = f"workflow/papers/{paper}/paper.yaml: readings.{key}: of {system} "
-                found[key] = reading.choice_of(settings, where)
-        return {key: choice for key, choice in found.items() if choice}
+    def weight_sources(self, run: RunId) -> dict[str, RunId]:
+        """Return the runs whose weights a run loads, by setting: `language_model` and `initial`.
 
-    def check_readings(self, paper: str) -> None:
-        """Raises UserError where a default is no choice, or a choice that of no system: nothing could be compared."""
-        record = self.papers[paper]
-        tried = {choice for system in record.systems for choice in self.readings(paper, system).items()}
-        for name, reading in record.readings.items():
-            where = f"workflow/papers/{paper}/paper.yaml: readings.{name}"
-            self.known(reading.default, reading.choices, f"{where}.default")
-            if missing := [choice for choice in reading.choices if (name, choice) not in tried]:
-                raise UserError(f"{where}.choices.{missing[0]}: no system has its settings")
-
-    def taken(self, run: RunId) -> dict[str, RunId]:
-        """Runs that have to be trained before this one: its `language_model`, which is fused with its decoder, and
-        `initial`, whose weights it starts from; those of a system, or else of the nearest of its bases that has one."""
+        A system without the setting inherits it from its nearest base.
+        """
         found = {}
         for key in ("language_model", "initial"):
             for name, entry in self.lineage(run.paper, run.system).items():
                 if reference := getattr(entry, key):
-                    found[key] = self.referred(reference, name.partition("/")[0], run.seed)
+                    found[key] = self.resolve_reference(reference, name.partition("/")[0], run.seed)
         return found
 
-    def referred(self, reference: str, paper: str, seed: int) -> RunId:
-        """The run of `system@dataset`, written in `paper`. Raises UserError when there is none."""
+    def resolve_reference(self, reference: str, paper: str, seed: int) -> RunId:
+        """Return the run of a reference `system@dataset` that is written in `paper`.
+
+        Raises:
+            UserError: The reference has no `@`, or the system or dataset is unknown.
+        """
         system, at, dataset = reference.partition("@")
         if not at:
             raise UserError(f"workflow/papers/{paper}/paper.yaml: {reference!r}: write system@dataset")
         return RunId(*self.locate(system, paper), self.stand_in(dataset), seed)
 
     def decoding_language_model(self, run: RunId, name: str) -> RunId | None:
-        """The run that a decoding uses beside `run`, or in the place of the one fused with it."""
+        """Return the language model that a decoding uses with `run`; None if it uses none."""
         reference = self.decoding(run.paper, run.system, name).language_model
-        return self.referred(reference, run.paper, run.seed) if reference else None
+        return self.resolve_reference(reference, run.paper, run.seed) if reference else None
 
     def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
-        """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
+        """Resolve a named decoding for a system at this scale."""
         settings = paper_decoding(self.papers, paper, name).model_dump()
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})
@@ -176,27 +178,33 @@ class Project(Catalogue):
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
-        """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
+        """Return a system's runs, one per seed.
+
+        Args:
+            paper: Paper that refers to the system.
+            system: System as it is written there.
+            dataset: Dataset as the papers name it.
+        """
         owner, name = self.locate(system, paper)
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
         seeds = self.scale.seeds_of(f"{owner}/{name}", self.config.seed_list)
         return [RunId(owner, name, used, seed) for seed in seeds]
 
     def training_gpus(self, run: RunId) -> int:
-        """GPUs that a training takes."""
+        """Return the number of GPUs of a training."""
         return self.scale.training_gpus(self.lineage(run.paper, run.system))
 
     def check(self) -> None:
-        """Resolve everything once, so that a bad value anywhere stops the run before it starts.
+        """Resolve every run and report once.
 
         Raises:
-            UserError: naming the paper, system or cell at fault.
+            UserError: A value is bad; the message names the paper, system or cell.
         """
         dataset = next(name for name in self.scale.datasets.values() if name not in self.dataset_records.faults)
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))
-            self.check_readings(paper)
+            check_readings(self, paper)
             for decoding in record.decodings:
                 paper_decoding(self.papers, paper, decoding)
             products = [reports.table_products(self, paper, table) for table in self.tables_here(paper)]
@@ -209,10 +217,14 @@ class Project(Catalogue):
                     self.check_weights(product.run, product.decoding)
 
     def check_weights(self, run: RunId, name: str) -> None:
-        """Raises UserError where a language model has no weight, or one to be chosen for text: only speech has that."""
+        """Check the language model weight of a decoding.
+
+        Raises:
+            UserError: The weight is 0, or is to be tuned for a model that does not read speech.
+        """
         decoding, where = self.decoding(run.paper, run.system, name), f"{self.where(run)}: decodings.{name}: "
-        if decoding.unweighed:
-            raise UserError(where + decoding.unweighed)
+        if decoding.zero_weight_fault:
+            raise UserError(where + decoding.zero_weight_fault)
         if decoding.tuned and self.run_spec(run).model.reads != "speech":
             raise UserError(f"{where}lm_weights are for speech; set lm_weight")
 
@@ -221,28 +233,51 @@ LONGEST_NAME = 255  # bytes, of file systems
 
 
 def is_project(folder: Path) -> bool:
+    """Return whether a folder is the root of a project."""
     return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
 
 
 def require_project(folder: Path, otherwise: str) -> None:
-    """Raises UserError when `folder` is no project's. otherwise: what to do but go to one."""
+    """Check that a folder is the root of a project.
+
+    Args:
+        folder: Folder to check.
+        otherwise: Remedy besides changing the working directory, for the message.
+
+    Raises:
+        UserError: The folder has no project.
+    """
     if not is_project(folder):
-        cd = f": `cd {shlex.quote(str(ROOT))}` goes to the one that this program is part of" if is_project(ROOT) else ""
+        cd = f": run `cd {shlex.quote(str(ROOT))}` to work in the project of this program" if is_project(ROOT) else ""
         here = "here" if folder == Path() else f"in {folder}"
         raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
 
 
 def require_work(project: Project) -> None:
-    """Raises UserError when the work folder can't be one, of those whose working directory is the project's root."""
+    """Check that the work folder can be created; relative folders start at the working directory.
+
+    Raises:
+        UserError: A name is too long, or a file is in the way.
+    """
     work = Path(project.config.work)
     if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
-        raise UserError(f"work: {shown(str(work))}: a folder's name has at most {LONGEST_NAME} bytes")
+        raise UserError(
+            f"work: {shown(str(work))}: the name of a folder is longer than {LONGEST_NAME} bytes; choose a shorter one"
+        )
     if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
-        raise UserError(f"work: {in_its_way[-1]} is a file; allowed is a folder, which need not exist yet, got {work}")
+        raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
-    """The project at `root` with its config.yaml, some of its keys replaced."""
+    """Load the project at `root`.
+
+    Args:
+        root: Root folder of the project.
+        overrides: Values that replace those of config.yaml.
+
+    Raises:
+        UserError: A file has a bad key or value.
+    """
     path = Path(root) / "config.yaml"
     return Project(root, validate(dict[str, Any], load_yaml(path) or {}, str(path)) | (overrides or {}))
 

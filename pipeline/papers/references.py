@@ -1,6 +1,6 @@
-"""Every name that refers to something, looked up when a project is loaded, at whatever scale it is used.
+"""Checks of all references between files, made when a project is loaded, for all scales.
 
-Which fields of the records refer is said by their types (names.py), so that records of a new kind are looked up too.
+The types of record fields mark references (names.py), so that records of a new kind are checked too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ Faults = Iterator[str | None]
 
 
 def check_references(project: Project) -> None:
-    """Raises UserError with one line for each name that refers to nothing, or in a circle to itself."""
+    """Check all names that refer to something.
+
+    Raises:
+        UserError: A name refers to nothing or, in a circle, to itself; the message has one line for each fault.
+    """
     references = References(project)
     for faults in (references.faults(), circles(project), misused(project)):
         if found := dict.fromkeys(filter(None, faults)):
@@ -36,7 +40,7 @@ def check_references(project: Project) -> None:
 
 
 class References:
-    """What the names of a project refer to. Generators yield a line a fault, and None where there is none."""
+    """References of a project. Its generators yield a message for each fault, and None if there is none."""
 
     def __init__(self, project: Project):
         self.project = project
@@ -46,9 +50,10 @@ class References:
         }
         self.datasets = {*project.datasets, *(name for scale in self.scales.values() for name in scale.datasets)}
         self.named_datasets: set[str] = set()
-        """Datasets that papers name, collected on the way."""
+        """Datasets that papers name, collected during the checks."""
 
     def faults(self) -> Faults:
+        """Yield the faults of all files."""
         yield from self.of_datasets()
         for metric in self.project.floors:
             yield unknown(metric, metric_names(), "workflow/floors.yaml")
@@ -63,7 +68,7 @@ class References:
             yield from self.of_scale(scale, f"{file}: ")
 
     def of_record(self, paper: str, record: BaseModel, file: str) -> Faults:
-        """Of all names in a paper or its claims."""
+        """Yield the faults of all names in a paper or its claims."""
         for named in names_in(record):
             where = f"{file}: {named.key}"
             if named.kind is Names.DATASET:
@@ -83,13 +88,13 @@ class References:
                 yield from self.of_scored(named.holder, f"{file}: {'.'.join(map(str, named.place[:-1]))}")
 
     def of_scored(self, scored: ScoredSplits, where: str) -> Faults:
-        """Of a metric and its splits: what the dataset that is scored at this scale does not have."""
+        """Yield a fault for each split that the scored dataset lacks, and for a metric that does not fit it."""
         try:
             record = self.project.dataset_records.get(self.project.stand_in(scored.scored_on or scored.dataset))
         except UserError:
-            return  # of a name: said elsewhere
+            return  # an unknown name is reported elsewhere
         if record is None or scored.metric not in metric_names():
-            return  # said elsewhere, of a faulty file where it is used
+            return  # reported elsewhere; a faulty file where it is used
         for split in scored.splits:
             yield unknown(split, record.split_names, f"{where}.split: of dataset {record.name}")
         if not metric_named(scored.metric).reads.exist_for(record):
@@ -97,6 +102,7 @@ class References:
             yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
 
     def allowed(self, kind: Names, paper: str) -> Iterable[str]:
+        """Return the names that exist of one kind."""
         if kind is Names.METRIC:
             return metric_names()
         if kind is Names.SCALE:
@@ -107,14 +113,17 @@ class References:
         return {row["layer"] for rows in tables for row in rows if row.get("layer")}
 
     def scales_of(self, record: BaseModel, named: Named) -> Iterable[str]:
-        """Scales at which a table, a figure or a claim with a name in it is made; none of what others use."""
+        """Return the scales at which a table, figure or claim that contains a name is built.
+
+        Systems and scores are built only through others and have none.
+        """
         section, entry = named.place[:2]
         if section in ("systems", "scores"):
             return ()
         return scales if (scales := getattr(getattr(record, str(section))[entry], "scales", None)) else self.scales
 
     def owners(self, paper: str, named: Named) -> Iterable[str]:
-        """Papers one of which has a decoding: those of the systems beside it; all where rows or claims name systems."""
+        """Return the papers that can own a decoding: those of the systems beside it, or all if rows name them."""
         if isinstance(named.holder, SystemEntry):
             return [paper]
         own = {self.owner(one.name, paper) for one in names_in(named.holder) if one.kind is Names.SYSTEM}
@@ -123,26 +132,33 @@ class References:
 
     @staticmethod
     def owner(system: str, paper: str) -> str:
+        """Return the paper that owns a system written in `paper`."""
         return system.rpartition("/")[0] or paper
 
     def system(self, name: str, paper: str, where: str) -> str | None:
-        """Of `name` or `paper/name`, written in `paper`."""
+        """Return the fault of a system, `name` or `other/name`, written in `paper`."""
         owner = self.owner(name, paper)
         return unknown(owner, self.papers, where) or unknown(
             name.removeprefix(f"{owner}/"), self.papers[owner].systems, where
         )
 
     def dataset(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
-        """Of a dataset as the papers name it; `scales` are those at which it needs a stand-in, if no file is it."""
+        """Yield the faults of a dataset as the papers name it.
+
+        Args:
+            name: Name of the dataset.
+            where: Start of the messages.
+            scales: Scales at which a dataset without a file needs a stand-in.
+        """
         fault = unknown(name, self.datasets, where)
         yield fault
         for scale in () if fault or name in self.project.datasets else scales:
             if scale in self.scales and name not in self.scales[scale].datasets:
                 with_it = sorted(one for one in self.scales if name in self.scales[one].datasets)
-                yield f"{where}: nothing stands in for {name!r} at scale {scale}; it is at {', '.join(with_it)}"
+                yield f"{where}: {name!r} has no stand-in at scale {scale}, only at {', '.join(with_it)}"
 
     def trained(self, name: str, paper: str, where: str) -> str | None:
-        """Of `system@dataset`, written in `paper`."""
+        """Return the fault of a reference `system@dataset`, written in `paper`."""
         system, at, dataset = name.partition("@")
         self.named_datasets.add(dataset)
         if not at:
@@ -150,7 +166,7 @@ class References:
         return self.system(system, paper, where) or next(self.dataset(dataset, where))
 
     def of_decodings(self, paper: str) -> Faults:
-        """Of the language models that decodings name, and systems' differences from them."""
+        """Yield the faults of language models in decodings and in systems' changes to decodings."""
         file = f"workflow/papers/{paper}/paper.yaml"
         named: list[tuple[str, dict[str, Any]]] = [
             (f"decodings.{name}", decoding.model_dump()) for name, decoding in self.papers[paper].decodings.items()
@@ -162,7 +178,7 @@ class References:
                 yield self.trained(reference, paper, f"{file}: {key}.language_model")
 
     def of_rows(self, paper: str) -> Faults:
-        """Of the systems and decodings of the printed tables' rows."""
+        """Yield the faults of systems and decodings in rows of printed tables."""
         record, printed = self.papers[paper], self.project.printed[paper]
         for section in (record.tables, record.examples, record.transcripts):
             for name, entry in section.items():
@@ -172,6 +188,7 @@ class References:
                         yield from self.of_row(paper, entry, row, where)
 
     def of_row(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
+        """Yield the faults of one row of a printed table."""
         for cell in getattr(entry, "cells", {"": entry}).values():
             column = getattr(cell, "system", "system")
             if row.get(column):
@@ -182,7 +199,7 @@ class References:
                     yield unknown(decoding, self.papers[owner].decodings, f"{where}: decoding of {row[column]}")
 
     def of_scores(self, paper: str) -> Faults:
-        """Of the decoding and the datasets of each score, for each system that a claim compares by it."""
+        """Yield the faults of scores: their decoding and datasets, for each system that a claim compares."""
         claims = self.project.claims[paper]
         for name, claim in claims.claims.items():
             named = list(names_in(claim))
@@ -200,6 +217,7 @@ class References:
                         yield unknown(score.decoding, self.papers[owner].decodings, place)
 
     def of_scale(self, scale: Scale, where: str) -> Faults:
+        """Yield the faults of a scale."""
         for job in set(get_args(Job)) - set(scale.resources):
             yield f"{where}resources.{job}: missing key"
         for name, stand_in in scale.datasets.items():
@@ -213,10 +231,10 @@ class References:
             yield from rule_faults(rules, f"{where}systems.{name}.")
             paper = self.papers.get(name.partition("/")[0])
             if paper and paper.as_published and any(getattr(rules, section) for section in RECORDS):
-                yield f"{where}systems.{name}: is trained as published: no rules apply"
+                yield f"{where}systems.{name}: is trained as published; remove its rules"
 
     def of_datasets(self) -> Faults:
-        """Of the stand-ins of licensed data, and of the packages that config.yaml names."""
+        """Yield the faults of stand-ins for licensed data, and of packages in config.yaml."""
         records = self.project.dataset_records
         licensed = {name: record for name, record in records.items() if isinstance(record, LicensedPackages)}
         needing = {name for name, record in licensed.items() if record.otherwise}
@@ -229,38 +247,44 @@ class References:
 
 
 def decodings_of(cell: Any, row: dict[str, str]) -> list[str]:
-    """Decodings of a row in a measured column, or in a table of texts."""
+    """Return the decodings of a row in a measured column, or in a table of texts."""
     if isinstance(cell, MeasuredCell):
         return cell.decodings_of(row)
     return [cell.decoding] if getattr(cell, "decoding", None) else []
 
 
 def circles(project: Project) -> Faults:
-    """Of systems that are based on, or take weights of, themselves."""
+    """Yield a fault for each system that is based on itself or loads its own weights."""
     for paper, record in project.papers.items():
         for system in record.systems:
             try:
-                if takes_itself(project, (paper, system, ""), ()):
-                    yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it takes its own weights, in a circle"
+                if loads_itself(project, (paper, system, ""), ()):
+                    yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it loads its own weights, in a circle"
             except UserError as error:  # its bases form a circle
                 yield str(error)
 
 
-def takes_itself(project: Project, run: tuple[str, str, str], before: tuple[tuple[str, str, str], ...]) -> bool:
-    """Whether a run, (paper, system, dataset), needs itself to be trained before. before: what needs it."""
-    if run in before:
+def loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple[tuple[str, str, str], ...]) -> bool:
+    """Return whether a run needs itself to be trained first.
+
+    Args:
+        project: The project.
+        run: Paper, system and dataset.
+        dependents: Runs that need it.
+    """
+    if run in dependents:
         return True
-    taken: dict[str, tuple[str, str, str]] = {}
+    sources: dict[str, tuple[str, str, str]] = {}
     for name, entry in project.lineage(*run[:2]).items():
         for key in ("language_model", "initial"):
             if reference := getattr(entry, key):
                 system, _, dataset = reference.partition("@")
-                taken[key] = (*project.locate(system, name.partition("/")[0]), dataset)
-    return any(takes_itself(project, one, (*before, run)) for one in taken.values())
+                sources[key] = (*project.locate(system, name.partition("/")[0]), dataset)
+    return any(loads_itself(project, one, (*dependents, run)) for one in sources.values())
 
 
 def misused(project: Project) -> Faults:
-    """Of decodings that a system makes invalid, and of what is no language model but is named as one."""
+    """Yield a fault for each decoding that a system makes invalid, and for each named language model that is none."""
     for paper, record in project.papers.items():
         for system in record.systems:
             for name in record.decodings:
@@ -274,4 +298,5 @@ def misused(project: Project) -> Faults:
                     owner, model = project.locate(reference.partition("@")[0], paper)
                     architecture = project.settings(owner, model, "model").get("architecture")
                     if architecture != "language_model":
-                        yield f"{where}.language_model: {reference!r} is no language model but of kind {architecture}"
+                        what = f"{reference!r} is not a language model (architecture {architecture})"
+                        yield f"{where}.language_model: {what}"

@@ -1,4 +1,4 @@
-"""What a user changes: `config.yaml`, and keys of it on a command line."""
+"""Settings of `config.yaml`, also given as KEY=VALUE on a command line."""
 
 import os
 import re
@@ -15,63 +15,70 @@ MOST_SEEDS = 1000
 
 
 class Config(Closed):
-    """`config.yaml`: what a user changes."""
+    """Settings that a user changes: `config.yaml`."""
 
-    paper: str = Field(description="Paper whose tables `results/table<N>.csv` are")
-    scale: str = Field(description="A file of workflow/scales")
+    paper: str = Field(description="Paper whose tables are shown as `results/table<N>.csv`")
+    scale: str = Field(description="Name of a file in workflow/scales")
     seeds: (
         Annotated[list[Seed], Field(min_length=1, max_length=MOST_SEEDS)] | Annotated[int, Field(ge=1, le=MOST_SEEDS)]
     ) = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
-    work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; may be on a scratch disk")
+    work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; can be on a scratch disk")
     mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
     licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
-    tensorboard: bool = Field(default=False, description="Whether trainings write event files for TensorBoard, too")
-    cuda_graphs: bool = Field(default=True, description="Whether trainings on a GPU replay their steps as CUDA graphs")
+    tensorboard: bool = Field(default=False, description="Also write event files for TensorBoard")
+    cuda_graphs: bool = Field(default=True, description="Replay training steps on a GPU as CUDA graphs")
 
     @field_validator("seeds", "mirror", mode="before")
     @classmethod
-    def read_what_snakemake_hands_over_as_text(cls, value: Any) -> Any:
-        """`--config mirror=null seeds=[1,7]` reaches a workflow as "null" and ["1", "7"]."""
+    def parse_snakemake_text(cls, value: Any) -> Any:
+        """Convert texts: `--config mirror=null seeds=[1,7]` reaches a workflow as "null" and ["1", "7"]."""
         if isinstance(value, list):
             return [int(one) if isinstance(one, str) and one.isdecimal() else one for one in value]
         return None if value == "null" else value
 
     @field_validator("work", "mirror", "licensed")
     @classmethod
-    def home_and_variables_are_filled_in(cls, value: Any) -> Any:
-        """`~` and `$SCRATCH` mean what a shell means by them."""
+    def expand_folders(cls, value: Any) -> Any:
+        """Expand `~` and variables such as `$SCRATCH`, as a shell does."""
         if isinstance(value, dict):
-            return {key: cls.home_and_variables_are_filled_in(one) for key, one in value.items()}
+            return {key: cls.expand_folders(one) for key, one in value.items()}
         filled = value and os.path.expandvars(os.path.expanduser(value))
         if filled and filled.startswith("-"):
-            raise ValueError("begins with `-`, as options of commands do; write ./ before it")
+            raise ValueError("starts with `-` and would be read as an option; write ./ before it")
         if filled and (filled.startswith("~") or "$" in filled):
-            raise ValueError("holds a user or a variable that is not there")
+            raise ValueError("has an unknown user or an unset variable")
         return filled
 
     @field_validator("seeds")
     @classmethod
-    def each_seed_stands_once(cls, seeds: list[int] | int) -> list[int] | int:
+    def check_seeds(cls, seeds: list[int] | int) -> list[int] | int:
+        """Refuse a seed that is listed twice."""
         if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
-            raise ValueError("each seed may stand there once")
+            raise ValueError("a seed is listed twice; remove one")
         return seeds
 
     @field_validator("mirror")
     @classmethod
-    def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
+    def check_mirror(cls, mirror: str | None) -> str | None:
+        """Refuse a mirror that is neither a folder nor a URL."""
         if mirror is not None and not re.match(r"https?://.", mirror) and not os.path.isdir(mirror):
-            raise ValueError("neither a folder nor a URL (https://… or http://…); null = none")
+            raise ValueError("must be an existing folder or a URL (https://… or http://…); null = none")
         return mirror
 
     @property
     def seed_list(self) -> list[int]:
+        """Return the seeds as a list."""
         return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`KEY=VALUE`, with values as in config.yaml. Raises UserError when one has no `=`."""
+    """Parse `KEY=VALUE` texts, with values as in config.yaml.
+
+    Raises:
+        UserError: A text has no `=`, or its value is not valid YAML.
+    """
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")

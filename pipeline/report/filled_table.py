@@ -14,6 +14,7 @@ from pipeline.core.records.training import TrainedRun
 from pipeline.papers.comparability import Comparability, Reason, in_words
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
+from pipeline.papers.reading import system_readings
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
@@ -111,7 +112,7 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
     row, folders = table.rows[index], table.folders
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     systems = {system for cell in table.cells.values() for system in cell.systems(row)}
-    readings = [project.readings(paper, system).items() for system in sorted(systems) if is_ours(row)]
+    readings = [system_readings(project, paper, system).items() for system in sorted(systems) if is_ours(row)]
     trained = {run: record for run in runs if (record := folders.trained(run))}
     costs = [cost for run in runs if (cost := folders.cost(run))]
     return {

@@ -111,7 +111,7 @@ def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[R
 def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
     """The rules of the scale that change a setting of runs, or of a run that one of them starts from, in words."""
     runs = set(of_runs)
-    runs |= {taken for run in runs for taken in project.taken(run).values()}
+    runs |= {taken for run in runs for taken in project.weight_sources(run).values()}
     runs = {run for run in runs if not project.papers[run.paper].as_published}
     if not runs:
         return []

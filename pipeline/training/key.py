@@ -26,6 +26,6 @@ def key_of(spec: RunSpec) -> str:
     Settings at their defaults are left out, so that a setting added later does not change finished runs. Runs that
     provide initial weights count by their own keys.
     """
-    parts = {name: run_key(Path(folder)) for name, folder in spec.taken.items()}
+    parts = {name: run_key(Path(folder)) for name, folder in spec.weight_sources.items()}
     corpus = read_corpus(Path(spec.corpus)).digest
     return sha256_json({"spec": spec.content(), "corpus": corpus, "parts": parts})

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pipeline.config import RunSpec, load_run, neighbours
+from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core.errors import UserError
 from pipeline.core.files import sync_folder
 from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 def announce(run_folder: Path, spec: RunSpec) -> None:
     """Name the runs that this one lies beside, and what differs."""
-    for folder in neighbours(run_folder):
+    for folder in sibling_runs(run_folder):
         differences = "; ".join(spec.differences(load_run(folder / RUN_FILE))) or "the same settings"
         log.info("%s stays beside this run: there, %s", folder.name, differences)
 
@@ -50,7 +50,7 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
         except UserError:
             return False  # its corpus is gone
 
-    found = [folder for folder in neighbours(run_folder) if is_shorter(load_run(folder / RUN_FILE))]
+    found = [folder for folder in sibling_runs(run_folder) if is_shorter(load_run(folder / RUN_FILE))]
     return sorted(found, key=lambda folder: -max((n for n, _ in numbered(folder / "checkpoints", RESUME)), default=0))
 
 

@@ -147,7 +147,9 @@ class Graph:
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
             case products.Trained():
-                taken: list[products.Product] = [products.Trained(other) for other in self.project.taken(run).values()]
+                taken: list[products.Product] = [
+                    products.Trained(other) for other in self.project.weight_sources(run).values()
+                ]
                 return {**corpus, "others": taken}
             case products.Averaged():
                 return {"trained": products.Trained(run)}

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config import RunSpec, load_run, neighbours
+from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
@@ -28,7 +28,7 @@ class OtherTraining:
 
 def trained_otherwise(project: Project, run: RunId) -> OtherTraining | None:
     """The newest; None if there is none, if its settings are the same, or can't be read, as of an old version."""
-    finished = [one for one in neighbours(project.layout.run(run)) if (one / DONE_FILE).exists()]
+    finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
     if not finished:
         return None
     with suppress(UserError, FileNotFoundError):  # one may be freed meanwhile

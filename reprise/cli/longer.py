@@ -103,7 +103,7 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
 
 def beside(shorter: Path, spec: RunSpec) -> Path:
     """The folder of a run like `shorter`, whose folder's name says what its data are."""
-    folders = [Path(spec.corpus).parent, *map(Path, spec.taken.values()), shorter.absolute()]
+    folders = [Path(spec.corpus).parent, *map(Path, spec.weight_sources.values()), shorter.absolute()]
     contents = [folder.name.rpartition("-")[2] for folder in folders]
     if any(len(content) != DIGITS for content in contents):
         raise UserError(f"{shorter}: is not in a store of runs; its folder's name lacks what it is made of")

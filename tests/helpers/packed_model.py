@@ -32,7 +32,7 @@ def pack(
     """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise; model, corpus_says: what
     its settings do."""
     project = load_project(ROOT, {"scale": "smoke"})
-    spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).placed(lambda _: "packed")
+    spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).map_folders(lambda _: "packed")
     corpus = parallel_corpus(60)
     weights = tensors_of(build_run(spec, corpus.vocab_sizes))
     write_tensor_file(folder / "model.safetensors", weights, {"key": KEY})

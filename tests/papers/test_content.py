@@ -86,7 +86,7 @@ def test_a_specification_names_folders_as_seen_from_its_own(changed):
     project = changed()
     folder, spec = folder_of(project, FUSED), project.run_yaml(FUSED)
     assert os.path.normpath(folder / spec["corpus"]) == str(project.layout.corpus(FUSED.dataset) / "encoded")
-    (language_model,) = (run for run in project.taken(FUSED).values() if "lm" in run.system)
+    (language_model,) = (run for run in project.weight_sources(FUSED).values() if "lm" in run.system)
     assert os.path.normpath(folder / spec["language_model"]["run"]) == str(folder_of(project, language_model))
 
 

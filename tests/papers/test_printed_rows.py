@@ -12,7 +12,7 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_by_its_line(tmp_path, line)
     path.write_text("model,bleu,source\nx,1,cited\n")
     assert read_table(path) == [{"model": "x", "bleu": "1", "source": "cited"}]
     path.write_text(f"model,bleu,source\nx,1,cited\n{line}\n")
-    with pytest.raises(UserError, match=r"table1\.csv: line 3 has not 3 cells"):
+    with pytest.raises(UserError, match=r"table1\.csv: line 3: expected 3 cells"):
         read_table(path)
 
 

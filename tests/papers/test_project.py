@@ -200,7 +200,7 @@ def test_a_bad_key_or_value_is_named_with_what_is_allowed(copy_of_project, name,
 def test_a_printed_table_with_a_short_line_is_refused_with_its_line(copy_of_project):
     path = copy_of_project / "workflow/papers/weighted/table2.csv"
     path.write_text(path.read_text(encoding="utf-8") + "Transformer,A\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"table2\.csv: line 12 has not 13 cells"):
+    with pytest.raises(UserError, match=r"table2\.csv: line 12: expected 13 cells"):
         load_project(copy_of_project)
 
 
@@ -250,9 +250,9 @@ def test_every_seed_is_trained_and_takes_what_was_trained_with_it(seeded, paper)
     for run in runs:
         assert replace(run, seed=2) in runs
         assert seeded.run_spec(run).seed == seeded.run_yaml(run)["seed"] == run.seed
-        assert {taken.seed for taken in seeded.taken(run).values()} <= {run.seed}
+        assert {taken.seed for taken in seeded.weight_sources(run).values()} <= {run.seed}
     if paper == "coldfusion":
-        assert sum(bool(seeded.taken(run).get("language_model")) for run in runs) >= 3 * 8
+        assert sum(bool(seeded.weight_sources(run).get("language_model")) for run in runs) >= 3 * 8
 
 
 def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):

@@ -13,6 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.models.flops import BatchShape, training_flops
 from pipeline.papers.paper import load_paper
 from pipeline.papers.project import load_project
+from pipeline.papers.reading import system_readings
 from pipeline.planning.jobs import Jobs
 from pipeline.report.filled_table import fill
 from pipeline.report.markdown import render
@@ -28,7 +29,7 @@ def project():
 
 def test_every_combination_of_the_weighted_transformers_readings_is_a_row(project):
     systems = [row["system"] for row in project.printed["weighted"]["readings"]]
-    made_by = [project.readings("weighted", system) for system in systems]
+    made_by = [system_readings(project, "weighted", system) for system in systems]
     names = ("feed-forward", "branched-attention", "residuals")
     found = {tuple(one[name] for name in names) for one in made_by if one and one["scale"] == "one"}
     assert found == set(product(("shared", "split"), ("self", "cross"), ("sub-layers", "block")))
@@ -43,7 +44,7 @@ def test_a_system_of_a_printed_table_is_made_by_the_default_of_every_reading(pro
             for row in project.printed[paper][name]:
                 if row["system"].startswith("parsing"):  # the released code has attention dropout there
                     continue
-                for choice in project.readings(paper, row["system"]).items() if row["system"] else ():
+                for choice in system_readings(project, paper, row["system"]).items() if row["system"] else ():
                     assert choice == (choice[0], readings[choice[0]].default), (name, row["system"])
 
 
@@ -60,7 +61,7 @@ def test_what_a_new_system_leaves_out_is_as_the_default_reading_has_it(project, 
 
 
 def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
-    assert project.readings("weighted", "attention/C1") == {}
+    assert system_readings(project, "weighted", "attention/C1") == {}
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ TYPOS = {
         PAPER,
         "systems|N4|initial",
         "N4@wmt14-en-de",
-        "systems.N4: it takes its own weights, in a circle",
+        "systems.N4: it loads its own weights, in a circle",
     ),
     "dataset of a system": (
         PAPER,
@@ -167,7 +167,7 @@ TYPOS = {
         PAPER,
         "decodings|final|language_model",
         "A@wsj",
-        "decodings.final.language_model: 'A@wsj' is no language model but of kind weighted_transformer",
+        "decodings.final.language_model: 'A@wsj' is not a language model .architecture weighted_transformer",
     ),
     "figure's system": (
         PAPER,
@@ -252,7 +252,7 @@ TYPOS = {
         DEMO,
         "training|optimiser",
         {"divide": 2},
-        "training.optimiser: no number, so it can't be divided",
+        "training.optimiser: not a number, so it can't be divided",
     ),
     "dataset of a scale": (
         DEMO,
@@ -287,24 +287,34 @@ TYPOS = {
         "splits name an4.tra, which is neither .*" + mean("an4.tar"),
     ),
     "no seeds": (CONFIG, "seeds", [], r"config.yaml: seeds: List should have at least 1 item.*got \[\]"),
-    "a seed twice": (CONFIG, "seeds", [1, 1], r"config.yaml: seeds: each seed may stand there once, got \[1, 1\]"),
+    "a seed twice": (CONFIG, "seeds", [1, 1], r"config.yaml: seeds: a seed is listed twice; remove one, got \[1, 1\]"),
     "too many seeds": (CONFIG, "seeds", 100_000_000, "config.yaml: seeds: .*less than or equal to 1000, got 100000000"),
     "negative seed": (CONFIG, "seeds", [-1], "config.yaml: seeds.0: .*greater than or equal to 0, got -1"),
-    "mirror": (CONFIG, "mirror", "/no/such", "config.yaml: mirror: neither a folder nor a URL .*got '/no/such'"),
+    "mirror": (
+        CONFIG,
+        "mirror",
+        "/no/such",
+        "config.yaml: mirror: must be an existing folder or a URL .*got '/no/such'",
+    ),
     "mirror of FTP": (
         CONFIG,
         "mirror",
         "ftp://host/data",
-        "mirror: neither a folder nor a URL .*https.*got 'ftp://host/",
+        "mirror: must be an existing folder or a URL .*https.*got 'ftp://host/",
     ),
     "work": (CONFIG, "work", "", "config.yaml: work: .*at least 1 character"),
     "variable": (
         CONFIG,
         "work",
         "$NO_SUCH/x",
-        "config.yaml: work: holds a user or a variable that is not there.*NO_SUCH",
+        "config.yaml: work: has an unknown user or an unset variable.*NO_SUCH",
     ),
-    "home of nobody": (CONFIG, "mirror", "~no-such-user", "config.yaml: mirror: holds a user or a variable that"),
+    "home of nobody": (
+        CONFIG,
+        "mirror",
+        "~no-such-user",
+        "config.yaml: mirror: has an unknown user or an unset variable",
+    ),
     "package": (
         CONFIG,
         "licensed",
@@ -332,8 +342,7 @@ def test_a_layer_type_of_a_claim_is_one_of_the_table_of_complexities(faults):
 def test_a_dataset_that_no_file_is_needs_a_stand_in_at_each_scale(faults):
     lines = faults(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"})
     assert any(
-        "dataset: nothing stands in for 'source' at scale demo; it is at paper, plateau, small, smoke" in one
-        for one in lines
+        "dataset: 'source' has no stand-in at scale demo, only at paper, plateau, small, smoke" in one for one in lines
     )
 
 

@@ -56,7 +56,7 @@ WITHOUT_EFFECT = {
     "a share of sentence pairs": (training_of_base(train_share=0.1), "train_share is for speech and text"),
     "sampling by who reads references": (
         training_of_base(scheduled_sampling=0.2),
-        "transformer reads references alone",
+        "transformer is always fed the reference",
     ),
     "a penalty without normalisation": (
         decoding(COLD_FUSION, "final", length_penalty=1.0),
@@ -64,11 +64,11 @@ WITHOUT_EFFECT = {
     ),
     "a language model without weight": (
         decoding(COLD_FUSION, "final", language_model="lm-target@target-text"),
-        "decodings.final: its language model has no weight",
+        "decodings.final: its language model has weight 0",
     ),
     "a weight beside those to choose among": (
         decoding(COLD_FUSION, "final", ngram_order=3, lm_weights=[0.1, 0.2], word_bonus=1.5),
-        "lm_weight and word_bonus are 0 where lm_weights are to choose among",
+        "lm_weight and word_bonus must be 0 if lm_weights is set",
     ),
     "weights to choose for text": (
         decoding("multichannel", "beam10", **CHOSEN),
@@ -76,11 +76,11 @@ WITHOUT_EFFECT = {
     ),
     "a fusion with what its own loss would not teach": (
         (COLD_FUSION, lambda paper: paper["systems"].update(mine=FUSED_BRANCHES)),
-        "a model of architecture weighted_transformer does not learn by the loss of its decoder alone",
+        "architecture weighted_transformer is not trained by the loss of its decoder alone",
     ),
     "a fusion without language model": (
         (COLD_FUSION, lambda paper: paper["systems"]["CF1"].pop("language_model")),
-        "fusion: there is no language_model to be fused",
+        "fusion: set language_model, which is fused",
     ),
 }
 
@@ -96,7 +96,7 @@ def test_a_scale_has_no_rules_for_a_recipe_that_is_trained_as_published(checked)
     def change(scale):
         scale["systems"]["anchors/tiny-transformer"] = {"training": {"max_steps": {"divide": 10}}}
 
-    with pytest.raises(UserError, match="tiny-transformer: is trained as published: no rules apply"):
+    with pytest.raises(UserError, match="tiny-transformer: is trained as published; remove its rules"):
         checked("scales/small.yaml", change, "small")
 
 
@@ -106,7 +106,7 @@ def test_a_scale_has_no_rules_for_a_recipe_that_is_trained_as_published(checked)
         ({"schedule": "plateau", "lr": 1e-4, "min_lr": 1e-3}, r"min_lr 0\.001 is above lr 0\.0001"),
         (
             {"schedule": "constant", "lr": 1e-4, "noise_probability": 0.4, "noise_snr_db": [15, 0]},
-            r"the lowest ratio comes first, got 15\.0, 0\.0",
+            r"write the lowest ratio first, got 15\.0, 0\.0",
         ),
     ],
 )

@@ -108,8 +108,8 @@ def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, score
 def test_what_needs_a_training_that_failed_names_it(project):
     graph = Graph(project)
     products = graph.closure(graph.reports(["coldfusion"]))
-    fused = next(one for one in products if isinstance(one, Score) and project.taken(one.run).values())
-    taken = next(iter(project.taken(fused.run).values()))
+    fused = next(one for one in products if isinstance(one, Score) and project.weight_sources(one.run).values())
+    taken = next(iter(project.weight_sources(fused.run).values()))
     fail(folder_of(project, taken), "a fault")
     found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).look())
     assert found.of(Trained(taken)) == "failed: a fault"

@@ -178,7 +178,7 @@ def test_settings_that_do_not_go_together_are_refused(make):
     for name, message, changes in (
         ("a", "fusion and language_model go together", {"fusion": COLD}),
         ("b", "name its run as `initial`", {"fusion": DEEP, **lm_of(lm)}),
-        ("c", "an `initial` run that has it", {"trained_part": "fusion"}),
+        ("c", "an `initial` run that has the same fusion", {"trained_part": "fusion"}),
     ):
         with pytest.raises(UserError, match=message):
             load_run(make.run(name, TASK, **changes) / "run.yaml")

@@ -393,7 +393,7 @@ WRONG = {
         ["translate", RUN, "--decoding", "length_normalisation=none,alpha=1"],
         "length_penalty: is read where",
     ),
-    "no weight": (["translate", RUN, "--decoding", "ngram_order=3"], "its language model has no weight"),
+    "no weight": (["translate", RUN, "--decoding", "ngram_order=3"], "its language model has weight 0"),
     "other weights": (["translate", RUN, "--decoding", "average_last=5"], "name a decoding of paper.yaml"),
     "not averaged": (["translate", "attention/base/cipher"], "not trained"),
     "not speech": (["transcribe", RUN, "talk.en"], "no audio that can be read"),

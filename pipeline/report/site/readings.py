@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline.analysis.cells.cell import is_ours
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.papers.project import Project
-from pipeline.papers.reading import Choice, Reading
+from pipeline.papers.reading import Interpretation, Reading, system_readings
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.present import Present
 from pipeline.report.site.tables import Shown, shown_cell
@@ -17,7 +17,7 @@ class Arm:
     """A choice. label, cells: of the row that has it, by score; empty where there is none beside the others."""
 
     name: str
-    choice: Choice
+    choice: Interpretation
     label: str
     cells: dict[str, Shown]
 
@@ -75,7 +75,7 @@ def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str)
     for index, row in enumerate(filled.table.rows):
         cells = (filled.entry.cells[key] for key in scores(filled) if is_ours(row))
         runs = [run for cell in cells for run in cell.runs(filled.table.view, row)]
-        made = project.readings(paper, f"{runs[0].paper}/{runs[0].system}") if runs else {}
+        made = system_readings(project, paper, f"{runs[0].paper}/{runs[0].system}") if runs else {}
         if choice := made.pop(name, None):
             found.setdefault(frozenset(made.items()), {}).setdefault(choice, index)
     return found

@@ -40,9 +40,9 @@ def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
     ours = claims["claims"]["one"] | {"extra": True}
     for primary, fault in (
         (["on"], "primary: unknown name 'on'; allowed: one, three, two; did you mean 'one'"),
-        (["two"], "primary: two stands on no training"),
-        (["three"], "primary: three is ours, not the paper's"),
-        (["one", "one"], "primary: a claim stands there twice"),
+        (["two"], "primary: two needs no training"),
+        (["three"], "primary: three is an extra claim"),
+        (["one", "one"], "primary: a claim is listed twice"),
         (["one"] * 6, "primary: .*at most 5"),
     ):
         with pytest.raises(UserError, match=fault):
