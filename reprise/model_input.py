@@ -12,7 +12,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
 from pipeline.data.store.sequence_store import FrameStore, TokenStore
-from pipeline.data.text.cleaning import BadPairError, decode, tokenised
+from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
@@ -55,7 +55,7 @@ class Preparation(Closed):
             text = decode(line.encode("utf-8", "replace"))
             if self.form == "trees":
                 return " ".join(text.translate(BRACKETS).split())
-            return tokenised(text, self.src, self.tokenisation)
+            return tokenise_line(text, self.src, self.tokenisation)
         except BadPairError:
             return ""
 

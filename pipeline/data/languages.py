@@ -1,4 +1,4 @@
-"""Language codes: one code per language, and the languages whose script has no spaces between words."""
+"""Language codes, and languages whose script has no spaces between words."""
 
 from functools import cache
 from typing import Literal
@@ -7,12 +7,12 @@ from langcodes import Language, standardize_tag, tag_is_valid
 
 BleuTokenizer = Literal["13a", "zh", "char"]
 UNNAMED = "xx"
-"""Stands for a language without a code, such as a made-up one."""
+"""Code of a language that has none, such as a made-up one."""
 UNSPACED = frozenset(
     {"Hani", "Hans", "Hant", "Jpan", "Hira", "Kana", "Hrkt", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"}
     | {"Talu", "Lana", "Tale", "Tavt", "Bali", "Java"}
 )
-"""Scripts (ISO 15924) that leave no space between words."""
+"""Scripts (ISO 15924) without spaces between words."""
 HAN = frozenset({"Hani", "Hans", "Hant"})
 
 
@@ -48,7 +48,7 @@ def is_chinese(code: str) -> bool:
 
 
 def bleu_tokenizer(code: str) -> BleuTokenizer:
-    """Return sacreBLEU's tokenizer for a language: by characters if its words have no spaces between them."""
+    """Return sacreBLEU's tokenizer for a language, which splits text without spaces into characters."""
     if is_chinese(code):
         return "zh"
     return "char" if is_unspaced(code) else "13a"

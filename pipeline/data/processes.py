@@ -1,4 +1,4 @@
-"""Work on chunks in several processes, results in order, memory bounded."""
+"""Parallel work on chunks in order and with bounded memory, and progress lines."""
 
 import logging
 import multiprocessing
@@ -19,10 +19,10 @@ WAITING_PER_PROCESS = 3
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """`map` over `processes` processes; no more than a few items a process are read ahead of the results.
+    """Map over `items` with several processes, in order; reads at most a few items per process ahead.
 
     Raises:
-        UserError: a process was killed, most often for want of memory; or `processes` is no number of them.
+        UserError: A process was killed, mostly for lack of memory, or `processes` is out of range.
     """
     if not 1 <= processes <= 1024:
         raise UserError(f"--processes must be from 1 to 1024, got {processes}")
@@ -38,32 +38,40 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], proc
                 waiting.extend(pool.submit(function, item) for item in islice(items, 1))
                 yield result
     except BrokenProcessPool as error:
-        raise UserError("a worker was killed, perhaps for want of memory; run with fewer `--processes`") from error
+        raise UserError("a worker process was killed, perhaps for lack of memory; lower `--processes`") from error
 
 
 def chunks(lines: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of `size` lines, the last one shorter."""
+    """Yield lists of `size` items; the last one may be shorter."""
     lines = iter(lines)
     while chunk := list(islice(lines, size)):
         yield chunk
 
 
 class Progress:
-    """Logs how many items are done and how fast, every few seconds and at the end."""
+    """Logger of the number of finished items and their rate, every few seconds and at the end.
+
+    Args:
+        log: Logger of the stage.
+        what: Dataset, split and activity.
+        items: Name of the items, plural.
+    """
 
     SECONDS_BETWEEN_LINES = 5
 
     def __init__(self, log: logging.Logger, what: str, items: str):
         self.log, self.what, self.items = log, what, items
         self.done = 0
-        self.start = self.said = time.monotonic()
+        self.start = self.logged = time.monotonic()
 
     def advance(self, count: int) -> None:
+        """Count finished items."""
         self.done += count
-        if time.monotonic() - self.said >= self.SECONDS_BETWEEN_LINES:
-            self.said = time.monotonic()
+        if time.monotonic() - self.logged >= self.SECONDS_BETWEEN_LINES:
+            self.logged = time.monotonic()
             self.finish()
 
     def finish(self) -> None:
+        """Log the current count and rate."""
         seconds = max(time.monotonic() - self.start, 1e-3)
         self.log.info("%s %s %s, %s a second", self.what, f"{self.done:,}", self.items, f"{self.done / seconds:,.0f}")

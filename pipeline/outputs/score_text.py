@@ -22,7 +22,7 @@ from pipeline.data.text.checked_lines import (
     check_untokenised,
     name_of_split,
     read_lines,
-    training_behind,
+    training_digest,
 )
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
@@ -190,6 +190,6 @@ def scored_split(
         lines=lines,
         references=references,
         inputs={str(path): sha256_file(path) for path in inputs},
-        training=training_behind(inputs[0]),
+        training=training_digest(inputs[0]),
         **others,
     )

@@ -12,7 +12,7 @@ from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checked_lines import check_pairs, read_lines
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.trees.linearisation import rebuild
-from pipeline.data.trees.tag_alignment import TagLexicon, aligned
+from pipeline.data.trees.tag_alignment import TagLexicon, align_tags
 from pipeline.data.trees.trees import Tree, parse_tree, words
 from pipeline.metrics.brackets import Parses, precision, recall
 from pipeline.metrics.score_file import write_score
@@ -77,7 +77,7 @@ def rebuild_parses(gold: list[Tree], sentences: list[str], sequences: list[str],
     """Rebuild the parse of each sentence from the sequence that a model wrote, in order and by alignment."""
     outputs = [(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
     rebuilt = [rebuild(*output) for output in outputs]
-    by_alignment = [rebuild(aligned(symbols, sentence, lexicon), sentence)[0] for symbols, sentence in outputs]
+    by_alignment = [rebuild(align_tags(symbols, sentence, lexicon), sentence)[0] for symbols, sentence in outputs]
     return Parses(gold, [tree for tree, _ in rebuilt], [repairs for _, repairs in rebuilt], by_alignment)
 
 

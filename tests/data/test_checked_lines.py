@@ -5,7 +5,7 @@ from made_records import decoded
 
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
-from pipeline.data.text.checked_lines import check_untokenised, read_lines, training_behind
+from pipeline.data.text.checked_lines import check_untokenised, read_lines, training_digest
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):
@@ -58,6 +58,6 @@ def test_tokenised_text_is_told_from_raw():
 
 
 def test_decoded_text_names_the_training_behind_it(tmp_path):
-    assert training_behind(tmp_path / "test.txt") is None
+    assert training_digest(tmp_path / "test.txt") is None
     decoded(training="abc", weights="of averaged checkpoints").write(tmp_path / "test.json")
-    assert training_behind(tmp_path / "test.txt") == "abc"
+    assert training_digest(tmp_path / "test.txt") == "abc"

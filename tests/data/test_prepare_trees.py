@@ -14,7 +14,7 @@ from pipeline.data.text.encode import encode
 from pipeline.data.text.subwords import learn_subwords
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
-from pipeline.data.trees.prepare_trees import prepare_trees, with_errors
+from pipeline.data.trees.prepare_trees import add_errors, prepare_trees
 from pipeline.data.trees.trees import Tree, clean, parse_tree, words
 from pipeline.metrics.brackets import F1, Parses
 
@@ -141,7 +141,7 @@ def test_parser_errors_occur_only_after_the_gold_trees(tmp_path):
 def test_an_error_is_one_bracket_wrong_and_one_missing():
     gold = parse_tree("(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c) (NN d)))))", "")
     # NP is one part of two words: with errors everywhere its last word goes to VP, VP's then last part to S, …
-    wrong = with_errors(gold, 1.0, Random(1))
+    wrong = add_errors(gold, 1.0, Random(1))
     assert str(wrong) == "(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c)))) (NN d))"
-    assert with_errors(gold, 0.0, Random(1)) == gold
+    assert add_errors(gold, 0.0, Random(1)) == gold
     assert F1.total(F1.statistics(Parses([gold], [wrong], [], [wrong])).sum(axis=0)) < 100

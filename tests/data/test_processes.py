@@ -44,7 +44,7 @@ def test_input_is_read_only_a_little_ahead():
 
 
 def test_a_killed_worker_is_a_clear_error():
-    with pytest.raises(UserError, match="worker was killed"):
+    with pytest.raises(UserError, match="worker process was killed"):
         list(map_in_order(die, range(20), 2))
 
 

@@ -62,7 +62,7 @@ def test_characters_that_stay_unknown_are_logged(tmp_path, caplog, monkeypatch):
     )
     prepare(dataset, tmp_path, 1)
     monkeypatch.setattr(
-        "pipeline.data.text.subwords.learnable", lambda lines: (line.replace("q", "") for line in lines)
+        "pipeline.data.text.subwords.split_for_sentencepiece", lambda lines: (line.replace("q", "") for line in lines)
     )
     learn_subwords(dataset, tmp_path)
     assert "the vocabulary lacks 1 characters of the sample: ['q']" in caplog.text
@@ -75,7 +75,7 @@ def test_the_ceiling_of_what_moses_loses_is_reported(tmp_path, caplog):
     report = prepare(make_dataset(), tmp_path, 1).splits
     assert report["train"].ceiling is None and report["dev"].ceiling > report["test"].ceiling
     assert report["test"].ceiling < 50 and report["test"].changed == 20
-    assert "toy test: a perfect translation reaches sacreBLEU" in caplog.text and "of line 1;" in caplog.text
+    assert "toy test: a perfect translation reaches sacreBLEU" in caplog.text and "the first on line 1;" in caplog.text
     caplog.clear()
     whole = prepare(make_dataset(tokeniser="none"), tmp_path, 1)
     assert whole.splits["test"].ceiling == 100 and "perfect" not in caplog.text
@@ -115,5 +115,5 @@ def test_settings_that_do_not_fit_a_language_are_refused(changes, message):
 def test_unspaced_text_in_a_spaced_language_is_refused(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "test", ["a b"] * 3, ["他在车站忘记了两张地图。"] * 3)
-    with pytest.raises(UserError, match=r"test\.de: is in a script without spaces between words, which de has"):
+    with pytest.raises(UserError, match=r"test\.de: has a script without spaces between words, unlike de"):
         prepare(make_dataset(tokeniser="none"), tmp_path, 1)

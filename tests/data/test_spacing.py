@@ -6,7 +6,7 @@ import pytest
 from written_languages import WRITTEN
 
 from pipeline.data.text.segmentation import segment
-from pipeline.data.text.spacing import respaced, spaces_in
+from pipeline.data.text.spacing import correct_spaces, spaces_in
 from pipeline.data.text.tokenisation import detokenise, tokenise
 
 
@@ -38,7 +38,7 @@ def test_ascii_text_stays_as_moses_joined_it(seed):
     for _ in range(100):
         tokens = [draw.choice(["a", "bc", "1", ",", ".", "(", ")", "'s", '"', "'"]) for _ in range(6)]
         text = "".join(token + draw.choice(["", " "]) for token in tokens).strip()
-        assert respaced(tokens, text, "en") == text
+        assert correct_spaces(tokens, text, "en") == text
         if "  " not in text:
             spaces = spaces_in(tokens, text)
             assert (

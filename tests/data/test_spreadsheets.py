@@ -25,7 +25,7 @@ def test_tables_of_spreadsheets_lose_their_quotation_marks(quoting, seed, caplog
     assert [cells for _, cells in found] == [
         [cell.replace("\n", " ").replace("\t", " ") for cell in row] for row in rows
     ]
-    assert "t.tsv: quotation marks of a spreadsheet are undone" in caplog.text
+    assert "t.tsv: removed the quotation marks of a spreadsheet" in caplog.text
 
 
 def test_tables_without_such_marks_stay_as_they_are(seed, caplog):
@@ -39,10 +39,12 @@ def test_tables_without_such_marks_stay_as_they_are(seed, caplog):
 def test_a_cell_in_doubt_stays_and_is_named(caplog):
     rows = [["a", "b"], ['"No, thanks."', "c"]]
     assert [cells for _, cells in read_rows(["\t".join(row) for row in rows], "t.tsv")] == rows
-    assert "t.tsv: line 2 begins and ends with a quotation mark, which stays" in caplog.text
+    assert "t.tsv: line 2 keeps the quotation marks around a cell" in caplog.text
 
 
 def test_a_table_of_both_kinds_is_undone_where_it_is_certain(caplog):
     lines = ['"say ""a"" twice"\tx', '5" pipe\ty', '"So."\tz']
     assert [cells[0] for _, cells in read_rows(lines, "t.tsv")] == ['say "a" twice', '5" pipe', '"So."']
-    assert "line 1 has the quotation marks of a spreadsheet, which are undone; line 2 has others" in caplog.text
+    assert (
+        "removed the quotation marks of a spreadsheet, e.g. on line 1, but kept others, e.g. on line 2" in caplog.text
+    )

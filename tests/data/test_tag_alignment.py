@@ -8,7 +8,7 @@ import pytest
 from random_trees import random_tree
 
 from pipeline.data.trees.linearisation import Repairs, is_tag, linearise, rebuild
-from pipeline.data.trees.tag_alignment import UNALIGNED, TagLexicon, aligned, word_of_each_tag
+from pipeline.data.trees.tag_alignment import UNALIGNED, TagLexicon, align_tags, align_words
 from pipeline.data.trees.trees import Tree, parse_tree, words
 
 WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}
@@ -23,7 +23,7 @@ def lexicon():
 
 
 def parse(symbols: str, lexicon: TagLexicon, sentence: list[str] = SENTENCE) -> str:
-    tree, repairs = rebuild(aligned(symbols.split(), sentence, lexicon), sentence)
+    tree, repairs = rebuild(align_tags(symbols.split(), sentence, lexicon), sentence)
     assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
     return str(tree)
 
@@ -74,7 +74,7 @@ def test_no_alignment_is_likelier_than_the_one_that_is_found(seed):
     for _ in range(60):
         sentence = rng.choices([*WORDS, "dodo"], k=rng.randrange(6))
         written = rng.choices(labels, k=rng.randrange(6))
-        places = word_of_each_tag(written, sentence, lexicon)
+        places = align_words(written, sentence, lexicon)
         found = [place for place in places if place is not None]
         assert found == sorted(set(found)) and len(places) == len(written)
         pairs = [(tag, sentence[place]) for tag, place in zip(written, places, strict=True) if place is not None]
@@ -90,7 +90,7 @@ def test_every_word_of_any_output_gets_a_known_tag(seed):
     for tree in trees[150:]:
         symbols = [symbol for symbol in linearise(tree) if rng.random() < 0.8]
         symbols.insert(rng.randrange(len(symbols) + 1), rng.choice(["(S)", "()", "(", "<unk>"]))
-        again, repairs = rebuild(aligned(symbols, words(tree), lexicon), words(tree))
+        again, repairs = rebuild(align_tags(symbols, words(tree), lexicon), words(tree))
         assert words(again) == words(tree)
         if any(map(is_tag, symbols)):
             assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
@@ -98,11 +98,11 @@ def test_every_word_of_any_output_gets_a_known_tag(seed):
 
 def test_unfitting_tag_keeps_its_phrase_and_no_tags_no_change():
     lexicon = TagLexicon([(["Methods"], ["(NP", "NNS", "/NP"])] * 2000)
-    tree, _ = rebuild(aligned(["(NP", "NN", "/NP"], ["Methods"], lexicon), ["Methods"])
+    tree, _ = rebuild(align_tags(["(NP", "NN", "/NP"], ["Methods"], lexicon), ["Methods"])
     assert str(tree) == "(TOP (NP (NN Methods)))"
-    assert aligned(["(S", "/S"], ["Methods"], lexicon) == ["(S", "/S"] and aligned([], [], lexicon) == []
+    assert align_tags(["(S", "/S"], ["Methods"], lexicon) == ["(S", "/S"] and align_tags([], [], lexicon) == []
 
 
 def test_well_formed_output_with_fitting_tags_is_unchanged(lexicon):
     tree: Tree = parse_tree(parse(TREE, lexicon), "here")
-    assert rebuild(aligned(linearise(tree), SENTENCE, lexicon), SENTENCE) == (tree, Repairs())
+    assert rebuild(align_tags(linearise(tree), SENTENCE, lexicon), SENTENCE) == (tree, Repairs())

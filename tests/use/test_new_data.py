@@ -166,7 +166,7 @@ def test_text_that_is_tokenised_is_refused_before_anything_is_trained_on_it(root
     words = ["--src", "talk.en", "--tgt", "raw.de" if splits else "talk.de"]
     assert reprise(["new", "dataset", "mine", *words, *splits]) == 1
     said = capsys.readouterr().err
-    assert "talk.de: looks tokenised (100 of 100 final stops stand apart" in said and "sacremoses -l de deto" in said
+    assert "talk.de: looks tokenised (100 of 100 final stops are separate" in said and "sacremoses -l de deto" in said
     assert not (root / "workflow/datasets/mine.yaml").exists() and not (root / "data").exists()
     assert reprise(["new", "dataset", "mine", "--src", "talk.en", "--tgt", "raw.de"]) == 0  # sources aren't scored
 

@@ -138,4 +138,4 @@ def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):
     assert reprise(["new", "dataset", "own", *words]) == 0
     lines = (root / "data/own/test.de").read_text().split("\n")[:-1]
     assert lines and all(line.startswith('Er sagte "nein ') and line.endswith('" zweimal.') for line in lines)
-    assert "sheet.tsv: quotation marks of a spreadsheet are undone" in caplog.text
+    assert "sheet.tsv: removed the quotation marks of a spreadsheet" in caplog.text

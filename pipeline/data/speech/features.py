@@ -41,7 +41,7 @@ from pipeline.data.store.sequence_store import (
     write_frames,
     write_tokens,
 )
-from pipeline.data.text.alphabet import Alphabet, spelt
+from pipeline.data.text.alphabet import Alphabet, to_alphabet
 
 log = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ def features_of(
 def features_of_one(
     utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
 ) -> tuple[str, np.ndarray]:
-    text, strange = spelt(utterance.text)
+    text, strange = to_alphabet(utterance.text)
     if strange:
         raise RejectedError("outside the alphabet")
     if not text:

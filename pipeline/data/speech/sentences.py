@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
-from pipeline.data.text.alphabet import spelt
+from pipeline.data.text.alphabet import to_alphabet
 from pipeline.data.text.text_files import lines_of
 
 EXAMPLES = 5
@@ -54,7 +54,7 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
             if len(chosen) == wanted.get(split):
                 break
             found.read[split] += 1
-            text, strange = spelt(line)
+            text, strange = to_alphabet(line)
             if reason := fault(text, strange, seen, dataset.max_characters):
                 found.rejected[split][reason] += 1
                 if len(found.examples[split]) < EXAMPLES:

@@ -1,7 +1,7 @@
-"""The characters that speech is transcribed in, one id each: the same for every speech corpus and language model.
+"""Character ids of transcripts, the same for every speech corpus and character language model.
 
-26 letters, apostrophe, space, and the ends of a sentence; Cold Fusion does not say which it has. One fixed table lets
-any acoustic model be fused with any language model.
+The alphabet has 26 letters, apostrophe, space, and the ends of a sentence; Cold Fusion does not list its own. One
+fixed table lets any acoustic model be fused with any language model.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 CHARACTERS = " '" + ascii_lowercase
 FIRST = EOS + 1
-"""Id of the first character; below it are PAD, UNK, BOS and EOS."""
-SAID_ALIKE = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
-"""Signs that stand for an apostrophe."""
+"""Id of the first character; smaller ids are PAD, UNK, BOS and EOS."""
+APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
+"""Translation of signs that stand for an apostrophe."""
 SEPARATING = frozenset("-–—/_")
 DROPPED = frozenset('.,;:?!"“”„«»()[]{}*')
 
 
 class Alphabet:
-    """Characters to ids and back, with the interface of `Subwords`."""
+    """Mapping between characters and ids, with the interface of `Subwords`."""
 
     def __len__(self) -> int:
         return FIRST + len(CHARACTERS)
@@ -35,12 +35,16 @@ class Alphabet:
         return hashlib.sha256(f"{PAD} {UNK} {BOS} {EOS} {CHARACTERS}".encode()).hexdigest()
 
     def flat(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of all lines in a row, (characters,) uint8, and the characters of each line; UNK for others."""
+        """Encode lines; other characters become UNK.
+
+        Returns:
+            Ids of all lines in a row, (characters,) uint8, and the length of each line, (lines,) int64.
+        """
         ids = "".join(lines).encode("latin-1", "replace").translate(TABLE)
         return np.frombuffer(ids, np.uint8), np.array([len(line) for line in lines], dtype=np.int64)
 
     def decode(self, sentences: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> list[str]:
-        """Text of each sentence; reserved ids leave no trace."""
+        """Return the text of each sentence; reserved ids are dropped."""
         return ["".join(CHARACTERS[int(i) - FIRST] for i in ids if int(i) >= FIRST) for ids in sentences]
 
 
@@ -51,17 +55,19 @@ TABLE = bytes(IDS.get(chr(code), UNK) for code in range(256))
 PLAIN = re.compile(r"[a-z]+(?:[' ][a-z]+)*")
 
 
-def spelt(text: str) -> tuple[str, str]:
-    """(text in the alphabet's characters, those that have no place in it).
+def to_alphabet(text: str) -> tuple[str, str]:
+    """Spell a text in the alphabet, without case, accents and punctuation.
 
-    Letters lose case and accents, dashes and dots in a row separate words, other punctuation goes; white space is
-    collapsed; Mr and Mrs are written as they are said. Digits and signs such as `%` are read aloud in more than one
-    way: they stay out, and who calls decides.
+    Dashes and runs of dots separate words, white space is collapsed, and Mr and Mrs are spelt out. Digits and signs
+    such as `%` can be read in several ways: they are dropped, and the caller decides what to do.
+
+    Returns:
+        The spelling, and the dropped digits and signs.
     """
     text = TITLE.sub(lambda found: TITLES[found[1].lower()], text)
-    if PLAIN.fullmatch(text):  # most lines of a prepared text: nothing to do
+    if PLAIN.fullmatch(text):  # fast path: most lines of prepared text
         return text, ""
-    plain = re.sub(r"\.\.+", " ", unicodedata.normalize("NFKD", text.translate(SAID_ALIKE))).lower()
+    plain = re.sub(r"\.\.+", " ", unicodedata.normalize("NFKD", text.translate(APOSTROPHES))).lower()
     kept, strange = [], set()
     for character in plain:
         if character in IDS:

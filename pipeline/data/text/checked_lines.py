@@ -1,4 +1,4 @@
-"""Reading what is scored, and refusing what can't be right: a wrong score looks as plausible as a right one."""
+"""Checks of text before it is scored: a wrong score looks as plausible as a right one."""
 
 import re
 from pathlib import Path
@@ -12,38 +12,46 @@ from pipeline.data.languages import is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces
 from pipeline.data.text.text_files import lines_of
 
-# Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
+"""Marks of Moses' tokeniser: escaped characters and joined hyphens."""
 TOKENISED_SHARE, OF_ALL_LINES = 0.1, 0.01
 APART = re.compile(r"(?<!\.) \.\s*$")
-"""A stop at the end of a line; dots with spaces between them (. . .) are written so."""
+"""Separate full stop at the end of a line; dots with spaces between them (. . .) are normal text."""
 
 
 def read_lines(path: Path, expected: int | None = None) -> list[str]:
-    """Lines of a UTF-8 text, split on the line feed alone.
+    """Read the lines of a UTF-8 text, split at line feeds alone.
+
+    Args:
+        path: The file.
+        expected: Number of lines of the test set; None = any.
 
     Raises:
-        UserError: it is missing or not UTF-8, or has not as many lines as are `expected` of the test set.
+        UserError: The file is missing, not UTF-8, or has another number of lines.
     """
-    lines = list(lines_of(path, "make it again"))
+    lines = list(lines_of(path, "create it again"))
     if expected not in (None, len(lines)):
         raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {expected}; a part is missing or it is another set"
+            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or of another set"
         )
     return lines
 
 
-def training_behind(text: Path) -> str | None:
-    """Digest of the weights that the training ended in, of what a decoding wrote; None of any other text."""
+def training_digest(text: Path) -> str | None:
+    """Return the digest of the weights that decoded a text; None for any other text."""
     report = Decoded.read_if_there(text.with_suffix(".json"))
     return report.training if report else None
 
 
 def check_untokenised(path: Path, lines: list[str]) -> None:
-    """Raises UserError when text meant to be raw was tokenised: scored by sacreBLEU it would be tokenised twice.
+    """Check that raw text is not tokenised; sacreBLEU would tokenise it a second time.
 
-    Taken as signs: escaped characters, or full stops that stand apart, in more than a tenth of the lines they could
-    occur in; of all lines in one of a hundred, as where few end in a stop, those may be names of folders or slips.
+    Signs are escaped characters and separate final full stops. Text fails if more than a tenth of the lines that could
+    show a sign do. Final stops must also be separate in more than a hundredth of all lines: where few lines end in a
+    stop, these may be names of folders or slips.
+
+    Raises:
+        UserError: The text looks tokenised.
     """
     escaped = sum(bool(ESCAPED.search(line)) for line in lines)
     stops = [line for line in lines if line.rstrip().endswith(".")]
@@ -51,30 +59,39 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
     fewest = max(1, TOKENISED_SHARE * len(stops), OF_ALL_LINES * len(lines))
     if escaped > TOKENISED_SHARE * len(lines) or apart > fewest:
         raise UserError(
-            f"{path}: looks tokenised ({apart} of {len(stops)} final stops stand apart, {escaped} lines hold escaped "
-            "characters), but sacreBLEU wants raw text; give the raw file"
+            f"{path}: looks tokenised ({apart} of {len(stops)} final stops are separate, {escaped} lines hold escaped "
+            "characters), but sacreBLEU needs raw text; pass the raw file"
         )
 
 
 def check_script(text: list[str], language: str, where: str) -> None:
-    """Raise UserError if text has no spaces between words, but the language is said to have."""
+    """Check that text has spaces between words if its language does.
+
+    Raises:
+        UserError: It has none.
+    """
     if lacks_spaces(text) and not is_unspaced(language):
         raise UserError(
-            f"{where}: is in a script without spaces between words, which {language} has; name its language, "
-            "e.g. zh, ja or th: translations are scored by it"
+            f"{where}: has a script without spaces between words, unlike {language}; set its language, "
+            "e.g. zh, ja or th: it decides how translations are scored"
         )
 
 
 def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:
-    """As it stands beside every score."""
+    """Return the name of a split as shown beside every score."""
     return dataset.dev_set if split == "dev" else dataset.test_sets.get(split, f"{dataset.name} {split}")
 
 
 def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) -> int:
-    """The number of lines the split has to have.
+    """Check the digest of the raw references, and return the number of lines of the split.
+
+    Args:
+        dataset: The dataset.
+        split: Name of the split.
+        prepared: Folder of the prepared text; the references are in raw/ beside it.
 
     Raises:
-        UserError: the raw references, in raw/ beside the folder `prepared`, are not those of the dataset file.
+        UserError: The references are not those of the dataset file.
     """
     expected = dataset.expected.get(split)
     if expected is None:
@@ -85,7 +102,17 @@ def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) ->
 
 
 def check_pairs(dataset: CorpusRecord | TreebankRecord, split: SplitName, pairs: int, where: str) -> None:
-    """Raises UserError unless the encoded split `where` has as many pairs as the dataset file says."""
+    """Check that an encoded split has as many pairs as the dataset file says.
+
+    Args:
+        dataset: The dataset.
+        split: Name of the split; train may have any number.
+        pairs: Number of pairs.
+        where: The split, for the message.
+
+    Raises:
+        UserError: The numbers differ.
+    """
     expected = dataset.expected.get(split)
     if split != "train" and expected is not None and pairs != expected.lines:
         raise UserError(f"{where} has {pairs} pairs, but {dataset.name} {split} has {expected.lines}; prepare it again")

@@ -1,4 +1,4 @@
-"""Which sentence pairs are used, and how their text is tokenised: pure functions of chunks of raw lines."""
+"""Cleaning and tokenisation of chunks of sentence pairs, as pure functions."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,26 +10,28 @@ RawPair = tuple[bytes, bytes]
 
 
 class BadPairError(Exception):
-    """A pair that can't be used; the message is the reason by which it is counted."""
+    """A pair that can't be used; the message is the reason under which it is counted."""
 
 
 @dataclass
 class PreparedChunk:
-    """What became of a chunk of pairs. Texts are whole lines, joined, source first."""
+    """Result of a chunk of pairs; texts are joined lines, source first."""
 
     pairs: int
     text: tuple[str, str] = ("", "")
     tokens: tuple[str, str] = ("", "")
     words: tuple[int, int] = (0, 0)
-    rejected: list[tuple[int, str]] = field(default_factory=list)  # (place in the chunk, reason)
+    rejected: list[tuple[int, str]] = field(default_factory=list)  # (index in the chunk, reason)
     repaired: Counter = field(default_factory=Counter)
 
 
 def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bool) -> PreparedChunk:
-    """Clean and tokenise raw lines, given without their "\\n".
+    """Clean and tokenise raw lines.
 
     Args:
-        drop_outliers: apply the dataset's limits on length and ratio.
+        pairs: Raw lines of both sides without line feeds.
+        dataset: The dataset.
+        drop_outliers: Apply the dataset's limits on length and ratio.
     """
     done = PreparedChunk(len(pairs))
     how = Tokenisation.of(dataset)
@@ -37,7 +39,7 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
     for place, pair in enumerate(pairs):
         try:
             text = [decode(side) for side in pair]
-            src, tgt = (tokenised(*side, how) for side in zip(text, dataset.languages, strict=True))
+            src, tgt = (tokenise_line(*side, how) for side in zip(text, dataset.languages, strict=True))
             words = how.words(src), how.words(tgt)
             check_pair(*words, dataset.cleaning if drop_outliers else None)
         except BadPairError as fault:
@@ -53,8 +55,12 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
 
 
 def decode(line: bytes) -> str:
-    """A raw line as text, stray carriage returns as spaces. Raises BadPairError when it is not UTF-8, or is blank."""
-    try:  # a byte order mark may begin each of the files that a split is made of
+    """Decode a raw line, with carriage returns as spaces.
+
+    Raises:
+        BadPairError: It is not UTF-8, or blank.
+    """
+    try:  # each file of a split may begin with a byte order mark
         text = line.decode("utf-8-sig").replace("\r", " ").strip()
     except UnicodeDecodeError as error:
         raise BadPairError("invalid UTF-8") from error
@@ -63,8 +69,12 @@ def decode(line: bytes) -> str:
     return text
 
 
-def tokenised(text: str, language: str, how: Tokenisation) -> str:
-    """Return the tokens of a line. Raises BadPairError when none is left, as of a line of control characters."""
+def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
+    """Return the tokens of a line.
+
+    Raises:
+        BadPairError: No token is left, e.g. of a line of control characters.
+    """
     tokens = how.tokens(text, language)
     if not tokens:
         raise BadPairError("empty")
@@ -72,7 +82,11 @@ def tokenised(text: str, language: str, how: Tokenisation) -> str:
 
 
 def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:
-    """Raises BadPairError when a side has too many words, or too many for the other side."""
+    """Check the length of a pair and the ratio of its sides, in words.
+
+    Raises:
+        BadPairError: A limit is exceeded.
+    """
     if limits is None:
         return
     longer, shorter = max(src_words, tgt_words), min(src_words, tgt_words)
@@ -83,5 +97,6 @@ def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:
 
 
 def join_lines(columns: list[list[str]]) -> tuple[str, str]:
+    """Join the lines of both sides."""
     src, tgt = ("".join(f"{line}\n" for line in column) for column in columns)
     return src, tgt

@@ -1,4 +1,4 @@
-"""Subword ids of the tokenised splits of a dataset."""
+"""Stage `encode`: tokenised text as memory-mapped ids."""
 
 import logging
 from collections import Counter
@@ -25,12 +25,13 @@ log = logging.getLogger(__name__)
 
 LINES_PER_CHUNK = 5000
 COUNTED = ("tokens", "unknown", "changed")
-WRITTEN_OVER_READ = 0.8  # bytes: ids of two bytes and a sentence's place of eight, of text of which a subword has three
+WRITTEN_OVER_READ = 0.8
+"""Bytes written for each byte read: 2 for each subword of about 3 bytes, and 8 for each sentence."""
 
 
 @dataclass
 class EncodedChunk:
-    """Ids of some lines in a row, their number in each line, and what was lost."""
+    """Ids of some lines in a row, (tokens,), their number in each line, (lines,), and losses."""
 
     flat: np.ndarray
     lengths: np.ndarray
@@ -44,10 +45,10 @@ def encode_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
         python -m pipeline encode --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
 
     reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model, subwords.tgt.model
-    writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see token_store.py
+    writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see sequence_store.py
             <corpus>/encoded/corpus.json                          sizes and digests, written last
 
-    Every line is decoded again. Lines that differ after decoding are counted (`*_changed`), and so are unknown subwords
+    Every line is decoded again. The record counts lines that differ after decoding (`*_changed`) and unknown subwords
     (`*_unknown`).
 
     Args:
@@ -59,10 +60,10 @@ def encode_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:
-    """Write `encoded/`; returns what corpus.json says.
+    """Write `encoded/` and return its record.
 
     Raises:
-        UserError: prepared text or the subword model is missing, or the sides of a split differ in length.
+        UserError: Prepared text or the subword model is missing, or the sides of a split differ in length.
     """
     src_model, tgt_model = corpus / MODEL, corpus / (TGT_MODEL if dataset.tgt_subwords else MODEL)
     src_size, tgt_size = len(Subwords(src_model)), len(Subwords(tgt_model))
@@ -94,7 +95,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
 
 
 def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes: int) -> Counter[str]:
-    """Encode one file; returns how many lines, tokens, unknown subwords and lines changed by a round trip it has."""
+    """Encode one file and count its lines, tokens, unknown subwords, and lines changed by a round trip."""
     counts: Counter[str] = Counter()
     progress = Progress(log, f"{text.name}: encoded", "lines")
     parts = chunks(lines_of(text, "run the stage `prepare` first"), LINES_PER_CHUNK)
@@ -109,6 +110,7 @@ def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes:
 
 
 def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
+    """Encode some lines."""
     subwords = load_once(model)
     ids = subwords.encode(lines)
     changed = sum(before != after for before, after in zip(lines, subwords.decode(ids), strict=True))
@@ -120,6 +122,11 @@ load_once = cache(Subwords)
 
 
 def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSplit:
+    """Return the record of a split from the counts of both sides.
+
+    Raises:
+        UserError: The sides differ in length.
+    """
     if src["lines"] != tgt["lines"]:
         raise UserError(f"{where}: {src['lines']} source but {tgt['lines']} target lines; run `prepare` again")
     counted = {f"src_{what}": src[what] for what in COUNTED} | {f"tgt_{what}": tgt[what] for what in COUNTED}

@@ -1,4 +1,4 @@
-"""Cleaned and tokenised splits of a dataset."""
+"""Stage `prepare`: cleaned and tokenised splits of parallel text."""
 
 import logging
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from pipeline.core.records.preparation import PairsReport, PreparedPairs
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.text.checked_lines import check_script
-from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
+from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenise_line
 from pipeline.data.text.shared_sentences import shared_sentences
 from pipeline.data.text.text_files import count_lines, lines_of
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 PAIRS_PER_CHUNK = 2000
 EXAMPLES = 5
 MISSING = "run the stage `download` or `generate` first"
-WRITTEN_OVER_READ = 2.1  # bytes: cleaned text, and the same with spaces between tokens
+WRITTEN_OVER_READ = 2.1
+"""Bytes written for each byte read: cleaned text, and the same with spaces between tokens."""
 
 
 def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
@@ -36,11 +37,11 @@ def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
     reads   <corpus>/raw/{train,dev,test}.<lang>
     writes  <corpus>/prepared/<split>.<lang>       cleaned text
-            <corpus>/prepared/<split>.tok.<lang>   tokens: by Moses, by the dataset's segmenter of Chinese, or the text
-            <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set, likewise
-            <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
+            <corpus>/prepared/<split>.tok.<lang>   tokens of Moses or of the Chinese segmenter, or the text
+            <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set
+            <corpus>/prepared/report.json          numbers of pairs read, kept, left out and repaired, by reason
 
-    Only training pairs are left out; a fault in a dev or test line is an error. Lines end at "\\n" alone.
+    Only training pairs are left out; a faulty dev or test line is an error. Only line feeds end lines.
 
     Args:
         dataset: Dataset file.
@@ -51,10 +52,10 @@ def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:
-    """Write `prepared/`; returns the report.
+    """Write `prepared/` and return the report.
 
     Raises:
-        UserError: files are missing or misaligned, a split is not as expected, or a dev or test line is at fault.
+        UserError: Files are missing or misaligned, a split is not as expected, or a dev or test line is faulty.
     """
     for split, expected in dataset.expected.items():
         check_expected(expected, split_files(dataset, corpus, split))
@@ -82,13 +83,17 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
 
 
 def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str) -> None:
-    """Write a further reference, and the same tokenised. Raises UserError when it lacks a line."""
+    """Write a further reference and its tokens.
+
+    Raises:
+        UserError: A line is faulty.
+    """
     texts, tokenised_texts = (atomic_write(corpus / "prepared" / name) for name in (raw, tokens))
     with open(corpus / "raw" / raw, "rb") as lines, texts as text_file, tokenised_texts as token_file:
         for number, line in enumerate(lines, start=1):
             try:
                 text = decode(line)
-                words = tokenised(text, dataset.tgt, Tokenisation.of(dataset))
+                words = tokenise_line(text, dataset.tgt, Tokenisation.of(dataset))
             except BadPairError as fault:
                 raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
             text_file.write(f"{text}\n")
@@ -96,11 +101,12 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
 
 
 def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:
+    """Return the raw source and target file of a split."""
     return corpus / f"raw/{split}.{dataset.src}", corpus / f"raw/{split}.{dataset.tgt}"
 
 
 def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> PairsReport:
-    """Write the four files of a split; returns its part of the report."""
+    """Write the four files of a split and return its part of the report."""
     raw = split_files(dataset, corpus, split)
     work = partial(prepare_chunk, dataset=dataset, drop_outliers=split == "train")
     counts = SplitCounts()
@@ -112,14 +118,14 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
             if chunk.rejected and split != "train":
                 place, reason = chunk.rejected[0]
                 line = counts.read + place + 1
-                raise UserError(f"{raw[0]}, {raw[1].name}: line {line}: {reason}; {split} lines are never left out")
+                raise UserError(f"{raw[0]}, {raw[1].name}: line {line}: {reason}; only training lines may be left out")
             for file, lines in zip(files, (*chunk.text, *chunk.tokens), strict=True):
                 file.write(lines)
             counts.add(chunk)
             progress.advance(chunk.pairs)
     progress.finish()
     if not counts.kept:
-        raise UserError(f"{raw[0]}, {raw[1].name}: cleaning leaves no pair; look at `cleaning` of {dataset.name}")
+        raise UserError(f"{raw[0]}, {raw[1].name}: cleaning leaves no pair; relax `cleaning` of {dataset.name}")
     if counts.rejected:
         why = ", ".join(f"{count} {reason}" for reason, count in counts.rejected.items())
         log.info("%s %s: left out %s", dataset.name, split, why)
@@ -128,25 +134,25 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
 
 
 def with_ceiling(record: PairsReport, dataset: CorpusRecord, corpus: Path, split: str) -> PairsReport:
-    """Return the report with what a perfect translation of the split would score.
+    """Add the score of a perfect translation of the split to its report.
 
     Raises:
-        UserError: The references have no spaces between words, and the dataset names a language that has.
+        UserError: The references have no spaces between words, but the dataset's language does.
     """
     text, tokens = (list(lines_of(corpus / f"prepared/{split}.{kind}{dataset.tgt}", MISSING)) for kind in ("", "tok."))
     check_script(text, dataset.tgt, f"{corpus}/raw/{split}.{dataset.tgt}")
     found = round_trip(Tokenisation.of(dataset), dataset.tgt, text, tokens)
     if found.is_lossy:
         log.warning(
-            "%s %s: a perfect translation reaches sacreBLEU %.1f, since %d of %d references come back from the "
-            "tokeniser otherwise, the first of line %d; `tokeniser: none` loses nothing",
+            "%s %s: a perfect translation reaches sacreBLEU %.1f, since detokenising changes %d of %d references, "
+            "the first on line %d; `tokeniser: none` loses nothing",
             *(dataset.name, split, found.ceiling, len(found.changed), len(text), found.changed[0]),
         )
     return record.model_copy(update={"ceiling": found.ceiling, "changed": len(found.changed)})
 
 
 class SplitCounts:
-    """What the report says of a split."""
+    """Counts of a split for the report."""
 
     def __init__(self):
         self.read = 0
@@ -157,9 +163,11 @@ class SplitCounts:
 
     @property
     def kept(self) -> int:
+        """Number of pairs kept."""
         return self.read - self.rejected.total()
 
     def add(self, chunk: PreparedChunk) -> None:
+        """Add the counts of a chunk."""
         for place, reason in chunk.rejected:
             self.rejected[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
@@ -169,6 +177,7 @@ class SplitCounts:
         self.read += chunk.pairs
 
     def record(self) -> PairsReport:
+        """Return the counts as a record."""
         return PairsReport(
             read=self.read,
             kept=self.kept,
@@ -181,7 +190,11 @@ class SplitCounts:
 
 
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
-    """Lines of both files side by side, without their "\\n". Raises UserError when one has more than the other."""
+    """Yield the lines of both files side by side, without line feeds.
+
+    Raises:
+        UserError: A file is missing, or has more lines than the other.
+    """
     try:
         with read_errors(MISSING), open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
             for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
@@ -189,13 +202,17 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     except ValueError as error:  # one has more
         counts = [count_lines(path, MISSING) for path in (src, tgt)]
         raise UserError(
-            f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translations of each other, "
-            "line by line; remove both and fetch them again"
+            f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translated line by line; "
+            "remove both and fetch them again"
         ) from error
 
 
 def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
-    """Raises UserError when a split is not the one that the dataset file describes."""
+    """Check the number of lines and the digests of a split.
+
+    Raises:
+        UserError: The split is not the one that the dataset file describes.
+    """
     for path, digest in zip(files, (expected.src_sha256, expected.tgt_sha256), strict=True):
         found = count_lines(path, MISSING)
         if found != expected.lines:

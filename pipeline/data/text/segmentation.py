@@ -1,4 +1,4 @@
-"""Split text without spaces into words or characters, and measure text in units that languages share."""
+"""Segmentation of text without spaces into words or characters, and lengths that compare across scripts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ SCRIPTS = {
         *("Tai_Tham", "Tai_Le", "Tai_Viet", "Balinese", "Javanese"),
     ),
 }
-"""Scripts without spaces between words, by about how many of their letters and marks a word has."""
+"""Scripts without spaces between words, by approximate letters and marks per word."""
 
 
 def any_of(scripts: tuple[str, ...]) -> str:
@@ -27,14 +27,14 @@ def any_of(scripts: tuple[str, ...]) -> str:
 
 ALL = any_of(tuple(script for scripts in SCRIPTS.values() for script in scripts))
 UNSPACED = regex.compile(ALL, regex.V1)
-# A letter of a script without spaces, or a run of letters and digits of another script, or another mark.
+# A letter of a script without spaces, a run of letters and digits of another script, or another mark.
 CHARACTER = regex.compile(rf"{ALL}|[[\p{{L}}\p{{M}}\p{{N}}]--{ALL}]+|\S", regex.V1)
 LETTERS = regex.compile(r"\p{L}")
 WORDS = {letters: regex.compile(any_of(scripts), regex.V1) for letters, scripts in SCRIPTS.items()}
 SPACED_WORD = regex.compile(rf"[[\p{{L}}\p{{M}}\p{{N}}]--{ALL}]+|[\p{{P}}\p{{S}}]", regex.V1)
 
 LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
-"""So many ideographs without any mark are no sentence. jieba takes quadratic time for them."""
+"""Run of ideographs too long for a sentence; jieba takes quadratic time for it."""
 
 
 def segment(line: str, segmenter: str) -> str:
@@ -56,19 +56,19 @@ def segment(line: str, segmenter: str) -> str:
 
 
 def length(line: str) -> int:
-    """Count words and punctuation marks; in scripts without spaces a word is so many letters (`SCRIPTS`)."""
+    """Count words and punctuation marks; scripts without spaces have a fixed number of letters per word (`SCRIPTS`)."""
     unspaced = sum(-(-len(pattern.findall(line)) // letters) for letters, pattern in WORDS.items())
     return unspaced + len(SPACED_WORD.findall(line))
 
 
 def lacks_spaces(lines: list[str]) -> bool:
-    """Return whether most letters of the lines are of a script without spaces between words."""
+    """Return whether most letters of the lines belong to scripts without spaces between words."""
     text = "".join(lines)
     return 2 * len(UNSPACED.findall(text)) > len(LETTERS.findall(text)) > 0
 
 
 def parts(line: str) -> Iterator[str]:
-    """Yield the line cut after every 500 ideographs in a row: as a rule, whole."""
+    """Yield the line cut after every 500 ideographs in a row; usually the whole line."""
     start = 0
     for run in LONG_RUN.finditer(line):
         yield line[start : run.end()]
@@ -78,7 +78,7 @@ def parts(line: str) -> Iterator[str]:
 
 @cache
 def dictionary() -> "Tokenizer":
-    """Return jieba with the dictionary of its package: by default it loads a cache from a world-writable folder."""
+    """Load jieba from the dictionary of its package; by default it reads a cache in a world-writable folder."""
     from jieba import Tokenizer
 
     tokenizer = Tokenizer()

@@ -1,4 +1,4 @@
-"""Sentences that several splits of a corpus have: a score on them partly measures memory."""
+"""Sentences in several splits of a corpus, on which a score partly measures memory."""
 
 import logging
 import re
@@ -13,16 +13,16 @@ log = logging.getLogger(__name__)
 
 TRAIN = "train"
 ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-")
-"""Shapes of quotes and dashes."""
+"""Plain forms of the shapes of quotes and dashes."""
 UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
-"""Characters that leave no mark."""
+"""Characters without a visible mark."""
 FORM = re.compile(f"[{''.join(ALIKE)}{UNSEEN}]")
 
 
 def comparison_key(sentence: str) -> str:
-    """Return what sentences have in common that differ in form alone.
+    """Return a key that is equal for sentences which differ in form alone.
 
-    That is in white space, invisible characters, Unicode form (NFKC), case, or the shape of quotes and dashes.
+    Form is white space, invisible characters, Unicode form (NFKC), case, and the shape of quotes and dashes.
     """
     key = sentence.lower()
     if not key.isascii():
@@ -31,16 +31,16 @@ def comparison_key(sentence: str) -> str:
 
 
 def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
-    """Count the distinct sentences that two splits share, compared by `comparison_key`; log them as warnings.
+    """Count and log the distinct sentences that two splits share, compared by `comparison_key`.
 
-    Held-out sets are kept in memory, training data are streamed.
+    Held-out sets are kept in memory; training data is streamed.
 
     Args:
         what: Dataset and side, for the log.
-        splits: File of prepared sentences, one a line, of each split.
+        splits: File of prepared sentences of each split, one per line.
 
     Returns:
-        The number for each two splits that share any, such as `dev and train`.
+        The number for each pair of splits that share any, under a key such as `dev and train`.
     """
     held_out = {split: distinct(path) for split, path in splits.items() if split != TRAIN}
     shared: Counter[str] = Counter()
@@ -61,5 +61,5 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
 
 
 def distinct(path: Path) -> set[str]:
-    """Return the distinct sentences of a file, by their `comparison_key`."""
+    """Return the distinct sentences of a file by their `comparison_key`."""
     return set(map(comparison_key, lines_of(path, "run `prepare` again")))

@@ -1,6 +1,6 @@
-"""Decide where a space stands between the tokens of Moses, whose own detokeniser knows ASCII alone.
+"""Spaces between the tokens of Moses, whose own detokeniser knows ASCII alone.
 
-Tables of languages follow their typographic rules as Unicode's CLDR and the usual style guides have them.
+Tables of languages follow the typographic rules of Unicode's CLDR and common style guides.
 """
 
 import unicodedata
@@ -15,34 +15,37 @@ SPACED_GUILLEMETS = frozenset({"fr", "br"})
 ELISIONS = frozenset({"fr", "it", "ca", "oc", "ga", "br", "co", "fur", "lij", "mt", "pms", "sc", "scn", "vec", "wa"})
 """Languages that end a word in an apostrophe before the next one: `l’eau`."""
 CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em", "cause", "clock", "n"})
-"""What follows an apostrophe in English words."""
+"""English clitics, which follow an apostrophe."""
 QUOTES = {"„": "“”„", "“": "”", "”": "”", "«": "»", "»": "«", "‚": "‘’", "‘": "’", "‹": "›", "›": "‹", "「": "」"}
-"""Quotation marks that open, each with those that close it."""
+"""Opening quotation marks with their closing ones."""
 GLUE = frozenset("\u200b\u200c\u200d\u00ad\u2060\u2010\u2011\u05be·‧་׳״፡_")
-"""Marks inside words: joiners, hyphens, and the points and separators of some scripts."""
+"""Marks inside words: joiners, hyphens, and points and separators of some scripts."""
 LEFT = frozenset("™®ºª°\u200e\u200f")
-"""Symbols that follow what they belong to, besides final punctuation."""
+"""Symbols without a space before them, beside final punctuation."""
 NOT_FINAL = frozenset("§¶†‡•※‖¿¡@#&/*\\\"'")
-"""Punctuation of Unicode's class Po that does not end anything."""
+"""Punctuation of Unicode's class Po that does not end a phrase."""
 LONGEST_ENCLITIC = 3
-"""Letters of a word that follows an apostrophe, as in `geht's`."""
+"""Most letters of a word that follows an apostrophe, as in `geht's`."""
 FRENCH_SPACED = frozenset("?!:;%")
 
 
-def respaced(tokens: list[str], text: str, language: str) -> str:
-    """Return `text`, the tokens as Moses joined them, with spaces corrected at marks that Moses does not know.
+def correct_spaces(tokens: list[str], text: str, language: str) -> str:
+    """Correct the spaces at marks that Moses does not know.
 
     Args:
         tokens: Tokens of one line.
-        text: The same, some spaces removed.
+        text: The tokens as Moses joined them.
         language: ISO 639 code.
+
+    Returns:
+        The text with corrected spaces; unchanged if Moses changed more than spaces.
     """
     if text.isascii() and not UNKNOWN_ASCII & set(text):
         return text
     spaces = spaces_in(tokens, text)
-    if spaces is None:  # more than spaces was changed
+    if spaces is None:
         return text
-    for place, space in decided(tokens, language):
+    for place, space in decide_spaces(tokens, language):
         spaces[place] = space
     return "".join(f"{token}{' ' * space}" for token, space in zip(tokens, [*spaces, False], strict=True))
 
@@ -51,7 +54,7 @@ UNKNOWN_ASCII = frozenset("_/$'")
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
-    """Return whether a space follows each token but the last in `text`; None if it holds other text."""
+    """Return whether a space follows each token but the last in `text`; None if the text differs otherwise."""
     spaces, end = [], 0
     for token in tokens:
         begin = end + (text[end : end + 1] == " " and bool(end))
@@ -62,14 +65,14 @@ def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
     return spaces[1:] if end == len(text) else None
 
 
-def decided(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
-    """Yield (number of the token before it, whether it is a space) of each gap that is decided here."""
+def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
+    """Yield (index of the token before, whether it is a space) for each gap that has a rule here."""
     opened: list[str] = []
     unspaced = is_unspaced(language)
     for place, token in enumerate(tokens):
         left = tokens[place - 1] if place else ""
         right = tokens[place + 1] if place + 1 < len(tokens) else ""
-        before, after = sides(token, left, right, tokens[place + 1 :], language, opened)
+        before, after = spaces_around(token, left, right, tokens[place + 1 :], language, opened)
         if unspaced and left and (borders(left[-1]) or borders(token[0])):
             before = False
         if before is not None and place:
@@ -83,18 +86,18 @@ def borders(character: str) -> bool:
     return bool(UNSPACED.match(character)) or unicodedata.east_asian_width(character) in "WF" or character in "“”‘’…—·"
 
 
-def sides(
+def spaces_around(
     token: str, left: str, right: str, rest: list[str], language: str, opened: list[str]
 ) -> tuple[bool | None, bool | None]:
     """Return whether a space stands before and after a token; None = as Moses has it.
 
     Args:
         token: The token.
-        left: The token before it, or nothing.
-        right: The token after it, or nothing.
+        left: The token before it, or empty.
+        right: The token after it, or empty.
         rest: All tokens after it.
         language: ISO 639 code.
-        opened: Quotation marks that wait for their second half; changed here.
+        opened: Stack of open quotation marks; changed here.
     """
     if token == "'":
         return straight_apostrophe(left, right, rest, language)
@@ -126,7 +129,7 @@ def sides(
 
 
 def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around `'`, which Moses knows in English and where words are elided: `geht's`."""
+    """Return the spaces around `'`, which Moses handles in English and languages with elision, not in `geht's`."""
     known = language == "en" or language in ELISIONS
     if known or not (word_like(left[-1:]) and word_like(right[:1])):
         return None, None
@@ -147,7 +150,7 @@ def apostrophe(left: str, right: str, language: str, opened: list[str]) -> tuple
 
 
 def is_opening(token: str) -> bool:
-    """Return whether no space follows a token, such as a bracket."""
+    """Return whether no space follows a token, e.g. a bracket."""
     return bool(token) and (token in "([{/" or kind_of(token[-1]) == "opening")
 
 
@@ -155,7 +158,7 @@ CLOSING = frozenset("".join(QUOTES.values()))
 
 
 def quotation(token: str, rest: list[str], language: str, opened: list[str]) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a quotation mark, which opens or closes by those before it."""
+    """Return the spaces around a quotation mark, which opens or closes according to `opened`."""
     spaced = language in SPACED_GUILLEMETS and token in "«»‹›"
     if opened and token in QUOTES[opened[-1]] and not (token == "„" and opened[-1] == "„" and "“" in rest):
         opened.pop()
@@ -176,20 +179,20 @@ def opens(token: str, rest: list[str]) -> bool:
 
 
 def currency(left: str, right: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a sign of currency, which belongs to the number beside it."""
+    """Return the spaces around a currency sign, which belongs to the number beside it."""
     if right[:1].isdecimal() and not left[-1:].isdecimal():
         return None, False
     return True, True if right and (word_like(right[0])) else None
 
 
 def word_like(character: str) -> bool:
-    """Return whether a character, or none, is a letter, a digit or a mark of one."""
+    """Return whether a character, possibly empty, is a letter, a digit or a combining mark."""
     return bool(character) and unicodedata.category(character)[0] in "LNM"
 
 
 @cache
 def kind_of(character: str) -> str:
-    """Return the part that a character has in spacing: opening, closing, mark, currency or other."""
+    """Return the role of a character in spacing: opening, closing, mark, currency or other."""
     category = unicodedata.category(character)
     if category == "Sc":
         return "currency"

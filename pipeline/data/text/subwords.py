@@ -1,4 +1,4 @@
-"""Subword vocabularies, learnt from a seeded sample of the training pairs."""
+"""Stage `subwords`: vocabularies learnt from a seeded sample of the training pairs."""
 
 import hashlib
 import io
@@ -16,7 +16,7 @@ from pipeline.core.records.preparation import Sampled, Vocabularies, Vocabulary
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text.text_files import count_lines, lines_of
-from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, without_reserved
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, escape_reserved
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ TRAINER: dict[str, Any] = {
     "byte_fallback": False,
     "input_sentence_size": 0,
     "shuffle_input_sentence": False,
-    "max_sentence_length": 1 << 20,  # bytes; longer lines would silently be skipped, by default those above 4192
+    "max_sentence_length": 1 << 20,  # bytes; sentencepiece silently skips longer lines, by default those above 4192
     "num_threads": 1,
     "pad_id": PAD,
     "unk_id": UNK,
@@ -36,9 +36,9 @@ TRAINER: dict[str, Any] = {
     "unk_surface": " <unk> ",
     "minloglevel": 2,
 }
-"""What all models have in common: nothing in the text is changed, and every character is kept."""
+"""Settings of all models: text is not changed, and every character is kept."""
 LONGEST_LINE = (1 << 18) - 1
-"""Characters of up to four bytes that fit into `max_sentence_length`."""
+"""Number of four-byte characters that fit into `max_sentence_length`."""
 
 
 def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
@@ -63,7 +63,11 @@ def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
 
 
 def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
-    """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
+    """Learn the vocabularies of a dataset and write them with their record.
+
+    Raises:
+        UserError: The prepared text is missing, or too small for the requested vocabulary.
+    """
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
     tgt_model = corpus / TGT_MODEL
     tgt = None
@@ -80,7 +84,7 @@ def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
 def learn(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
 ) -> Vocabulary:
-    """Write one model, learnt from `files`."""
+    """Learn one model from `files` and write it."""
     pairs = count_lines(files[0], "run the stage `prepare` first")
     sampled = Sampled(pairs=pairs, of=pairs)
     match settings:
@@ -102,7 +106,7 @@ def learn(
 
 
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
-    """Numbers of the sampled pairs in rising order, the same for the same seed; all when there are few enough."""
+    """Return the indices of the sampled pairs in rising order; all pairs if there are few enough."""
     if pairs <= settings.sample_pairs:
         return np.arange(pairs)
     generator = np.random.Generator(np.random.PCG64(settings.seed))
@@ -110,7 +114,7 @@ def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
 
 
 def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
-    """The chosen lines of every file, without their "\\n", file after file."""
+    """Yield the chosen lines of every file, file after file, without line feeds."""
     for path in files:
         wanted = iter(chosen.tolist())
         following = next(wanted, None)
@@ -121,56 +125,66 @@ def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
 
 
 def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -> bytes:
-    """A sentencepiece model of exactly `vocab_size` entries, serialised; words as frequent as each other by code point.
+    """Train a sentencepiece model; words of equal frequency are ordered by code point.
 
-    vocab_size: None = every space-separated symbol of the text is an entry, so that none is ever split.
+    Args:
+        kind: sentencepiece's model type.
+        lines: The text.
+        vocab_size: Exact number of entries; None = one for every space-separated symbol, so that none is split.
+        where: Dataset and setting, for errors.
+
+    Returns:
+        The serialised model.
 
     Raises:
-        UserError: the text has too few distinct pieces or words, or more characters than entries.
+        UserError: The text has too few distinct pieces or words, or more characters than entries.
     """
     size = {"use_all_vocab": True} if vocab_size is None else {"vocab_size": vocab_size}
-    model, unread = io.BytesIO(), list[UserError | OSError]()
+    model, failed_reads = io.BytesIO(), list[UserError | OSError]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=until_unread(learnable(lines), unread),
+            sentence_iterator=stop_at_read_error(split_for_sentencepiece(lines), failed_reads),
             model_writer=model,
             model_type=kind,
             **size,
             **TRAINER,
         )
     except RuntimeError as error:
-        if not unread:
+        if not failed_reads:
             raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
-    if unread:
-        raise unread[0]
+    if failed_reads:
+        raise failed_reads[0]
     if vocab_size is not None and (found := entries(model.getvalue())) != vocab_size:
-        raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
+        raise UserError(
+            f"{where} = {vocab_size}, but the text has only {found} distinct pieces; lower it to at most {found}"
+        )
     return model.getvalue()
 
 
-def learnable(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines as sentencepiece can learn from them: it skips those that are too long or hold its own symbols."""
-    for line in map(without_reserved, lines):
+def split_for_sentencepiece(lines: Iterator[str]) -> Iterator[str]:
+    """Yield lines that sentencepiece does not skip: short ones, without the symbols that it reserves."""
+    for line in map(escape_reserved, lines):
         for begin in range(0, max(1, len(line)), LONGEST_LINE):
             yield line[begin : begin + LONGEST_LINE]
 
 
 def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
-    """Log the characters of the sample that the vocabulary lacks, if any."""
+    """Log the characters of the sample that the vocabulary lacks."""
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
-    characters = set[str]().union(*map(without_reserved, lines))
+    characters = set[str]().union(*map(escape_reserved, lines))
     if unlearnt := sorted(characters - known - {" "}):
         log.warning("%s: the vocabulary lacks %d characters of the sample: %s", where, len(unlearnt), ascii(unlearnt))
 
 
-def until_unread(lines: Iterator[str], unread: list[UserError | OSError]) -> Iterator[str]:
-    """Lines up to one that can't be read, which `unread` tells of: sentencepiece hides what an iterator raises."""
+def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSError]) -> Iterator[str]:
+    """Yield lines up to a read error and append the error to `failed_reads`; sentencepiece hides exceptions."""
     try:
         yield from lines
     except (UserError, OSError) as error:
-        unread.append(error)
+        failed_reads.append(error)
 
 
 def entries(model: bytes) -> int:
+    """Return the number of entries of a model."""
     return sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()

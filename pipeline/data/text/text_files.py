@@ -1,4 +1,9 @@
-"""Text as stages write it and users give it: UTF-8, a line feed at the end of each line and nowhere else."""
+"""Text files and tables of tab-separated values, as stages write and users provide them.
+
+Text is UTF-8 with a line feed at the end of each line. Spreadsheets put some cells in quotation marks and double those
+inside, as in `"He said ""no""."`; other tables hold the text as it is. A table does not declare its quoting, so its
+cells decide.
+"""
 
 import csv
 import logging
@@ -11,8 +16,16 @@ from pipeline.core.files import read_errors
 
 
 def lines_of(path: Path, otherwise: str) -> Iterator[str]:
-    """The lines without their ends. Raises UserError for a file that is not UTF-8, or is missing: what to do then."""
-    try:  # a byte order mark is left out
+    """Yield the lines of a UTF-8 file without their ends; a byte order mark is skipped.
+
+    Args:
+        path: The file.
+        otherwise: Remedy for a missing file.
+
+    Raises:
+        UserError: The file is missing, unreadable, or not UTF-8.
+    """
+    try:
         with read_errors(otherwise), open(path, encoding="utf-8-sig", newline="\n") as lines:
             yield from (line.removesuffix("\n") for line in lines)
     except UnicodeDecodeError as error:
@@ -20,7 +33,15 @@ def lines_of(path: Path, otherwise: str) -> Iterator[str]:
 
 
 def count_lines(path: Path, otherwise: str) -> int:
-    """Raises UserError for a file that is missing: what to do then."""
+    """Count the lines of a file.
+
+    Args:
+        path: The file.
+        otherwise: Remedy for a missing file.
+
+    Raises:
+        UserError: The file is missing or unreadable.
+    """
     with read_errors(otherwise), open(path, "rb") as lines:
         return sum(1 for _ in lines)
 
@@ -28,28 +49,28 @@ def count_lines(path: Path, otherwise: str) -> int:
 log = logging.getLogger(__name__)
 
 Row = tuple[int, list[str]]
-"""Number of its first line, from 1, and its cells."""
+"""Number of the first line of a row, from 1, and its cells."""
 QUOTE = '"'
 
 
 class Quoting(NamedTuple):
-    """What the cells of a table say about their quotation marks."""
+    """Evidence in the cells of a table for quotation marks of a spreadsheet."""
 
     certain: list[int]
-    """Lines with a cell in quotation marks that has doubled ones inside."""
+    """Lines with a quoted cell that has doubled quotation marks inside."""
     possible: list[int]
-    """Lines with a cell that only begins and ends with one."""
+    """Lines with a cell that only begins and ends with a quotation mark."""
     contradicting: list[int]
-    """Lines with a cell that a spreadsheet would have quoted otherwise."""
+    """Lines with a cell that a spreadsheet would quote differently."""
 
 
 def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) -> list[Row]:
-    """Split lines at tabs, and undo a spreadsheet's quotation marks; log what was undone, and what may be one's.
+    """Split lines at tabs and remove the quotation marks of a spreadsheet; log removed and doubtful ones.
 
     Args:
-        lines: With or without their ends.
+        lines: Lines with or without their ends.
         where: The file, for the log.
-        level: Of the log; lower where quotation marks mean nothing, as in transcripts.
+        level: Level of the log; lower where quotation marks are no text, as in transcripts.
     """
     texts = [line.rstrip("\r\n") for line in lines]
     plain = [(number, text.split("\t")) for number, text in enumerate(texts, start=1)]
@@ -63,30 +84,30 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
         and (found.certain or every_cell or any_break(whole, plain))
         and (not found.contradicting or any_break(whole, plain))
     ):
-        log.log(level, "%s: quotation marks of a spreadsheet are undone, the first on line %d", where, first(found))
+        log.log(level, "%s: removed the quotation marks of a spreadsheet, the first on line %d", where, first(found))
         return whole
     if found.certain:
         log.log(
             level,
-            "%s: line %d has the quotation marks of a spreadsheet, which are undone; line %d has others, which stay",
+            "%s: removed the quotation marks of a spreadsheet, e.g. on line %d, but kept others, e.g. on line %d",
             *(where, found.certain[0], (found.contradicting or found.possible or found.certain)[0]),
         )
         return [(number, [unquoted(cell) if is_certain(cell) else cell for cell in row]) for number, row in plain]
     log.log(
         level,
-        "%s: line %d begins and ends with a quotation mark, which stays; if a spreadsheet put it there, take it away",
+        "%s: line %d keeps the quotation marks around a cell; remove them if a spreadsheet added them",
         *(where, found.possible[0]),
     )
     return plain
 
 
 def first(found: Quoting) -> int:
-    """Return the first line with quotation marks around a cell."""
+    """Return the first line with a quoted cell."""
     return min([*found.certain, *found.possible])
 
 
 def quoting(rows: list[Row]) -> Quoting:
-    """Return what the cells say."""
+    """Collect the evidence of all cells."""
     found = Quoting([], [], [])
     for number, row in rows:
         for cell in row:
@@ -97,12 +118,12 @@ def quoting(rows: list[Row]) -> Quoting:
 
 
 def is_quoted(cell: str) -> bool:
-    """Return whether a cell is in quotation marks, those inside doubled."""
+    """Return whether a cell is quoted and all quotation marks inside are doubled."""
     return len(cell) > 1 and cell[0] == cell[-1] == QUOTE and QUOTE not in cell[1:-1].replace(QUOTE * 2, "")
 
 
 def is_certain(cell: str) -> bool:
-    """Return whether a cell is in quotation marks and has doubled ones inside."""
+    """Return whether a cell is quoted and has doubled quotation marks inside."""
     return is_quoted(cell) and QUOTE in cell[1:-1]
 
 
@@ -112,7 +133,7 @@ def unquoted(cell: str) -> str:
 
 
 def parsed(lines: list[str]) -> list[Row] | None:
-    """Return the rows of a table whose cells are quoted, breaks in cells as spaces; None if they can't all be."""
+    """Parse a table of quoted cells, breaks in cells as spaces; return None if that fails."""
     reader = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
     rows: list[Row] = []
     begin = 1
@@ -127,6 +148,6 @@ def parsed(lines: list[str]) -> list[Row] | None:
 
 
 def any_break(whole: list[Row], plain: list[Row]) -> bool:
-    """Return whether quoted cells span lines, or hold tabs, so that only quotation marks make a table of them."""
+    """Return whether quoted cells span lines or hold tabs, so that only quotation marks make it a table."""
     widths = {len(row) for _, row in plain if row != [""]}
     return len(widths) > 1 or len(whole) < sum(row != [""] for _, row in plain)

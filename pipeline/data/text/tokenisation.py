@@ -1,7 +1,10 @@
-"""Turn text into the tokens that subwords are learnt from, and back.
+"""Tokenisation of text for subword models, its inverse, and the loss of a round trip.
 
-`moses` splits words and punctuation as papers do; its inverse is a set of rules, so some text does not come back as it
-was. `none` keeps the text: sentencepiece learns subwords of it and keeps every space, so that nothing is lost.
+`moses` splits words and punctuation as papers do. Its inverse is a set of rules, so some text changes in a round trip.
+`none` keeps the text: sentencepiece learns subwords with their spaces, so nothing is lost.
+
+Moses runs by sacremoses without escaping (`&` stays `&`), without splitting dashes and without rewriting punctuation,
+so only white space is lost. Its detokeniser knows ASCII; `spacing` decides spaces around other marks.
 """
 
 from collections.abc import Sequence
@@ -14,14 +17,14 @@ import regex
 from pipeline.data.dataset import CorpusRecord, Segmenter, TokeniserName
 from pipeline.data.languages import bleu_tokenizer, is_unspaced
 from pipeline.data.text.segmentation import length, segment
-from pipeline.data.text.spacing import respaced
+from pipeline.data.text.spacing import correct_spaces
 
 VISIBLE = regex.compile(r"[^\p{C}\p{Z}]")
 
 
 @dataclass(frozen=True)
 class Tokenisation:
-    """How a dataset's text becomes tokens."""
+    """Mapping between a dataset's text and its tokens."""
 
     tokeniser: TokeniserName = "moses"
     segmenter: Segmenter | None = None
@@ -33,7 +36,7 @@ class Tokenisation:
         return cls(dataset.tokeniser, dataset.segmenter, dataset.lowercase)
 
     def tokens(self, text: str, language: str) -> str:
-        """Return what the model reads of a line: tokens separated by spaces, empty if none is left."""
+        """Return the tokens of a line separated by spaces, empty if none is left."""
         if self.tokeniser == "none":
             tokens = text if VISIBLE.search(text) else ""
         elif self.segmenter and language == "zh":
@@ -43,16 +46,16 @@ class Tokenisation:
         return tokens.lower() if self.lowercase else tokens
 
     def text(self, tokens: str, language: str) -> str:
-        """Return a line of tokens as people write it."""
+        """Return the text of a line of tokens."""
         return tokens if self.tokeniser == "none" else detokenise(tokens, language)
 
     def words(self, tokens: str) -> int:
-        """Count the words of a line of tokens; see `unit`."""
+        """Count the words of a line of tokens, in units of `unit`."""
         return length(tokens) if self.tokeniser == "none" else tokens.count(" ") + 1
 
     @property
     def unit(self) -> str:
-        """Name what `words` counts."""
+        """Unit of `words`."""
         if self.tokeniser == "none":
             return "words and marks; without spaces 2 letters (Han, kana) or 4 (Thai, Lao, Khmer, Burmese, …) a word"
         return "tokens"
@@ -65,7 +68,7 @@ class Tokenisation:
         return found.lower() if self.lowercase else found
 
     def scored_as(self, language: str) -> str:
-        """Name, for signatures, what made the tokens that `scored` returns."""
+        """Return the name, for signatures, of the tokeniser behind `scored`."""
         if self.tokeniser == "none":
             return "characters" if is_unspaced(language) else "moses"
         return self.segmenter if self.segmenter and language == "zh" else "moses"
@@ -77,13 +80,15 @@ if TYPE_CHECKING:
 
 @cache
 def tokenizer(language: str) -> "MosesTokenizer":
-    from sacremoses import MosesTokenizer  # a quarter of a second, only for those who split or join words
+    """Return the Moses tokenizer of a language."""
+    from sacremoses import MosesTokenizer  # takes 0.25 s
 
     return MosesTokenizer(lang=language)
 
 
 @cache
 def detokenizer(language: str) -> "MosesDetokenizer":
+    """Return the Moses detokenizer of a language."""
     from sacremoses import MosesDetokenizer
 
     return MosesDetokenizer(lang=language)
@@ -91,42 +96,44 @@ def detokenizer(language: str) -> "MosesDetokenizer":
 
 def tokenise(line: str, language: str) -> str:
     """Return the tokens of a line, separated by single spaces."""
-    return " ".join(tokenizer(language).tokenize(line, escape=False))  # a string may end in a space, after `.'`
+    return " ".join(
+        tokenizer(language).tokenize(line, escape=False)
+    )  # sacremoses' own string may end in a space, after `.'`
 
 
 def detokenise(line: str, language: str) -> str:
-    """Return a line of tokens as people write it."""
+    """Return the text of a line of tokens."""
     tokens = line.split(" ")
-    return respaced(tokens, detokenizer(language).detokenize(tokens, return_str=True, unescape=False), language)
+    return correct_spaces(tokens, detokenizer(language).detokenize(tokens, return_str=True, unescape=False), language)
 
 
 LOSSLESS = 99.0
 
 
 class RoundTrip(NamedTuple):
-    """Lines that were tokenised and detokenised, compared with what they were."""
+    """Loss of tokenising and detokenising some lines."""
 
     ceiling: float
-    """sacreBLEU of what came back."""
+    """sacreBLEU of the lines after a round trip, the score of a perfect translation."""
     changed: list[int]
     """Numbers of the lines that differ, from 1."""
 
     @property
     def is_lossy(self) -> bool:
-        """Whether the loss is worth a warning; lines without four words score 0 in any case."""
+        """True if the loss deserves a warning; lines without four words score 0 in any case."""
         return bool(self.changed) and self.ceiling < LOSSLESS
 
 
 def round_trip(how: Tokenisation, language: str, text: Sequence[str], tokens: Sequence[str]) -> RoundTrip:
-    """Detokenise the tokens of some lines and score them against the lines.
+    """Detokenise tokens and score them against the original lines.
 
     Args:
-        how: What made the tokens.
+        how: Tokenisation that made the tokens.
         language: ISO 639 code.
-        text: Lines as written; at least one.
+        text: Original lines; at least one.
         tokens: The same lines as tokens.
     """
-    from sacrebleu import corpus_bleu  # half a second, for those who score
+    from sacrebleu import corpus_bleu  # takes 0.5 s
 
     returned = [how.text(line, language) for line in tokens]
     found = corpus_bleu(

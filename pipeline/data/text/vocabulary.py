@@ -1,4 +1,4 @@
-"""The subword models that turn tokenised text into ids and back."""
+"""Trained subword and word vocabularies."""
 
 import re
 from collections.abc import Sequence
@@ -13,42 +13,43 @@ from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.text.alphabet import Alphabet
 
 MODEL = "subwords.model"
-"""In a corpus' folder: the model of both sides, or of the source side."""
+"""Model of both sides, or of the source side, in the folder of a corpus."""
 TGT_MODEL = "subwords.tgt.model"
-"""The target side's own, if it has one."""
+"""Model of the target side, if it has its own."""
 
 
 UNKNOWN_WORD = "<unk>"
 LINE_BREAK = re.compile(r"[\0\n]")
 WORD_START = "\u2581"
-"""How sentencepiece marks an entry that begins a word."""
+"""sentencepiece's mark of an entry that begins a word."""
 
 
 STAND_INS = {"\x00": "\ufdd0", "\u2581": "\ufdd1", "\u2585": "\ufdd5", "\x1f": "\ufddf"}
-"""For characters that sentencepiece uses for itself, and skips or changes in text: noncharacters of Unicode."""
+"""Unicode noncharacters for the characters that sentencepiece reserves, and skips or changes in text."""
 RESERVED = str.maketrans(STAND_INS)
 RESTORED = str.maketrans({stand_in: character for character, stand_in in STAND_INS.items()})
 
 
-def without_reserved(line: str) -> str:
-    """Return a line with stand-ins for the characters that sentencepiece uses for itself."""
+def escape_reserved(line: str) -> str:
+    """Replace the characters that sentencepiece reserves by stand-ins."""
     return line.translate(RESERVED)
 
 
-def with_reserved(line: str) -> str:
-    """Return a line with its own characters for their stand-ins."""
+def unescape_reserved(line: str) -> str:
+    """Replace stand-ins by the original characters."""
     return line.translate(RESTORED)
 
 
 class Subwords:
-    """A trained sentencepiece model. Text in and out is tokenised, words separated by single spaces.
+    """A trained sentencepiece model for tokenised text, words separated by single spaces.
 
-    In a vocabulary of whole words each unknown word is one UNK, which comes out as `<unk>`; sentencepiece itself would
-    make neighbouring unknown words one.
+    In a vocabulary of whole words each unknown word is one UNK, which decodes to `<unk>`; sentencepiece itself would
+    merge neighbouring unknown words.
 
     Raises:
-        UserError: The file is missing, is no sentencepiece model, has other reserved ids, or has a piece that is no
-            text of one line.
+        UserError: The file is missing, is not a sentencepiece model, has other reserved ids, or has a piece that
+            breaks
+            lines.
     """
 
     def __init__(self, path: Path):
@@ -60,47 +61,50 @@ class Subwords:
             self.model = sentencepiece.SentencePieceProcessor()
             self.model.LoadFromSerializedProto(content)
             pieces = [self.model.id_to_piece(number) for number in range(len(self))]
-        except (
-            Exception
-        ) as error:  # what it raises is not documented: a piece that is not UTF-8 is a UnicodeDecodeError
+        except Exception as error:  # undocumented, e.g. UnicodeDecodeError for a piece that is not UTF-8
             raise UserError(f"{path}: not a sentencepiece model; remove it and run `subwords` again") from error
         ids = (self.model.pad_id(), self.model.unk_id(), self.model.bos_id(), self.model.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
-            raise UserError(f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it by `subwords`")
+            raise UserError(
+                f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it with the stage `subwords`"
+            )
         if broken := next((piece for piece in pieces if LINE_BREAK.search(piece)), None):
-            raise UserError(f"{path}: the piece {shown(broken)} breaks lines; train the model by `subwords`")
+            raise UserError(
+                f"{path}: the piece {shown(broken)} breaks lines; train the model with the stage `subwords`"
+            )
         pieces = pieces[EOS + 1 :]
         whole = all(piece.startswith(WORD_START) for piece in pieces)
-        self.words = [with_reserved(piece.removeprefix(WORD_START)) for piece in pieces] if whole else None
+        self.words = [unescape_reserved(piece.removeprefix(WORD_START)) for piece in pieces] if whole else None
 
     def __len__(self) -> int:
         return self.model.vocab_size()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of each line, without BOS and EOS."""
+        """Return the ids of each line, without BOS and EOS."""
         if self.words is not None:
-            words = (without_reserved(line).split(" ") for line in lines)
+            words = (escape_reserved(line).split(" ") for line in lines)
             return [self.model.piece_to_id([WORD_START + word for word in line]) for line in words]
-        return self.model.encode([without_reserved(line) for line in lines], num_threads=1)
+        return self.model.encode([escape_reserved(line) for line in lines], num_threads=1)
 
     def decode(self, sentences: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> list[str]:
-        """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
+        """Return the tokenised text of each sentence; reserved ids except UNK are dropped."""
         if self.words is not None:
             table = {UNK: UNKNOWN_WORD} | dict(enumerate(self.words, start=EOS + 1))
             return [" ".join(table[number] for number in map(int, ids) if number in table) for ids in sentences]
         return [
-            with_reserved(line) for line in self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
+            unescape_reserved(line)
+            for line in self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
         ]
 
 
 def load_vocabularies(corpus: Path) -> tuple[Subwords, Subwords]:
-    """Source and target subwords of the corpus in a folder, one and the same where both sides share them."""
+    """Load source and target subwords of a corpus; both are the same object if the sides share them."""
     src = Subwords(corpus / MODEL)
     return src, Subwords(corpus / TGT_MODEL) if (corpus / TGT_MODEL).exists() else src
 
 
 def vocabularies(corpus_folder: Path) -> tuple[Subwords | None, Subwords | Alphabet]:
-    """Return source and target symbols of an encoded corpus; None where the source is speech, or there is none."""
+    """Return source and target symbols of an encoded corpus; the source is None for speech and text alone."""
     if read_corpus(corpus_folder).kind == "parallel":
         return load_vocabularies(Path(corpus_folder).parent)
     return None, Alphabet()

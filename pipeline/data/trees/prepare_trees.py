@@ -92,7 +92,7 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
     for number, line in enumerate(lines_of(path, "run the stage `collect-trees` or `generate` first"), start=1):
         where = f"{path}: line {number}"
         tree = parse_tree(line, where)
-        yield where, line, with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree
+        yield where, line, add_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
@@ -141,7 +141,7 @@ def percentiles(lengths: list[int]) -> dict[str, int]:
     return {str(share): int(length) for share, length in zip(PERCENTILES, found, strict=True)}
 
 
-def with_errors(tree: Tree, share: float, rng: Random) -> Tree:
+def add_errors(tree: Tree, share: float, rng: Random) -> Tree:
     """`tree` with `share` of its phrases of several parts losing the last one to the phrase around them.
 
     A part set too high is what real parsers get wrong most often. Each such error is one wrong bracket and one missing.
@@ -149,7 +149,7 @@ def with_errors(tree: Tree, share: float, rng: Random) -> Tree:
     """
     parts: list[Tree] = []
     for child in tree.children:
-        child = child if child.is_tag else with_errors(child, share, rng)
+        child = child if child.is_tag else add_errors(child, share, rng)
         if len(child.children) > 1 and rng.random() < share:
             parts += [Tree(child.label, child.children[:-1]), child.children[-1]]
         else:

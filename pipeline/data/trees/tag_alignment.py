@@ -1,7 +1,7 @@
 """Tags that a model wrote, each set on the word it is likeliest of: remedy for outputs with a tag too few or too many.
 
 `rebuild` sets words on tags in order, so that behind a word that the model passed over all others stand a place too far
-left. Here both lines are aligned (Needleman and Wunsch 1970) by how often words bear tags in the training trees.
+left. Here both lines are align_tags (Needleman and Wunsch 1970) by how often words bear tags in the training trees.
 """
 
 from collections import Counter, defaultdict
@@ -38,12 +38,12 @@ class TagLexicon:
         return self.of_word.get(word, self.of_all).most_common(1)[0][0]
 
 
-def aligned(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[str]:
+def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[str]:
     """`symbols` with one tag for each word, if they have any: none is left over, words without get their likeliest.
 
     Such words stand behind the one before, in its phrase; those before the first tag stand before it.
     """
-    places = word_of_each_tag([*filter(is_tag, symbols)], words, lexicon)
+    places = align_words([*filter(is_tag, symbols)], words, lexicon)
     found = [place for place in places if place is not None]
     if places and words and not found:
         places[0], found = 0, [0]  # no tag fits better than none: the first keeps its phrase
@@ -58,7 +58,7 @@ def aligned(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -
     return result
 
 
-def word_of_each_tag(tags: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[int | None]:
+def align_words(tags: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[int | None]:
     """The place of its word, rising from tag to tag, None for a tag left over: the likeliest alignment."""
     fit = [[lexicon.log_probability(tag, word) for tag in tags] for word in words]
     best = [[UNALIGNED * count for count in range(len(tags) + 1)]]
