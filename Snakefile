@@ -6,14 +6,19 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from pipeline.core.errors import UserError
-from pipeline.core.schema import load_yaml
-from pipeline.papers.project import Project
-from pipeline.workflow.rules import Rules
-from pipeline.workflow.start import SITE, PlannedJob, after_failure, before_first_job
-from pipeline.workflow.targets import refuse_names_of_rules, refuse_odd_folders, set_options
-from pipeline.workflow.times import restore_times
-from pipeline.workflow.words_of_executor import WordsOfExecutor
+from pipeline.core.errors import ENTER_ENVIRONMENT
+
+try:
+    from pipeline.core.errors import UserError
+    from pipeline.core.schema import load_yaml
+    from pipeline.papers.project import Project
+    from pipeline.workflow.rules import Rules
+    from pipeline.workflow.start import SITE, PlannedJob, after_failure, before_first_job, print_dry_run
+    from pipeline.workflow.targets import refuse_names_of_rules, refuse_odd_folders, set_options
+    from pipeline.workflow.times import restore_times
+    from pipeline.workflow.words_of_executor import WordsOfExecutor
+except ModuleNotFoundError as error:
+    raise WorkflowError(f"Python package {error.name!r} is missing; {ENTER_ENVIRONMENT}") from None
 
 min_version("9.0")
 
@@ -81,15 +86,23 @@ words = WordsOfExecutor()
 logger.addHandler(words)
 
 
+def planned_jobs():
+    """List the jobs that are to run."""
+    return [
+        PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
+        for job in workflow.dag.needrun_jobs(exclude_finished=False)
+    ]
+
+
+if workflow.is_main_process:
+    atexit.register(lambda: print_dry_run(SCALE, planned_jobs()) if workflow.dag and workflow.dryrun else None)
+
+
 onstart:
     from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
 
-    jobs = [
-        PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
-        for job in workflow.dag.needrun_jobs()
-    ]
     try:
-        before_first_job(rules_of, jobs, check)
+        before_first_job(rules_of, planned_jobs(), check)
     except UserError as error:
         raise WorkflowError(str(error)) from None
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from pipeline.core.errors import UserError, one_line, printable_lines
+from pipeline.core.errors import ENTER_ENVIRONMENT, UserError, one_line, printable_lines
 from pipeline.stages import PIPELINE, Program, parse, run
 
 
@@ -65,6 +65,12 @@ def status_of(work: Callable[[], None]) -> int:
         sys.stdout.flush()
     except UserError as error:
         print(f"error: {printable_lines(str(error))}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "pipeline", "reprise"):
+            raise
+        print(f"error: Python package {package!r} is missing; {ENTER_ENVIRONMENT}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # who reads the output has seen enough
         forget_output()

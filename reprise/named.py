@@ -1,23 +1,25 @@
-"""Runs, projects and results by the names that users give them. Loads no torch."""
+"""Find runs, projects and reports by the names that users give them. Loads no torch."""
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.cluster.markers import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.artifacts import RunId, Trained
-from pipeline.core.errors import REPAIR, UserError
-from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
+from pipeline.core.artifacts import DecodingArtifact, RunId, Score
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
-from pipeline.workflow.targets import command
+from pipeline.workflow.graph import Graph, runs_in
+from pipeline.workflow.targets import command, stage_command
 
 PACKED_FILE = "model.json"
-"""What a packed model (portable.py) is known by."""
+"""The file that marks the folder of a packed model (portable.py)."""
 
 
 @dataclass(frozen=True)
@@ -30,41 +32,73 @@ class FoundRun:
 
     @property
     def id(self) -> RunId:
+        """Return what names the run."""
         return RunId(self.spec.paper, self.spec.system, self.spec.dataset, self.spec.seed)
 
     @property
     def decodings(self) -> Iterable[str]:
-        """Those of its paper, by name."""
+        """Return the names of the decodings of its paper."""
         known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
         return self.project.papers[self.spec.paper].decodings
 
     @property
     def dataset(self) -> AnyDataset:
-        """What it was trained on."""
+        """Return the dataset that it was trained on."""
         records = self.project.dataset_records
         known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
         return records[self.spec.dataset]
 
+    def missing(self, product: DecodingArtifact | Score) -> str:
+        """Explain that a product of the run does not exist, and name the command that makes it and nothing else.
+
+        The state is either "trained, not decoded" or "decoded, not scored".
+        """
+        path = self.folder / path_in_run(product)
+        today = self.project.layout.path(product)
+        target = self.project.layout.target(product)
+        is_decoded = isinstance(product, Score) and outputs_exist(self.folder, product)
+        state = "decoded, not scored" if is_decoded else "trained, not decoded"
+        if today.resolve() != path.resolve():
+            return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
+        what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
+        return f"{path}: {state}; `{command(self.project, target)}` {what}"
+
+
+def outputs_exist(folder: Path, score: Score) -> bool:
+    """Return whether a run has outputs of the decoding and split that a score counts."""
+    outputs = [*folder.glob(f"translations/{score.decoding}/{score.split}.tok")]
+    return bool(outputs or [*folder.glob(f"transcripts/{score.decoding}/{score.split}@*.txt")])
+
 
 def find_project(settings: dict[str, Any]) -> Project:
-    """The project of the working folder, with some keys of config.yaml replaced."""
+    """Load the project of the working folder, with some keys of config.yaml replaced."""
     project = load_project(find_root(), settings)
     require_work(project)
     return project
 
 
 def find_root() -> Path:
-    """The working folder: what a project makes lies below it. Raises UserError when it is no project's."""
+    """Return the working folder. Raises UserError if it is not that of a project."""
     require_project(Path(), "name the folder of a run or model")
     return Path()
 
 
 def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
-    """Raises UserError when there is no such run, with the names that there are, or when it is not trained yet."""
+    """Find a trained run.
+
+    Args:
+        name: `paper/system[/dataset[/seed]]`, or the folder of a run.
+        settings: Keys that replace those of config.yaml.
+
+    Raises:
+        UserError: There is no such run, or it is not trained; the message names the nearest run or the command.
+    """
     if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
         root = ROOT if is_project(ROOT) and not is_project(Path()) else find_root()  # for what its paper says
-        return FoundRun(folder, spec, load_project(root, {"scale": spec.scale} | settings))
+        project = load_project(root, {"scale": spec.scale} | settings)
+        require_weights(project, name, folder)
+        return FoundRun(folder, spec, project)
     if (Path(name) / PACKED_FILE).exists():
         raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
     if Path(name).is_file() and Path(name).suffix == ".tar":
@@ -74,23 +108,35 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     project = find_project(settings)
     run = named(project, name)
     folder = project.layout.run(run)
-    if not (folder / WEIGHTS_FILE).exists():
-        trained = project.layout.path(Trained(run))
-        if trained.exists():  # by which Snakemake takes it for done
-            raise UserError(f"{folder / WEIGHTS_FILE}: was made, but is there no more; {REPAIR}")
-        raise UserError(
-            f"{name}: not trained at scale {project.config.scale} (no {folder / WEIGHTS_FILE}); "
-            f"`{command(project, trained)}` trains it, `--set scale=…` looks at another scale"
-            f"{of_other_settings(project, run.paper, run.system, run.dataset, run.seed)}"
-        )
+    hint = other_settings_hint(project, run.paper, run.system, run.dataset, run.seed)
+    require_weights(project, name, folder, hint)
     return FoundRun(folder, load_run(folder / RUN_FILE), project)
 
 
-def named(project: Project, name: str) -> RunId:
-    """The run `paper/system[/dataset[/seed]]`: the only dataset that the system is trained on, the first seed.
+def require_weights(project: Project, name: str, folder: Path, hint: str = "") -> None:
+    """Check that a run has its final weights.
 
     Raises:
-        UserError: a name is unknown, with what there is and the nearest spelling, or several datasets would do.
+        UserError: It has none. The message says whether they are lost, not trained to the end or not trained.
+    """
+    done, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
+    if weights.exists():
+        return
+    if done.exists():  # Snakemake takes the run for finished
+        repair = f"`reprise train --run {shlex.quote(str(folder))}`"
+        raise UserError(f"{weights}: weights are missing; {repair} writes them again, if possible from a checkpoint")
+    train = f"`{command(project, done)}`"
+    where = f"at scale {project.config.scale} (no {weights})"
+    if step := newest_checkpoint(folder):
+        raise UserError(f"{name}: not trained to the end {where}; {train} resumes it from step {step}")
+    raise UserError(f"{name}: not trained {where}; {train} trains it, `--set scale=…` uses another scale{hint}")
+
+
+def named(project: Project, name: str) -> RunId:
+    """Resolve `paper/system[/dataset[/seed]]` to a run: by default the only trained dataset and the first seed.
+
+    Raises:
+        UserError: A name is unknown, several datasets fit, or the system is not trained on any.
     """
     paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
     if not system:
@@ -111,22 +157,43 @@ def named(project: Project, name: str) -> RunId:
         return runs[dataset]
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
-        seeds = f"{number} (configured: {', '.join(map(str, project.config.seed_list))})"
-        there, makes = f"at scale {project.config.scale} with seed {seeds}", command(project, paper)
-        unread = f"; not looked for, as their files are faulty: {', '.join(faults)}" if faults else ""
-        others = of_other_settings(project, paper, system, "*", number)
-        raise UserError(
-            f"{name}: trained on nothing {there}; `{makes}` does it, --set scale=… looks elsewhere{unread}{others}"
-        )
+        raise not_trained(project, name, paper, system, int(number))
     if len(set(trained.values())) != 1:
         where = f"with seed {number} it is trained on: {', '.join(sorted(trained))}"
         raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")
     return next(iter(trained.values()))
 
 
-def of_other_settings(project: Project, paper: str, system: str, dataset: str, seed: int | str) -> str:
-    """A hint at the newest trained run of that name whose settings or data are not today's."""
+def not_trained(project: Project, name: str, paper: str, system: str, seed: int) -> UserError:
+    """Return the error for a system without a trained run, with the narrowest command that trains one."""
+    graph, faults = Graph(project), project.dataset_records.faults
+    wanted = runs_in(graph.closure(graph.readable([paper])))
+    runs = [RunId(paper, system, one.dataset, seed) for one in wanted if (one.paper, one.system) == (paper, system)]
+    where = f"at scale {project.config.scale} with seed {seed}"
+    unread = f"; skipped, as their files are faulty: {', '.join(faults)}" if faults else ""
+    hint = other_settings_hint(project, paper, system, "*", seed)
+    if not runs:
+        return UserError(f"{name}: not trained {where}, and no report reads it; name a dataset too{unread}{hint}")
+    lost = [run for run in runs if (project.layout.run(run) / DONE_FILE).exists()]
+    try:
+        require_weights(project, name, project.layout.run([*lost, *runs][0]), f"{unread}{hint}")
+    except UserError as error:
+        return error
+    raise AssertionError("the caller found no weights")
+
+
+def other_settings_hint(project: Project, paper: str, system: str, dataset: str, seed: int) -> str:
+    """Return a hint at the newest trained run of that name with other settings or data, or nothing."""
     found = project.layout.runs.glob(f"{paper}/{system}/{dataset}/seed{seed}-*/{WEIGHTS_FILE}")
     if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
         return ""
-    return f"; of other settings or data there is {weights[-1].parent}, to be named by its folder"
+    return f"; with other settings or data there is {weights[-1].parent}: name this folder to use it"
+
+
+def other_scales_with_runs(project: Project, stage: str) -> Iterator[str]:
+    """Yield a line for each other scale with runs in the work folder, with the command that inspects it."""
+    for scale in project.scales:
+        runs = replace(project.layout, scale=scale).runs
+        if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):
+            looks = stage_command(project, stage, scale=scale)
+            yield f"scale {scale} has runs in {project.layout.work} too, not inspected here: `{looks}`"

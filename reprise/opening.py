@@ -1,5 +1,6 @@
 """Trained models by the names that users give them, with a decoding. Loads torch with the first model."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pipeline.config import DecodingConfig
 from pipeline.core.artifacts import Averaged, Score, Tuned
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.outputs import Tuned as TunedWeights
@@ -16,11 +18,12 @@ from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_products
 from pipeline.papers.settings import parse_settings
-from pipeline.workflow.targets import command
 from reprise.named import PACKED_FILE, FoundRun, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model
+
+log = logging.getLogger(__name__)
 
 SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
 """Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
@@ -91,18 +94,18 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     """The decoding `NAME`, `KEY=VALUE,…` that differ from the usual one, or `NAME,KEY=VALUE,…`.
 
     Raises:
-        UserError: there is no such name or key, or weights that it needs have not been made.
+        UserError: There is no such name or key, or weights that it needs do not exist and cannot be averaged.
     """
     spec, project = found.spec, found.project
-    name, changes = split_decoding(text)
-    known(name := name or usual_decoding(found), found.decodings, "--decoding")
+    asked, changes = split_decoding(text)
+    known(name := asked or usual_decoding(found), found.decodings, "--decoding")
     config = changed(project.decoding(spec.paper, spec.system, name), changes)
+    final = found.folder / WEIGHTS_FILE
     if config.tuned:
-        chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
+        chosen = TunedWeights.read(tuned_weights(found, name))
         weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
         config = config.model_copy(update=weights)
-    averages = config.reads_checkpoints
-    path = made(found, Averaged(found.id, name)) if averages else found.folder / WEIGHTS_FILE
+    path = averaged_weights(found, name, config, bool(asked)) if config.reads_checkpoints else final
     other = project.decoding_language_model(found.id, name)
     return NamedDecoding(name, config, path, project.layout.run(other) if other else None)
 
@@ -134,17 +137,49 @@ def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     return settings
 
 
-def made(found: FoundRun, product: Averaged | Tuned) -> Path:
-    """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
+def tuned_weights(found: FoundRun, name: str) -> Path:
+    """Return the file of the tuned fusion weights of a decoding. Raises UserError if it does not exist."""
+    product = Tuned(found.id, name)
     path = found.folder / path_in_run(product)
     if not path.exists():
-        making = command(found.project, found.project.layout.target(product))
-        raise UserError(f"{path}: not made yet; `{making}` makes it, or choose another --decoding")
+        raise UserError(f"{found.missing(product)}, or choose another --decoding")
+    return path
+
+
+def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_asked_for: bool) -> Path:
+    """Return the averaged weights of a decoding; average the checkpoints of the run if nobody has done so.
+
+    Args:
+        found: The run.
+        name: The decoding, which averages.
+        config: Its settings.
+        is_asked_for: The user named it. If not, the final weights stand in for an average that cannot be made.
+
+    Raises:
+        UserError: The user named the decoding and a checkpoint is missing, or a checkpoint is damaged.
+    """
+    from pipeline.decoding.averaging import inputs, write_average  # loads torch
+    from pipeline.training.key import run_key
+
+    path = found.folder / path_in_run(Averaged(found.id, name))
+    if path.exists():
+        return path
+    count, best = config.average_last, config.averaged == "best"
+    try:
+        inputs(found.folder, count, run_key(found.folder), best)
+    except UserError as error:
+        if is_asked_for:
+            raise UserError(f"--decoding {name}: {error}, or choose another --decoding") from error
+        final = found.folder / WEIGHTS_FILE
+        log.warning("%s: using the final weights; the checkpoints that %r averages are missing", final, name)
+        return final
+    with recording_digests():
+        write_average(found.folder, count, best, path)
     return path
 
 
 def usual_decoding(found: FoundRun) -> str:
-    """That by which a table scores the run's output, if possible without another model beside it."""
+    """Return the decoding by which a table scores the run, preferably one that needs no language model."""
     project, run = found.project, found.id
     papers = dict.fromkeys([run.paper, *project.papers])
     tables = ((paper, table) for paper in papers for table in project.tables_here(paper))

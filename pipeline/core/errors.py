@@ -33,6 +33,9 @@ def command_advice(stage: str) -> str:
     return f"`reprise {stage}{settings or ''}`{unknown}"
 
 
+ENTER_ENVIRONMENT = "run `make env`, then `source .venv/bin/activate`"
+"""How to get and enter the environment that has every package."""
+
 REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
 """The remedy for any file that is damaged or missing."""
 

@@ -38,6 +38,12 @@ class Config(Closed):
             return [int(one) if isinstance(one, str) and one.isdecimal() else one for one in value]
         return None if value == "null" else value
 
+    @field_validator("tensorboard", "cuda_graphs", mode="before")
+    @classmethod
+    def read_booleans_that_snakemake_hands_over_as_text(cls, value: Any) -> Any:
+        """Convert the text of `--config tensorboard=true` to a boolean."""
+        return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+
     @field_validator("work", "mirror", "licensed")
     @classmethod
     def expand_folders(cls, value: Any) -> Any:

@@ -22,19 +22,24 @@ from pipeline.papers.project import Project
 
 @dataclass(frozen=True)
 class Design:
-    """Of one link of a claim between two systems, or of two factors; effects in the unit of its metric as judged."""
+    """Of one link of a claim between two systems, or of two factors; effects in the unit of its metric as judged.
+
+    Attributes:
+        smallest: Smallest effect that the design sees; None if no noise was measured at this scale and on this data.
+        noise: Where the noise was measured; empty if it is unknown.
+    """
 
     name: str
     primary: bool
     quantity: str
     seeds: list[int]
-    smallest: float
+    smallest: float | None
     printed: float | None
     noise: str
 
 
 def designs(project: Project, paper: str) -> Iterator[Design]:
-    """Of all claims between systems of a kind whose noise was measured."""
+    """Yield the design of every claim between systems, also where the noise is unknown."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
     pools = NoisePools(view, claims.model_copy(update={"claims": tested}).systems)
@@ -43,18 +48,30 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
             if (compared := link.design(claims.scores)) is None:
                 continue
             quantity, dataset, systems = compared
-            families = {pools.family(system, dataset) for system in systems}
-            noise = project.noise_of(families.pop()) if len(families) == 1 else None
-            if len(systems) >= 2 and noise and quantity in noise.values:
-                seeds = [len(view.runs(system, dataset)) for system in systems]
-                scale, shown = scale_of(quantity), quantity
-                if isinstance(link, RatioClaim):
-                    scale, shown = np.log, f"log {quantity}"
-                smallest = smallest_effect(
-                    noise, quantity, seeds, design_degrees_of_freedom(pools, systems[0], dataset), scale
-                )
-                printed = printed_effect(project, paper, link, scale)
-                yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, noise.title)
+            if len(systems) < 2:
+                continue
+            seeds = [len(view.runs(system, dataset)) for system in systems]
+            scale, shown = scale_of(quantity), quantity
+            if isinstance(link, RatioClaim):
+                scale, shown = np.log, f"log {quantity}"
+            noise = noise_here(project, pools, systems, dataset, quantity)
+            freedom = design_degrees_of_freedom(pools, systems[0], dataset)
+            smallest = smallest_effect(noise, quantity, seeds, freedom, scale) if noise else None
+            printed = printed_effect(project, paper, link, scale)
+            title = noise.title if noise else ""
+            yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, title)
+
+
+def noise_here(
+    project: Project, pools: NoisePools, systems: list[str], dataset: str, quantity: str
+) -> MeasuredNoise | None:
+    """Return the noise of a quantity that was measured at this scale, on this data and with this kind of system."""
+    families = {pools.family(system, dataset) for system in systems}
+    noise = project.noise_of(families.pop()) if len(families) == 1 else None
+    if noise is None or quantity not in noise.values:
+        return None
+    trained_on = pools.view.runs(systems[0], dataset)[0].dataset
+    return noise if (noise.scale, noise.dataset) == (project.config.scale, trained_on) else None
 
 
 def smallest_effect(

@@ -112,21 +112,27 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
 
 
 def shown_designs(paper: str, found: list[Design]) -> str:
-    """What a paper's claims can show; empty where nothing is known of their noise."""
+    """Return a table of what a paper's claims can show; empty if none compares systems."""
     if not found:
         return ""
     header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]
     rows = [
         [
             *(one.name, "primary" if one.primary else "", one.quantity, " and ".join(map(str, one.seeds))),
-            *(f"{one.smallest:.2g}", "" if one.printed is None else f"{one.printed:.2g}"),
+            *(
+                "unknown" if one.smallest is None else f"{one.smallest:.2g}",
+                "" if one.printed is None else f"{one.printed:.2g}",
+            ),
         ]
         for one in found
     ]
+    noise = next((one.noise for one in found if one.noise), "")
+    known = f"with noise between trainings {noise}" if noise else "if the noise between trainings is known"
     about = (
-        f"Claims of {paper}: the smallest effect that is told from zero four times in five at 5 %, before claims are "
-        f"adjusted for each other, with noise between trainings {found[0].noise}; perplexities in nats."
-        " Claims of other kinds, and those of one training, have none."
+        f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before claims are "
+        f"adjusted for each other, {known}. Perplexities are in nats. An effect is unknown if no noise was measured at "
+        "this scale and on this data. Claims of other kinds, and those of one training, have "
+        "none."
     )
     return paragraphs(about, grid(header, rows))
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from pipeline.workflow.drivers import drive, forget_driver, own_files
 from pipeline.workflow.failures import was_taken_over
 from pipeline.workflow.rules import Rules
 
+REPORTS = ("table", "layer_table", "figure", "claims", "view", "site")
+"""Rules whose outputs lie in results/."""
 FETCHING = {"download", "features"}
 """Rules that read files which somebody has to have or fetch."""
 SITE = "results/site/index.html"
@@ -45,6 +48,34 @@ def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[
     check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))
     if any(job.rule == "train" for job in planned):
         rules.write_decodings()
+
+
+def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
+    """Print in a few lines what a dry run would make; nothing if there is nothing to make."""
+    if lines := dry_run_lines(scale, jobs):
+        print("\n".join(["", *lines]), flush=True)
+
+
+def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
+    """Sum up the jobs of a dry run, in ten lines at most; none if there is no job."""
+    jobs = [job for job in jobs if job.rule != "all" and job.makes]
+    if not jobs:
+        return []
+    rules = Counter(job.rule for job in jobs)
+    papers = Counter(Path(job.makes[0]).parts[-5] for job in jobs if job.rule == "train")
+    lines = [f"In short, at scale {scale}: {len(jobs)} jobs"]
+    if trainings := rules.pop("train", 0):
+        lines.append(
+            f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in sorted(papers.items()))})"
+        )
+    for rule in ("decode", "score"):
+        if count := rules.pop(rule, 0):
+            lines.append(f"  {rule:8} {count}")
+    reports = [f"{rules.pop(rule)} {rule}" for rule in REPORTS if rule in rules]
+    for title, found in (("data", [f"{count} {rule}" for rule, count in sorted(rules.items())]), ("reports", reports)):
+        if found:
+            lines.append(f"  {title:8} {', '.join(found)}")
+    return [*lines, "`snakemake plan` forecasts hours and disk; `reprise status` shows what is there already."]
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Comparison of the scores of two runs."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,10 @@ from pipeline.core.schema import known
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.comparison import compare_scores
-from pipeline.workflow.targets import command
 from reprise.named import FoundRun, find_run
 from reprise.opening import usual_decoding
 
+log = logging.getLogger(__name__)
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 
 
@@ -68,16 +69,21 @@ def usual_metric(path: Path) -> str:
 
 
 def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
-    """The score file of a run. Raises UserError when it isn't scored so."""
+    """Return the score file of a run.
+
+    Without a decoding it is the first that is scored, beginning with the usual one. The log names any other.
+
+    Raises:
+        UserError: The run is not scored by this metric on this split.
+    """
     known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
-    known(name := decoding or usual_decoding(found), found.decodings, "--decoding")
+    known(usual := decoding or usual_decoding(found), found.decodings, "--decoding")
     measure = measure_of(metric)
-    score = Score(found.id, measure, name, split, found.project.scored_apart(found.spec.dataset, measure))
-    path = found.folder / path_in_run(score)
-    if not path.exists():
-        today = found.project.layout.path(score)
-        makes = f"`{command(found.project, found.project.layout.target(score))}` does it"
-        if today.resolve() != path.resolve():
-            makes = f"no report of today's settings reads it; `reprise score {found.folder}` decodes and scores it anew"
-        raise UserError(f"{path}: not scored yet; {makes}")
-    return path
+    scored_on = found.project.scored_apart(found.spec.dataset, measure)
+    for name in [usual, *(() if decoding else found.decodings)]:
+        path = found.folder / path_in_run(Score(found.id, measure, name, split, scored_on))
+        if path.exists():
+            if name != usual:
+                log.warning("%s: decoding %r is not scored yet; comparing %r", found.id.folder, usual, name)
+            return path
+    raise UserError(found.missing(Score(found.id, measure, usual, split, scored_on)))

@@ -108,8 +108,9 @@ def width(header: list[str], rows: list[list[str]]) -> int:
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
     values = filled.values(name)[index]
+    spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
-    return [values["printed"], values["ours"] + interval, filled.standing(name, index)]
+    return [values["printed"], values["ours"] + spread + interval, filled.standing(name, index)]
 
 
 def meaning(project: Project, paper: str, filled: FilledTable) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
+from pipeline.__main__ import status_of
 from pipeline.core.command_line import Argument, add_arguments, call, documented
 
 
@@ -185,3 +186,18 @@ def test_documented_reads_sections_of_google_style():
     description, about = documented(command)
     assert description == "Do it at 100 %.\n\nMore on it."
     assert about["steps"] == "Number of steps: all" and about["options"] == "Shared" and len(about) == 13
+
+
+@pytest.mark.parametrize("package", ["rich.console", "pydantic"])
+def test_missing_package_is_one_line_that_names_the_environment(package, capsys):
+    def work():
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+    assert status_of(work) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: Python package '{package.split('.')[0]}' is missing; run `make env`")
+
+
+def test_missing_module_of_the_project_itself_is_a_fault():
+    with pytest.raises(ModuleNotFoundError):
+        status_of(lambda: __import__("pipeline.nothing"))

@@ -124,11 +124,11 @@ def layer_costs(times: list[dict], **values) -> LayerCosts:
     return LayerCosts.model_validate(made | {"times": times, "provenance": {"commit": "abc"}} | values)
 
 
-def measured_noise(**values: list[float]) -> MeasuredNoise:
+def measured_noise(dataset: str = "toy", **values: list[float]) -> MeasuredNoise:
     """Of twenty trainings; values: by quantity."""
     return MeasuredNoise(
         system="toy/system",
-        dataset="toy",
+        dataset=dataset,
         scale="demo",
         commit="toy",
         device="toy processor",

@@ -295,3 +295,14 @@ def test_only_the_named_system_has_more_seeds_not_those_that_differ_from_it():
         "attention/C1": [1],
         "A": [1],
     }
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
+def test_booleans_of_a_command_line_may_be_text(text, value):
+    config = load_project(ROOT, {"tensorboard": text, "cuda_graphs": text}).config
+    assert (config.tensorboard, config.cuda_graphs) == (value, value)
+
+
+def test_text_that_is_no_boolean_is_refused():
+    with pytest.raises(UserError, match="tensorboard"):
+        load_project(ROOT, {"tensorboard": "maybe"})

@@ -113,3 +113,16 @@ def test_rows_of_one_label_are_told_apart_by_the_settings_in_which_they_differ(t
     names = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2").names
     assert len(set(names)) == len(names)
     assert "Transformer N = 4" in names and "Transformer C" in names
+
+
+def test_shown_score_has_its_spread_over_seeds(tmp_path, capsys):
+    settings = {"work": str(tmp_path), "seeds": 3}
+    project = load_project(ROOT, settings)
+    for run, share in zip(project.runs_of("weighted", "C", "wmt14-en-de"), (0.3, 0.5, 0.6), strict=True):
+        write_training(project, run, [2.0], [2.0])
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, run, metric, "final", "dev", bleu_statistics(share))
+    values = fill(project, "weighted", "table2").values("bleu")[1]
+    assert float(values["spread"]) > 0
+    assert main(["show", *(f"--set={key}={value}" for key, value in settings.items()), "--paper", "weighted"]) == 0
+    assert f"| {values['ours']} ± {values['spread']} " in capsys.readouterr().out

@@ -17,6 +17,7 @@ from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
+from reprise.cli.make import make
 from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
 SAID = """\
@@ -192,3 +193,17 @@ def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
     with pytest.raises(SystemExit):
         parse([command, "--watch", f"--every={every}"], REPRISE)
     assert "argument --every: must be above 0" in capsys.readouterr().err
+
+
+def test_make_hands_its_cores_and_settings_on(monkeypatch, project):
+    commands = []
+
+    def fail(arguments, project):
+        commands.append(arguments)
+        raise UserError("begun")
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("reprise.cli.make.Workflow", fail)
+    with pytest.raises(UserError, match="begun"):
+        make(("weighted",), cores="3", settings=("scale=smoke",))
+    assert commands == [["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]]

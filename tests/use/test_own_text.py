@@ -381,7 +381,7 @@ WRONG = {
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
     "no dataset": (
         ["translate", "attention/base"],
-        "trained on nothing at scale smoke with seed 1 (configured: 1); `snakemake --config scale=smoke -- attention`",
+        "attention/base: not trained at scale smoke (no work/smoke/runs/attention/base/",
     ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
@@ -403,7 +403,7 @@ WRONG = {
     "a run and a file": (["compare", RUN, "test.json"], "compared with a score file, not with a run"),
     "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),
     "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),
-    "not scored": (["compare", RUN, RUN, "--split", "dev"], "not scored yet; `snakemake "),
+    "not scored": (["compare", RUN, RUN, "--split", "dev"], "trained, not decoded; `snakemake "),
     "no such key": (["translate", RUN, "--set", "scal=smoke"], "did you mean 'scale'?"),
     "no value": (["translate", RUN, "--set", "scale"], "write KEY=VALUE"),
     "bad threads": (["translate", RUN, "--threads", "0"], "at least 1"),

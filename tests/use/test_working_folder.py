@@ -5,7 +5,6 @@ import yaml
 from copied_project import copy_project
 
 import reprise
-from pipeline.core.artifacts import Trained
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in
@@ -42,10 +41,10 @@ def test_a_run_of_other_settings_is_pointed_at_and_never_taken_for_todays(tmp_pa
     (old / WEIGHTS_FILE).touch()
     for name in ("attention/base/wmt14-en-de", "attention/base"):
         assert main(["translate", name, "--set", "scale=smoke"]) == 1
-        assert "seed1-0123abcd, to be named by its folder" in capsys.readouterr().err
+        assert "seed1-0123abcd: name this folder to use it" in capsys.readouterr().err
     (old / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
     assert main(["compare", str(old), str(old), "--set", "scale=smoke"]) == 1
-    assert f"not scored yet; no report of today's settings reads it; `reprise score {old}`" in capsys.readouterr().err
+    assert f"trained, not decoded; no current report reads it; `reprise score {old}`" in capsys.readouterr().err
 
 
 def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_path, monkeypatch, caplog, capsys):
@@ -81,15 +80,3 @@ def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_
 
 def test_a_notebook_completes_what_is_here_by_name():
     assert {"open_run", "table", "claims", "curves"} <= set(dir(reprise))
-
-
-def test_where_the_weights_of_a_finished_training_are_lost_the_way_back_is_named(tmp_path, monkeypatch, capsys):
-    root = copy_project(tmp_path)
-    monkeypatch.chdir(root)
-    project = load_project(root, {"scale": "smoke"})
-    trained = project.layout.path(Trained(project.runs_of("attention", "base", "wmt14-en-de")[0]))
-    trained.parent.mkdir(parents=True)
-    trained.write_text("{}")  # Snakemake has nothing to do
-    assert main(["translate", "attention/base/wmt14-en-de/1", "--set", "scale=smoke"]) == 1
-    said = capsys.readouterr().err
-    assert f"{WEIGHTS_FILE}: was made, but is there no more; run `reprise verify --repair`" in said

@@ -1,0 +1,105 @@
+"""A run without weights, outputs or scores is answered with its state and the narrowest command."""
+
+import shutil
+
+import pytest
+import yaml
+from copied_project import copy_project
+
+from pipeline.core.artifacts import Score, Translation
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.papers.project import load_project
+from reprise.cli.compare import score_of
+from reprise.named import FoundRun, find_run
+from reprise.opening import decoding_of
+
+NAME, SMOKE = "attention/base/wmt14-en-de/1", {"scale": "smoke"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of the run in a fresh project; it has settings and nothing else."""
+    monkeypatch.chdir(copy_project(tmp_path))
+    project = load_project(tmp_path, SMOKE)
+    run = project.runs_of("attention", "base", "wmt14-en-de")[0]
+    folder = project.layout.run(run)
+    folder.mkdir(parents=True)
+    (folder / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
+    return folder
+
+
+def message(name: str = NAME) -> str:
+    with pytest.raises(UserError) as caught:
+        find_run(name, SMOKE)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [NAME, "attention/base"])
+def test_untrained_run_names_the_command_of_one_training(folder, name):
+    shutil.rmtree(folder)
+    text = message(name)
+    assert f"{name}: not trained at scale smoke" in text
+    assert f"`snakemake --config scale=smoke -- {folder / DONE_FILE}` trains it" in text
+
+
+def test_unfinished_run_names_the_step_that_it_resumes_from(folder):
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints/step-30.safetensors").touch()
+    text = message()
+    assert "not trained to the end" in text
+    assert f"`snakemake --config scale=smoke -- {folder / DONE_FILE}` resumes it from step 30" in text
+
+
+def test_finished_run_without_weights_names_the_repair(folder):
+    (folder / DONE_FILE).touch()
+    for name in (NAME, "attention/base", str(folder)):
+        assert f"weights are missing; `reprise train --run {folder}` writes them again" in message(name)
+
+
+def test_system_on_no_dataset_of_a_report_is_not_called_trained(folder):
+    text = message("multichannel/RNN")
+    assert (
+        "trained on nothing" not in text and "`snakemake --config scale=smoke -- work/smoke/runs/multichannel" in text
+    )
+
+
+@pytest.fixture
+def found(folder) -> FoundRun:
+    (folder / WEIGHTS_FILE).touch()
+    return find_run(NAME, SMOKE)
+
+
+def test_undecoded_run_names_the_command_that_decodes_and_scores(found):
+    with pytest.raises(UserError, match=r"trained, not decoded; `snakemake .*/averaged/scores.json` decodes"):
+        score_of(found, "sacrebleu", "test", "")
+
+
+def test_decoded_run_names_the_command_that_scores(found):
+    path = found.folder / path_in_run(Translation(found.id, "final", "test"))
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(UserError, match=r"decoded, not scored; `snakemake .*/final/scores.json` scores it"):
+        score_of(found, "sacrebleu", "test", "final")
+
+
+def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
+    path = found.folder / path_in_run(Score(found.id, "scores", "final", "test"))
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert score_of(found, "sacrebleu", "test", "") == path
+    assert "decoding 'averaged' is not scored yet; comparing 'final'" in caplog.text
+    with pytest.raises(UserError, match="trained, not decoded"):
+        score_of(found, "sacrebleu", "test", "averaged")
+
+
+def test_final_weights_stand_in_for_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
+    def fail(*_):
+        raise UserError("no checkpoint")
+
+    monkeypatch.setattr("pipeline.decoding.averaging.inputs", fail)
+    monkeypatch.setattr("pipeline.training.key.run_key", lambda folder: "key")
+    assert decoding_of(found, "").weights == folder / WEIGHTS_FILE
+    assert "the checkpoints that 'averaged' averages are missing" in caplog.text
+    with pytest.raises(UserError, match="--decoding averaged: no checkpoint, or choose another"):
+        decoding_of(found, "averaged")
