@@ -1,4 +1,4 @@
-"""The whole table of docs/speed.md: every bench once, beside plain PyTorch and, where installed, CTranslate2.
+"""Run every benchmark of docs/measured/cpu-speed.md beside plain PyTorch and, if installed, CTranslate2.
 
     python bench/all.py
     python bench/all.py --rounds 3 --threads 1

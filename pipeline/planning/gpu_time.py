@@ -9,7 +9,7 @@ from pipeline.planning.devices import Device
 
 SECONDS = 44e-6
 """Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on
-an H100 of a virtual machine (docs/paper-scale.md)."""
+an H100 of a virtual machine (docs/measured/gpu-launches.md)."""
 GRAPH_SECONDS = 5.5e-6
 """Of a GPU for a counted launch that a CUDA graph replays: the median of six trainings of small kernels on an H100, 5.1
 to 7.0 (docs/measured/gpu.md)."""

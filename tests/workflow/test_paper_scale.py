@@ -15,7 +15,7 @@ from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/paper-scale.md"
+PAGE = ROOT / "docs/how-to/run-paper-scale.md"
 DEEPEST, LONGEST, MOST_SUBMITTED = 11, 4.5, 200
 
 
