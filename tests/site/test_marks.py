@@ -21,6 +21,6 @@ def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, mark
             for metric in ("bleu_paper", "gleu"):
                 write_score(project, run, metric, decoding, "dev", bleu_statistics(0.4 + 0.02 * n, run.seed))
     table = shown_table(Present(project, False), "weighted", "table3", fill(project, "weighted", "table3"))
-    learned, drawn, _ = (row["cells"]["bleu"] for row in table.rows)
+    learned, drawn, _ = (row.cells["bleu"] for row in table.rows)
     assert ["provisional" in cell.marks for cell in (learned, drawn)] == [marked, marked]
     assert drawn.spread

@@ -8,8 +8,10 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
+from pipeline.report.site.names import metric_title
 from pipeline.report.site.present import Present
 from pipeline.report.site.tables import Shown, shown_cell
+from pipeline.workflow.targets import command
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Anchor:
     """A published number.
 
     Attributes:
-        linked: whether the runs behind ours have pages on this site.
+        linked: Whether the runs behind ours have pages on this site.
     """
 
     label: str
@@ -35,6 +37,7 @@ class Anchors:
     title: str
     scale: str
     found: list[Anchor]
+    command: str
 
 
 def all_anchors(present: Present) -> list[Anchors]:
@@ -49,7 +52,8 @@ def of_paper(present: Present, paper: str) -> Anchors:
         scale = min(scale for table in record.tables.values() for scale in table.scales or ())
         project = load_project(project.root, project.config.model_dump() | {"scale": scale})
     there = Present(project, present.private)
-    return Anchors(paper, record.title, project.config.scale, list(published(there, paper, here)))
+    found = list(published(there, paper, here))
+    return Anchors(paper, record.title, project.config.scale, found, command(project, paper))
 
 
 def published(present: Present, paper: str, linked: bool) -> Iterator[Anchor]:
@@ -65,4 +69,4 @@ def published(present: Present, paper: str, linked: bool) -> Iterator[Anchor]:
                 row = filled.table.rows[index]
                 if is_ours(row) and values["printed"]:
                     shown = shown_cell(present, filled, key, index, values)
-                    yield Anchor(filled.names[index], cell.metric, row.get("citation", ""), shown, linked)
+                    yield Anchor(filled.names[index], metric_title(cell.metric), row.get("citation", ""), shown, linked)

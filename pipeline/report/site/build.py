@@ -7,7 +7,8 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
 from pipeline.papers.project import ProjectOptions
 from pipeline.report.site.anchors import all_anchors
-from pipeline.report.site.outputs import output_sets, write_outputs
+from pipeline.report.site.output_set import output_sets
+from pipeline.report.site.outputs import write_outputs
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.papers import write_paper
 from pipeline.report.site.present import Present
@@ -24,7 +25,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     reads   tables, figures, claims, and the folders of runs and corpora
     writes  <out>/index.html, a page for each paper, run, test set and comparison, and their files
 
-    Results that are not there yet are shown as `not run`. The same results give the same bytes.
+    The page of a paper says what is missing, and which command makes it. The same results give the same bytes.
 
     Args:
         private: Show text that nobody may pass on.
@@ -38,7 +39,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
 
 
 def build(pages: Pages) -> None:
-    """Every page; the home page last."""
+    """Write every page, the home page last."""
     present = pages.present
     pages.assets()
     cards, tables = [], dict[RunId, dict[str, str]]()
@@ -47,21 +48,23 @@ def build(pages: Pages) -> None:
         cards += [card] if not card.record.as_published else []
         for run_id, found in standing.items():
             tables.setdefault(run_id, {}).update(found)
-    for run_id in present.runs:
+    for run_id in present.begun:
         write_run(pages, run_id, tables.get(run_id, {}))
     sets = output_sets(present)
     for one in sets:
         write_outputs(pages, one)
-    project = present.project
+    cards.sort(key=lambda card: card.last_made, reverse=True)
+    datasets = sorted({run_id.dataset for run_id in present.begun})
     pages.page(
         "index.html",
         "home.html",
         title="Reprise",
-        cards=cards,
+        cards=[card for card in cards if card.measured],
+        waiting=[card for card in cards if not card.measured],
         anchors=all_anchors(present),
         sets=sets,
-        description=project.scale.description,
-        runs=present.runs,
-        datasets=[project.dataset_records[name] for name in sorted({run_id.dataset for run_id in present.runs})],
+        description=present.project.scale.description,
+        runs=present.begun,
+        datasets=[present.project.dataset_records[name] for name in datasets],
     )
     pages.remove_others()

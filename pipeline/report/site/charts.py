@@ -1,145 +1,235 @@
-"""Charts as Vega-Lite, made by altair; a page draws them when they come into view."""
+"""Charts as plain SVG in the page: drawn without a script, printed as they are, coloured by the style sheet.
 
-from collections.abc import Sequence
+Positions along an axis are percentages, so that a chart is as wide as its page while its text keeps its size.
+`charts.html` has the markup.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
-from pipeline.analysis.figures.figure import COLOURS
-
 Row = dict[str, Any]
-OURS, PRINTED = "ours, with its 95 % interval", "printed"
-HEIGHT = 240
+COLOURS = 8
+"""Colours of series in the style sheet; further series repeat them."""
 MOST_POINTS = 400
-LEGEND = alt.Legend(title=None, orient="top", columns=1, labelLimit=280)
-PALETTE = [colour for colour in COLOURS if colour != "#000000"]
+SHADES = 10
+"""Steps of opacity in a heat map."""
+MARKED = 40
+"""Points of a series that are marked, at most."""
+LABELS = 40
+"""Columns of a heat map that have a label, at most."""
 
 
 @dataclass(frozen=True)
-class Chart:
-    """What is drawn, its title, and what it says to those who do not see it."""
+class Axis:
+    """A title and labelled ticks, at percentages of the axis."""
 
-    spec: dict[str, Any]
     title: str
+    ticks: list[tuple[float, str]]
+    low: float = 0.0
+    high: float = 1.0
+
+    def at(self, value: float) -> float:
+        """Return the position of a value in percent."""
+        return round(100 * (value - self.low) / (self.high - self.low), 2)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line: its points, and the path through them in thousandths of the chart."""
+
+    name: str
+    colour: int
+    path: str
+    points: list[tuple[float, float, str]]
+    """Position in percent from the left and the top, and what it says; empty if there are too many to mark."""
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Lines over a common axis."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: list[Series]
     described: str
+    kind: str = "lines"
 
 
-def chart(drawn: Any, title: str, described: str, height: int = HEIGHT) -> Chart:
-    """Of an altair chart; as wide as the page."""
-    spec = drawn.properties(width="container", height=height).to_dict()
-    spec.pop("config", None)
-    return Chart(spec, title, described)
+@dataclass(frozen=True)
+class Mark:
+    """A number with its interval, both optional, and their positions in percent."""
+
+    text: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
-def values(rows: Sequence[Row]) -> alt.Data:
-    return alt.Data(values=list(rows))
+@dataclass(frozen=True)
+class DotChart:
+    """Named rows of numbers with intervals; each panel has an axis of its own."""
+
+    title: str
+    names: list[str]
+    panels: list[tuple[Axis, list[Mark]]]
+    described: str
+    kind: str = "dots"
 
 
-def named_rows(rows: Sequence[Row], field: str) -> alt.Y:
-    """Rows by name, in their order, whichever of them a layer draws."""
-    return alt.Y(field, type="nominal", sort=[row[field] for row in rows], title="", axis=alt.Axis(labelLimit=220))
+@dataclass(frozen=True)
+class HeatChart:
+    """A matrix of weights between 0 and 1, as one path for each shade."""
+
+    title: str
+    x: Axis
+    y: Axis
+    size: tuple[int, int]
+    """Columns and rows."""
+    shades: list[tuple[float, str]]
+    """Opacity, and the path of its cells in a box of one unit a cell."""
+    described: str
+    kind: str = "heat"
 
 
-def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
-    """rows: label, printed, ours, low, high; each but the label may be None. remark: for the title."""
-    base = alt.Chart(values(rows)).encode(y=named_rows(rows, "label"))
-    # with its title at the end it fits a narrow screen
-    axis: dict[str, Any] = {"scale": alt.Scale(zero=False), "axis": alt.Axis(titleAnchor="end"), "title": metric}
-    tooltip = [alt.Tooltip(field, type="nominal") for field in ("label", "printed", "ours", "low", "high")]
-    measured = any(row["low"] is not None for row in rows)
-    interval = base.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(
-        x=alt.X("low", type="quantitative", **axis), x2=alt.X2("high")
-    )
-    of_colour = alt.Color(
-        "series",
-        type="nominal",
-        scale=alt.Scale(domain=[PRINTED, OURS], range=[COLOURS[1], COLOURS[0]]),
-        legend=LEGEND,
-    )
-    points = [
-        base.transform_calculate(series=f"'{name}'")
-        .mark_point(size=70, filled=True, shape=shape)
-        .encode(x=alt.X(field, type="quantitative", **axis), color=of_colour, tooltip=tooltip)
-        for field, name, shape in (("printed", PRINTED, "diamond"), ("ours", OURS, "circle"))
-        if any(row[field] is not None for row in rows)
+Chart = LineChart | DotChart | HeatChart
+
+
+def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float = 0.04) -> Axis:
+    """Return an axis that covers some finite values, with ticks at multiples of 1, 2 or 5 times a power of ten."""
+    found = list(values) or [0.0, 1.0]
+    low, high = min(found), max(found)
+    if low == high:
+        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    low, high = low - margin * (high - low), high + margin * (high - low)
+    rough = (high - low) / ticks
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    axis, digits = Axis(title, [], low, high), max(0, -math.floor(math.log10(step * 1.001)))
+    for n in range(math.ceil(low / step), math.floor(high / step) + 1):
+        axis.ticks.append((axis.at(n * step), f"{n * step:.{digits}f}".replace("-", "−")))
+    return axis
+
+
+def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChart:
+    """Draw one line for each series.
+
+    Args:
+        rows: Points with x, y and series; a point that is not finite interrupts its line.
+        y: Title of the axis.
+        title: Title of the chart.
+        x: Title of the axis.
+    """
+    finite = [row for row in rows if math.isfinite(row["y"])]
+    across = nice_axis(x, [row["x"] for row in finite], margin=0.0)
+    up = nice_axis(y, [row["y"] for row in finite])
+    series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(rows).items())]
+    ends = {row["series"]: row["y"] for row in finite}
+    return LineChart(title, across, up, series, "; ".join(f"{name} ends at {end:.4g}" for name, end in ends.items()))
+
+
+def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
+    """Draw lines over named groups, in the order of the data; rows have group, y, series and of (a count)."""
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    places = {group: (100 * (n + 0.5) / len(groups), group) for n, group in enumerate(groups)}
+    across = Axis(x, list(places.values()), 0.0, 100.0)
+    up = nice_axis(y, [row["y"] for row in rows])
+    points = [row | {"x": places[row["group"]][0], "label": f"{row['group']} (of {row['of']})"} for row in rows]
+    series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(points).items())]
+    said = [f"{one.name}: {', '.join(text.partition(': ')[2] for *_, text in one.points)}" for one in series]
+    return LineChart(title, across, up, series, "; ".join(said))
+
+
+def by_series(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each series, in the order of the first of each."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(str(row["series"]), []).append(row)
+    return found
+
+
+def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> Series:
+    """Place the points of a series; up to 40 are marked."""
+    path, points, pen = list[str](), list[tuple[float, float, str]](), "M"
+    for row in rows:
+        if not math.isfinite(row["y"]):
+            pen = "M"
+            continue
+        left, top = x.at(row["x"]), round(100 - y.at(row["y"]), 2)
+        path.append(f"{pen}{10 * left:.0f} {10 * top:.0f}")
+        points.append((left, top, f"{name}: {row.get('label', row['x'])}, {row['y']:.4g}"))
+        pen = "L"
+    return Series(name, number % COLOURS, "".join(path), points if len(points) <= MARKED else [])
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its 95 % interval, if that is known."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[Number | None]]) -> DotChart:
+    """Draw numbers that are compared with zero.
+
+    Args:
+        title: Title of the chart.
+        names: Name of each row.
+        panels: For each title of an axis, the number of each row.
+    """
+    drawn = []
+    for axis_title, numbers in panels.items():
+        known = [one for one in numbers if one]
+        ends = [end for one in known for end in (one.value, one.low, one.high) if math.isfinite(end)]
+        axis = nice_axis(axis_title, [0.0, *ends], ticks=3)
+        drawn.append((axis, [mark(axis, one) for one in numbers]))
+    said = [
+        f"{name}: {', '.join(f'{panel.title} {marks[n].text}' for panel, marks in drawn if marks[n].text)}"
+        for n, name in enumerate(names)
     ]
-    drawn = alt.layer(*([interval] if measured else []), *points)
-    said = "; ".join(f"{row['label']}: printed {row['printed']}, ours {row['ours']}" for row in rows)
-    return chart(drawn, f"Printed beside ours{', ' if remark else ''}{remark}", said, 40 + 22 * len(rows))
+    return DotChart(title, list(names), drawn, "; ".join(said))
 
 
-def evidence(rows: Sequence[Row]) -> Chart:
-    """rows: name, value, low, high of quantities that are positive if a claim is true."""
-    base = alt.Chart(values(rows)).encode(y=named_rows(rows, "name"))
-    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 3]).encode(x=alt.X("zero:Q"))
-    interval = base.mark_rule(strokeWidth=3, color=COLOURS[0]).encode(
-        x=alt.X("low", type="quantitative", title="above zero: as the paper says"), x2=alt.X2("high")
-    )
-    tooltip = [alt.Tooltip(field, type="nominal") for field in ("name", "value", "low", "high")]
-    point = base.mark_point(filled=True, size=70, color=COLOURS[0]).encode(
-        x=alt.X("value", type="quantitative"), tooltip=tooltip
-    )
-    said = "; ".join(f"{row['name']} {row['value']:+.3g} [{row['low']:+.3g}, {row['high']:+.3g}]" for row in rows)
-    return chart(alt.layer(zero, interval, point), "Evidence, with 95 % intervals", said, 30 + 28 * len(rows))
+def mark(axis: Axis, number: Number | None) -> Mark:
+    """Place a number on an axis."""
+    if number is None or not math.isfinite(number.value):
+        return Mark()
+    digits = max(0, 2 - math.floor(math.log10(axis.high - axis.low)))
+    value, low, high = (f"{one:+.{digits}f}".replace("-", "−") for one in (number.value, number.low, number.high))
+    if not math.isfinite(number.low + number.high):
+        return Mark(value, axis.at(number.value))
+    return Mark(f"{value} [{low}, {high}]", axis.at(number.value), axis.at(number.low), axis.at(number.high))
 
 
-def curves(rows: Sequence[Row], y: str, title: str, x: str = "update") -> Chart:
-    """rows: x, y, series."""
-    names = list(dict.fromkeys(str(row["series"]) for row in rows))
-    legend = LEGEND if len(names) > 1 else None
-    drawn = (
-        alt.Chart(values(rows))
-        .mark_line(point={"size": 12} if len(rows) < 60 * len(names) else False)
-        .encode(
-            x=alt.X("x", type="quantitative", title=x),
-            y=alt.Y("y", type="quantitative", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(format="~r")),
-            color=alt.Color("series", type="nominal", sort=None, scale=alt.Scale(range=PALETTE), legend=legend),
-            tooltip=[alt.Tooltip(field, type="nominal") for field in ("series", "x", "y")],
-        )
-    )
-    ends = {row["series"]: row["y"] for row in rows}
-    said = "; ".join(f"{name} ends at {value:.4g}" for name, value in ends.items())
-    return chart(drawn, title, said)
+def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence[float]], title: str) -> HeatChart:
+    """Draw a matrix of weights between 0 and 1.
 
-
-def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> Chart:
-    """rows: group, y, series: lines over named groups, in the order of the data."""
-    drawn = (
-        alt.Chart(values(rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("group", type="nominal", sort=None, title=x, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("y", type="quantitative", title=y, scale=alt.Scale(zero=False)),
-            color=alt.Color(
-                "series",
-                type="nominal",
-                sort=None,
-                scale=alt.Scale(range=PALETTE),
-                legend=LEGEND,
-            ),
-            tooltip=[alt.Tooltip(field, type="nominal") for field in ("series", "group", "y", "of")],
-        )
-    )
-    return chart(drawn, title, f"{y} of each chosen system by {x}")
-
-
-def heat(rows: Sequence[Row], x: str, y: str, title: str, size: tuple[int, int]) -> Chart:
-    """rows: x, y (as they are named on the axes, numbered to keep them apart), weight. size: columns, rows."""
-    drawn = (
-        alt.Chart(values(rows))
-        .mark_rect()
-        .encode(
-            x=alt.X("x", type="ordinal", sort=None, title=x, axis=alt.Axis(labelAngle=-60, labelLimit=90)),
-            y=alt.Y("y", type="ordinal", sort=None, title=y, axis=alt.Axis(labelLimit=110)),
-            color=alt.Color("weight", type="quantitative", scale=alt.Scale(scheme="blues"), title="weight"),
-            tooltip=[alt.Tooltip(field, type="nominal") for field in ("x", "y", "weight")],
-        )
-    )
-    return chart(drawn, title, f"{size[1]} rows of {y} by {size[0]} columns of {x}", 60 + 14 * size[1])
+    Args:
+        columns: Labels of the columns; the first is the title of the axis.
+        rows: Labels of the rows; the first is the title of the axis.
+        weights: Rows of numbers.
+        title: Title of the chart.
+    """
+    (x_title, *across), (y_title, *down) = columns, rows
+    paths: dict[int, list[str]] = {}
+    for top, line in enumerate(weights):
+        for left, weight in enumerate(line):
+            if shade := round(SHADES * min(max(weight, 0.0), 1.0)):
+                paths.setdefault(shade, []).append(f"M{left} {top}h1v1h-1z")
+    shades = [(shade / SHADES, "".join(path)) for shade, path in sorted(paths.items())]
+    every = -(-len(across) // LABELS)
+    x = Axis(x_title, [(100 * (n + 0.5) / len(across), label) for n, label in enumerate(across) if n % every == 0])
+    y = Axis(y_title, [(100 * (n + 0.5) / len(down), label) for n, label in enumerate(down)])
+    peaks = [max(range(len(line)), key=line.__getitem__) for line in weights]
+    said = ", ".join(f"{label} to {across[peak]}" for label, peak in zip(down, peaks, strict=False))
+    return HeatChart(title, x, y, (len(across), len(down)), shades, f"largest weight of each row: {said}")
 
 
 def thinned(rows: list[Row]) -> list[Row]:
-    """Every n-th of many points, the last among them."""
+    """Return every n-th of many points, including the last."""
     step = -(-len(rows) // MOST_POINTS)
     return rows[::-step][::-1] if step > 1 else rows

@@ -1,22 +1,25 @@
-"""Claims with their evidence drawn."""
+"""Claims with their evidence drawn, grouped by verdict."""
 
-from collections import Counter
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
-from pipeline.analysis.run_folders import NotRun
-from pipeline.analysis.view import PaperView
-from pipeline.core.errors import UserError
-from pipeline.report.site.charts import Chart, evidence
-from pipeline.report.site.present import Present
+from pipeline.analysis.evidence import Evidence
+from pipeline.report.site.charts import DotChart, Number, differences
+from pipeline.report.site.names import Labels, metric_title
+from pipeline.report.site.overview import mark_of
 
 
 @dataclass(frozen=True)
 class ShownClaim:
+    """A claim in words."""
+
     name: str
     group: str
     statement: str
+    about: str
+    """Systems and data: what tells it apart from the other links of its chain."""
     printed: str
     verdict: str
     why: str = ""
@@ -24,35 +27,49 @@ class ShownClaim:
     ours: str = ""
     test: str = ""
     p_value: float | None = None
-    chart: Chart | None = None
+    chart: DotChart | None = None
 
     @property
     def mark(self) -> str:
-        return self.verdict.replace(" ", "-")
+        """Return the class of its badge."""
+        return mark_of(self.verdict)
 
 
-def shown_claims(present: Present, paper: str) -> list[ShownClaim]:
-    """In the order of claims.yaml."""
-    results = present.project.claims[paper].evaluate(PaperView(present.project, paper), (NotRun, UserError))
-    return [shown_claim(one) for one in results]
+def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -> list[tuple[str, list[ShownClaim]]]:
+    """Return (verdict, claims) in the order of the verdicts; primary claims come first."""
+    shown = [shown_claim(labels, one, scores) for one in results]
+    groups = [(str(verdict), [one for one in shown if one.verdict == verdict]) for verdict in Verdict]
+    return [(name, sorted(found, key=lambda one: one.group != "primary")) for name, found in groups if found]
 
 
-def shown_claim(one: ClaimResult) -> ShownClaim:
-    found, said = one.found, (one.name, one.group, one.claim.full_statement, one.claim.printed, str(one.verdict))
+def shown_claim(labels: Labels, one: ClaimResult, scores: dict) -> ShownClaim:
+    """Put a claim into words."""
+    found, terms = one.found, one.claim.compared
+    said = (one.name, one.group, one.claim.full_statement, about(labels, one, scores), one.claim.printed)
+    why = labels.in_words(one.why, terms)
     if found is None:
-        return ShownClaim(*said, why=one.why)
-    rows = [
-        {"name": part.name, "value": part.value, "low": part.low, "high": part.high}
-        for part in found.evidence
-        if part.error is not None
-    ]
-    chart = evidence(rows) if rows else None
+        return ShownClaim(*said, str(one.verdict), why=why)
+    ours = labels.in_words(found.ours, terms)
+    known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
+    chart = evidence(labels, one, known) if known else None
     return ShownClaim(
-        *said, why=one.why, ours=found.ours, test=found.test_description, p_value=one.p_value, chart=chart
+        *said, str(one.verdict), why, ours, labels.in_words(found.test_description, terms), one.p_value, chart
     )
 
 
-def tally(claims: Iterable[ShownClaim]) -> list[tuple[str, str, int]]:
-    """(verdict, mark, how many), in the order of the verdicts."""
-    counted = Counter(claim.verdict for claim in claims)
-    return [(str(name), name.replace(" ", "-"), counted[name]) for name in Verdict if counted[name]]
+def about(labels: Labels, one: ClaimResult, scores: dict) -> str:
+    """Name the systems and the data of a claim."""
+    systems = [labels.term(term) for term in one.claim.compared]
+    systems = systems or [labels.system(system) for system, _ in one.claim.trainings]
+    named = [scores[name] for name in one.claim.score_names]
+    tests = "; ".join(dict.fromkeys(labels.test_sets(score) for score in named))
+    metrics = " and ".join(dict.fromkeys(metric_title(score.metric) for score in named))
+    data = f"{metrics} on {tests}" if named else ", ".join(dict.fromkeys(data for _, data in one.claim.trainings))
+    return ": ".join(filter(None, [" and ".join(dict.fromkeys(systems)), data]))
+
+
+def evidence(labels: Labels, one: ClaimResult, known: Sequence[Evidence]) -> DotChart:
+    """Draw quantities that are positive if a claim is true."""
+    names = [labels.in_words(part.name, one.claim.compared) for part in known]
+    numbers: list[Number | None] = [Number(part.value, part.low, part.high) for part in known]
+    return differences("Evidence with 95 % intervals", names, {"right of zero: as the paper says": numbers})

@@ -1,27 +1,31 @@
-"""What there is to show: the products of every report, of which any may not be made yet."""
+"""Everything that the site shows: the products of every report, and what is there of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
+from pipeline.config import RunSpec
 from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained, Transcript, Translation
 from pipeline.core.records.jobs import Failure
+from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import may_be_passed_on
+from pipeline.papers.comparability import AsPrinted
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=RunArtifact)
 Written = Translation | Parse | Transcript
-"""What a system wrote of a split."""
+"""A system's output for a split."""
+NOT_RUN, FAILED, TRAINING, DONE = "not run", "failed", "under way", "done"
 
 
 @dataclass(frozen=True)
 class Present:
-    """Everything that the site is made from."""
+    """The products of a project, with readers that remember what they read."""
 
     project: Project
     private: bool
@@ -29,58 +33,122 @@ class Present:
 
     @cached_property
     def graph(self) -> Graph:
+        """Return the graph of all products."""
         return Graph(self.project)
 
     @cached_property
     def products(self) -> list[Product]:
-        """All that the reports of every paper are made from, in the order in which it is made."""
+        """Return all that the reports of every paper are made from, in the order in which it is made."""
         return self.graph.closure(self.graph.reports(self.project.papers))
 
     @cached_property
+    def by_run(self) -> dict[RunId, list[RunArtifact]]:
+        """Return the products of each run whose files are there, without its training."""
+        found: dict[RunId, list[RunArtifact]] = {}
+        begun = {run: self.project.layout.run(run).exists() for run in self.runs}
+        for product in self.products:
+            if isinstance(product, RunArtifact) and begun.get(product.run, True) and self.path(product).exists():
+                found.setdefault(product.run, []).append(product)
+        return found
+
+    @cached_property
     def runs(self) -> list[RunId]:
+        """Return every run that a report needs."""
         return [product.run for product in self.products if isinstance(product, Trained)]
+
+    @cached_property
+    def begun(self) -> list[RunId]:
+        """Return the runs that have a page: all that were started."""
+        return [run for run in self.runs if self.status(run) != NOT_RUN]
+
+    @cached_property
+    def printed(self) -> Project:
+        """Return the project without the rules of its scale."""
+        return AsPrinted(self.project)
+
+    @cached_property
+    def _specs(self) -> dict[tuple[bool, RunId], RunSpec]:
+        return {}
+
+    def spec(self, run: RunId, printed: bool = False) -> RunSpec:
+        """Return the settings of a run, at this scale or as the paper has them."""
+        key = (printed, run)
+        if key not in self._specs:
+            self._specs[key] = (self.printed if printed else self.project).run_spec(run)
+        return self._specs[key]
+
+    @cached_property
+    def _records(self) -> dict[tuple[str, RunId], Any]:
+        return {}
+
+    def trained(self, run: RunId) -> TrainedRun | None:
+        """Read the record of a finished training, once."""
+        key = ("trained", run)
+        if key not in self._records:
+            self._records[key] = self.folders(run.paper).trained(run)
+        return self._records[key]
+
+    def cost(self, run: RunId) -> TrainingCost | None:
+        """Read the cost of a training, once."""
+        key = ("cost", run)
+        if key not in self._records:
+            self._records[key] = self.folders(run.paper).cost(run)
+        return self._records[key]
+
+    def view(self, paper: str) -> PaperView:
+        """Return the project in the names of a paper."""
+        return PaperView(self.project, paper)
 
     def folders(self, paper: str) -> RunFolders:
         """Return the reader of the run folders of a paper."""
-        return RunFolders(PaperView(self.project, paper))
+        return RunFolders(self.view(paper))
 
     def path(self, product: Product) -> Path:
+        """Return where a product lies."""
         return self.project.layout.path(product)
 
     def made(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
-        """Products of a kind whose file is there; run: those of one alone."""
-        for product in self.products:
-            if isinstance(product, kind) and run in (None, product.run) and self.path(product).exists():
-                yield product
+        """Yield the products of a kind whose file is there; of one run, if it is given."""
+        for products in [self.by_run.get(run, [])] if run else self.by_run.values():
+            for product in products:
+                if isinstance(product, kind):
+                    yield product
 
     def status(self, run: RunId) -> str:
-        """How far a run is."""
-        if self.path(Trained(run)).exists():
-            return "run"
+        """Return how far a run is."""
         folder = self.project.layout.run(run)
-        return "failed" if (folder / "failed.json").exists() else "under way" if folder.exists() else "not run"
+        if not folder.exists():
+            return NOT_RUN
+        if self.path(Trained(run)).exists():
+            return DONE
+        return FAILED if (folder / "failed.json").exists() else TRAINING
+
+    def standing(self, runs: Sequence[RunId]) -> str:
+        """Return why a number of some runs is missing: one failed, or is not trained, or they are not scored."""
+        states = {self.status(run) for run in runs} or {NOT_RUN}
+        return next((state for state in (FAILED, TRAINING, NOT_RUN) if state in states), "not scored")
 
     def failure(self, run: RunId) -> str:
-        """Why a run failed; empty if it did not."""
-        if self.status(run) != "failed":
+        """Return why a run failed; empty if it did not."""
+        if self.status(run) != FAILED:
             return ""
-        failed = Failure.read(self.project.layout.run(run) / "failed.json")
-        return failed.error
+        return Failure.read(self.project.layout.run(run) / "failed.json").error
 
     def is_shown(self, dataset: str) -> bool:
-        """Whether text of a dataset may stand on a page."""
+        """Return whether text of a dataset may stand on a page."""
         return self.private or may_be_passed_on(self.project.dataset_records[dataset])
 
 
 def run_page(run: RunId) -> str:
-    """The name of a run's page."""
+    """Return the name of a run's page."""
     return f"run-{run.folder.replace('/', '-')}.html"
 
 
 def system_name(run: RunId) -> str:
+    """Return paper and system."""
     return f"{run.paper}/{run.system}"
 
 
 def written(present: Present, run: RunId | None = None) -> list[Written]:
-    """All that is there; run: of one alone."""
+    """Return the outputs that are there; of one run, if it is given."""
     return [*present.made(Translation, run), *present.made(Parse, run), *present.made(Transcript, run)]

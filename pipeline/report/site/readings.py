@@ -8,6 +8,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Interpretation, Reading, system_readings
 from pipeline.report.filled_table import FilledTable
+from pipeline.report.site.names import column_titles
 from pipeline.report.site.present import Present
 from pipeline.report.site.tables import Shown, shown_cell
 
@@ -29,7 +30,8 @@ class ShownReading:
     name: str
     reading: Reading
     table: str
-    scores: list[str]
+    scores: dict[str, str]
+    """Title of each score."""
     context: str
     arms: list[Arm]
 
@@ -66,7 +68,9 @@ def shown_reading(
             label = filled.names[index]
         arms.append(Arm(choice, what, label, cells))
     others = ", ".join(f"{key} {choice}" for key, choice in sorted(context - defaults))
-    return ShownReading(name, reading, table, scores(tables[table]) if table else [], others, arms)
+    titles = column_titles(present.project, tables[table].entry.cells) if table else {}
+    shown = {key: titles[key] for key in scores(tables[table])} if table else {}
+    return ShownReading(name, reading, table, shown, others, arms)
 
 
 def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str) -> dict[Context, dict[str, int]]:

@@ -1,6 +1,7 @@
-"""A run's page: settings, curves, samples, decodings and scores, cost, where it came from, how to check a number."""
+"""The page of a run: scores, curves, samples, decodings, settings, cost, provenance, and how to check a number."""
 
 import os
+from collections.abc import Iterator
 
 from pipeline.analysis.training_curves import read_events
 from pipeline.config import RunSpec
@@ -10,8 +11,8 @@ from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FIL
 from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
-from pipeline.papers.comparability import AsPrinted
-from pipeline.report.site.charts import Chart, Row, curves, heat, thinned
+from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
+from pipeline.report.site.names import run_title
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.present import Present, Written, run_page, system_name, written
 from pipeline.workflow.targets import options
@@ -20,9 +21,9 @@ SECTIONS = ("model", "fusion", "training")
 FOLLOWED = {
     "lr": "learning rate",
     "gradient_norm": "gradient norm",
-    "tokens_per_s": "target tokens a second",
+    "tokens_per_s": "target tokens per second",
 }
-"""Of every progress line, what has a chart of its own."""
+"""Fields of progress lines that have a chart of their own."""
 SAMPLES = 3
 """Sentences of the development set that are shown over the training."""
 MAPS = 2
@@ -30,25 +31,31 @@ MAPS = 2
 
 
 def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
-    """tables: pages of tables it stands in, by their names."""
+    """Write the page of a run.
+
+    Args:
+        pages: The site.
+        run: The run.
+        tables: Links of the tables in which it stands, by their names.
+    """
     present = pages.present
-    folder, folders = present.project.layout.run(run), present.folders(run.paper)
+    folder = present.project.layout.run(run)
     events = (folder / PROGRESS_FILE).exists()
     pages.page(
         run_page(run),
         "run.html",
         run=run,
         title=f"{system_name(run)}, seed {run.seed}",
-        description=present.project.system_entry(run.paper, run.system).description,
+        description=run_title(present.project, run),
         state=present.status(run),
         failure=present.failure(run),
         settings=settings(present, run),
-        charts=[*(training_charts(run_curves(present, run)) if events else []), *maps(present, run)],
+        charts=[*(training_charts(present, run) if events else []), *maps(present, run)],
         samples=samples(present, run),
         decodings=decodings(present, run),
         scores=scores(present, run),
-        trained=folders.trained(run),
-        cost=folders.cost(run),
+        trained=present.trained(run),
+        cost=present.cost(run),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
         options=printable_lines(options(present.project)),  # a mirror's password may be among them
@@ -62,20 +69,18 @@ FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.s
 
 
 def settings(present: Present, run: RunId) -> list[dict[str, str]]:
-    """Each setting here, of the paper, and of the system that this one's lineage begins with."""
-    project = present.project
-    outermost = next(iter(project.lineage(run.paper, run.system)))
+    """Return each setting here, in the paper, and of the system that this one's lineage begins with."""
+    outermost = next(iter(present.project.lineage(run.paper, run.system)))
     owner, _, system = outermost.partition("/")
     base = RunId(owner, system, run.dataset, run.seed)
-    printed = AsPrinted(project)
-    columns = [flat(project.run_spec(run)), flat(printed.run_spec(run)), flat(project.run_spec(base))]
+    columns = [flat(present.spec(run)), flat(present.spec(run, printed=True)), flat(present.spec(base))]
     keys = dict.fromkeys(key for column in columns for key in column)
     rows = [(key, *(column.get(key, "") for column in columns)) for key in keys]
     return [{"key": key, "here": here, "paper": theirs, "base": base} for key, here, theirs, base in rows]
 
 
 def flat(spec: RunSpec) -> dict[str, str]:
-    """Settings by section and key, those that are not set left out."""
+    """Return the settings that are set, by section and key."""
     dumped = spec.model_dump(mode="json")
     sections = {section: dumped[section] or {} for section in SECTIONS}
     return {
@@ -86,65 +91,41 @@ def flat(spec: RunSpec) -> dict[str, str]:
     }
 
 
-def run_curves(present: Present, run: RunId) -> dict[str, list[Row]]:
-    """Points of what was followed over a training, by name."""
+def training_charts(present: Present, run: RunId) -> Iterator[LineChart]:
+    """Draw what was followed over a training."""
     folder = present.project.layout.run(run)
     progress, validations = read_events(folder, ProgressLine), read_events(folder, ValidationLine)
-    losses = [{"x": one.step, "y": one.nll_per_token, "series": "training, with dropout"} for one in progress]
-    losses = thinned(losses)
+    losses = thinned([{"x": one.step, "y": one.nll_per_token, "series": "training, with dropout"} for one in progress])
     losses += [{"x": one.step, "y": one.fit.nll_per_token, "series": "training data"} for one in validations if one.fit]
     losses += [{"x": one.step, "y": one.dev.nll_per_token, "series": "development"} for one in validations]
-    found = {"loss": losses}
-    for key, name in FOLLOWED.items():
-        found[name] = thinned([{"x": one.step, "y": getattr(one, key), "series": name} for one in progress])
-    return {name: rows for name, rows in found.items() if rows}
+    if losses:
+        yield curves(losses, "nats per symbol", "Loss")
+    for key, name in FOLLOWED.items() if progress else ():
+        rows = thinned([{"x": one.step, "y": getattr(one, key), "series": name} for one in progress])
+        yield curves(rows, name, name.capitalize())
 
 
-def training_charts(followed: dict[str, list[Row]]) -> list[Chart]:
-    units = {"loss": "nats a symbol"}
-    return [curves(rows, units.get(name, name), name.capitalize()) for name, rows in followed.items()]
-
-
-def maps(present: Present, run: RunId) -> list[Chart]:
-    """Attention of single heads, and of a recogniser at its first and last kept checkpoint."""
-    drawn = []
+def maps(present: Present, run: RunId) -> Iterator[HeatChart]:
+    """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint."""
     if not present.is_shown(run.dataset):
-        return []
+        return
     for product in present.made(AttentionMaps, run):
         record = present.folders(run.paper).attention_map(product)
-        words = [f"{number + 1} {token}" for number, token in enumerate(record.tokens)]
         for head, weights in list(zip(record.heads, record.weights, strict=True))[:MAPS]:
             title = f"Attention, layer {record.layer} of {record.layers}, head {head + 1}: {product.choice}"
-            drawn.append(heat(cells(words, words, weights), "looked at", "from", title, (len(words), len(words))))
+            yield heat(["attended word", *record.tokens], ["attending word", *record.tokens], weights, title)
     for alignments in present.made(Alignments, run):
         found = present.folders(run.paper).alignment_maps(alignments)
         for place in dict.fromkeys((0, len(found.steps) - 1)):
             weights = found.maps[place]
-            letters = [f"{number + 1} {letter}" for number, letter in enumerate(found.text.ljust(len(weights)))]
-            positions = [str(number + 1) for number in range(len(weights[0]))]
-            title = f"Alignment after {found.steps[place]} updates"
-            drawn.append(
-                heat(
-                    cells(positions, letters, weights),
-                    "encoder position",
-                    "character",
-                    title,
-                    (len(positions), len(weights)),
-                )
-            )
-    return drawn
-
-
-def cells(columns: list[str], rows: list[str], weights: list[list[float]]) -> list[Row]:
-    return [
-        {"x": column, "y": row, "weight": round(weight, 4)}
-        for row, line in zip(rows, weights, strict=False)
-        for column, weight in zip(columns, line, strict=True)
-    ]
+            positions = map(str, range(1, len(weights[0]) + 1))
+            title = f"Alignment after {found.steps[place]} steps"
+            characters = ["character", *found.text.ljust(len(weights))]
+            yield heat(["encoder position", *positions], characters, weights, title)
 
 
 def samples(present: Present, run: RunId) -> list[tuple[SampleLine, list[SampleLine]]]:
-    """The first sentences that are followed, each with what was written of it as the training went on."""
+    """Return the first sentences that were followed, each with its hypotheses over the training."""
     path = present.project.layout.run(run) / SAMPLES_FILE
     if not path.exists() or not present.is_shown(run.dataset):
         return []
@@ -155,12 +136,13 @@ def samples(present: Present, run: RunId) -> list[tuple[SampleLine, list[SampleL
 
 
 def decodings(present: Present, run: RunId) -> list[tuple[Written, Decoded]]:
+    """Return the decoded outputs with their records."""
     made = written(present, run)
     found = ((product, read_note(Decoded, present.path(product).with_suffix(".json"))) for product in made)
     return [(product, record) for product, record in found if record]
 
 
 def scores(present: Present, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
-    """Return each score that reports ask for, with the file that Snakemake is asked for to make it again."""
+    """Return each score that reports ask for, with the target that makes it again."""
     target = present.project.layout.target
     return [(one, ScoreFile.read(present.path(one)), str(target(one))) for one in present.made(Score, run)]

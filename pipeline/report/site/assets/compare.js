@@ -14,8 +14,8 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!found) return "No paired test: the same row twice, or another test set.";
     const sign = a < b ? 1 : -1;
     const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y).map((x) => x.toFixed(2));
-    const told = bounds[0] > 0 || bounds[1] < 0 ? "They are told apart" : "They are not told apart";
-    return `${sides[a].label} less ${sides[b].label}: ${(sign * found.difference).toFixed(2)} ${sides[a].metric}, 95 % ${bounds[0]} to ${bounds[1]}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${told}.`;
+    const significant = bounds[0] > 0 || bounds[1] < 0 ? "The difference is significant" : "The difference is not significant";
+    return `${sides[a].label} minus ${sides[b].label}: ${(sign * found.difference).toFixed(2)} ${sides[a].metric}, 95 % ${bounds[0]} to ${bounds[1]}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${significant}.`;
   }
 
   function show() {
@@ -37,12 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     test.textContent = paired(a, b);
     changed.href = `${sides[a].outputs}#${new URLSearchParams({ a: sides[a].output, b: sides[b].output })}`;
-    chart.spec = chart.spec || JSON.parse(chart.querySelector("script").textContent);
-    const names = a === b ? [a] : [a, b];
-    const values = names.flatMap((place) => sides[place].curve.map(([x, y]) => ({ x, y, series: sides[place].label })));
-    const spec = structuredClone(chart.spec);
-    spec.encoding.color.legend = { title: null, orient: "top", columns: 1, labelLimit: 280 };
-    draw(chart, { ...spec, data: { values } });
+    if (chart) showSeries(chart, [sides[a].label, sides[b].label]);
   }
 
   one.addEventListener("change", show);

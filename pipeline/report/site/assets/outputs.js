@@ -156,7 +156,7 @@ document.addEventListener("DOMContentLoaded", () => {
     list.replaceChildren();
     further();
   };
-  const charts = () => document.querySelectorAll(".chart.waits").forEach((chart) => drawOnly(chart, [systems[one.value].name, systems[other.value].name]));
+  const charts = () => document.querySelectorAll(".chart.chosen").forEach((chart) => showSeries(chart, [systems[one.value].name, systems[other.value].name]));
   for (const select of [one, other]) select.addEventListener("change", () => { again(); charts(); });
   order.addEventListener("change", again);
   search.addEventListener("input", again);

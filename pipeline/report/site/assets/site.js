@@ -1,34 +1,14 @@
 "use strict";
-// Charts that are drawn when they come into view, and tables that are sorted, searched and folded.
+// Tables that are sorted, searched and folded, and charts that show chosen series.
 
-const theme = () => {
-  const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const [ink, soft, line] = [of("--ink"), of("--soft"), of("--line")];
-  return {
-    aria: false, background: "transparent", font: "system-ui, sans-serif",
-    view: { stroke: line }, rule: { color: soft },
-    axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft },
-    legend: { labelColor: ink, titleColor: ink }, title: { color: ink },
-  };
-};
-
-function draw(element, spec) {
-  spec = spec || JSON.parse(element.querySelector("script").textContent);
-  element.spec = element.spec || spec;
-  return vegaEmbed(element, { ...spec, config: theme() }, { actions: false, renderer: "svg" })
-    .then(() => { element.querySelector("svg").setAttribute("aria-hidden", "true"); element.dataset.drawn = "yes"; }, (error) => console.error(error));
+// Shows only these series of a chart, each in a colour of its own.
+function showSeries(chart, names) {
+  for (const element of chart.querySelectorAll("[data-series]")) {
+    const place = names.indexOf(element.dataset.series);
+    element.toggleAttribute("hidden", place < 0);
+    if (place >= 0) element.setAttribute("class", `${element.classList.contains("line") ? "line " : ""}s${place}`);
+  }
 }
-
-// Keeps the first of what a chart is made from, and shows the rows of these series alone.
-function drawOnly(element, names) {
-  element.spec = element.spec || JSON.parse(element.querySelector("script").textContent);
-  const values = element.spec.data.values.filter((row) => names.includes(row.series));
-  return draw(element, { ...element.spec, data: { values } });
-}
-
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) { seen.unobserve(entry.target); draw(entry.target); }
-}, { rootMargin: "300px" });
 
 const number = (text) => {
   const found = /^\s*[-+−]?[\d.]+(e[-+]?\d+)?[KM]?/i.exec(text.replace("−", "-"));
@@ -71,14 +51,15 @@ function searched(input) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll(".chart:not(.waits)").forEach((chart) => seen.observe(chart));
   document.querySelectorAll("table.sorted").forEach(sortable);
   document.querySelectorAll("input[data-rows]").forEach(searched);
   document.querySelectorAll("input[data-fold]").forEach((box) => {
     const table = document.getElementById(box.dataset.of);
     box.addEventListener("change", () => table.classList.toggle(`fold-${box.dataset.fold}`, !box.checked));
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    document.querySelectorAll(".chart[data-drawn]").forEach((chart) => draw(chart, chart.spec));
-  });
+  // a link to a claim opens the group that it is in, and printing opens all
+  const open = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details")?.setAttribute("open", "");
+  addEventListener("hashchange", open);
+  open();
+  addEventListener("beforeprint", () => document.querySelectorAll("details.verdict").forEach((one) => one.setAttribute("open", "")));
 });

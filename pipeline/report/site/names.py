@@ -1,0 +1,138 @@
+"""Names of metrics, columns and systems as a reader knows them."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.analysis.cells.cell import Cell, is_ours
+from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.view import NamedScore, PaperView, ScoredSplits, Term
+from pipeline.core.artifacts import RunId
+from pipeline.data.text.checked_lines import name_of_split
+from pipeline.papers.project import Project
+from pipeline.report.filled_table import FilledTable
+
+METRICS = {
+    "bleu_paper": "BLEU",
+    "bleu_closest": "BLEU (closest reference)",
+    "bleu_tok": "BLEU (tokenised)",
+    "bleu_tok_lc": "BLEU (tokenised, lower case)",
+    "sacrebleu": "sacreBLEU",
+    "gleu": "GLEU",
+    "chrf": "chrF",
+    "cer": "CER",
+    "wer": "WER",
+    "f1": "F1",
+    "f1_40": "F1 up to 40 words",
+    "f1_aligned": "F1 of aligned trees",
+}
+"""Metrics whose name is not what a reader calls them."""
+COLUMNS = {"parameters": "parameters at paper size", "parameters_here": "parameters", "ppl": "perplexity"}
+SYMBOLS = {
+    "N": "model.num_layers",
+    "d_model": "model.d_model",
+    "d_ff": "model.d_ff",
+    "h": "model.num_heads",
+    "M": "model.num_branches",
+    "d_k": "model.d_k",
+    "d_v": "model.d_v",
+    "p_drop": "model.dropout",
+    "eps_ls": "training.label_smoothing",
+    "train_steps": "training.max_steps",
+}
+"""Settings by the symbols of printed tables."""
+
+
+def metric_title(name: str) -> str:
+    """Return what a reader calls a metric."""
+    return METRICS.get(name, name.replace("_", " "))
+
+
+def pair_of(project: Project, dataset: str) -> str:
+    """Return the languages of a dataset as `en–de`; its name if it has no pair of languages."""
+    record = project.dataset_records[project.stand_in(dataset)]
+    src, tgt = getattr(record, "src", ""), getattr(record, "tgt", "")
+    return f"{src}–{tgt}" if src and tgt else dataset.replace("-", " ")
+
+
+def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Return a title for each measured column of a table: as short as tells them apart."""
+    datasets = {cell.scored_on or cell.dataset for cell in cells.values() if isinstance(cell, ScoreCell)}
+    titles = {}
+    for key, cell in cells.items():
+        titles[key] = COLUMNS.get(key, key.replace("_", " "))
+        if isinstance(cell, ScoreCell):
+            of = f" {pair_of(project, cell.scored_on or cell.dataset)}" if len(datasets) > 1 else ""
+            titles[key] = metric_title(cell.metric) + of
+    twice = Counter(titles.values())
+    return {key: f"{title} {key}" if twice[title] > 1 else title for key, title in titles.items()}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names of systems in the words of one paper: its own descriptions, and rows of its tables for those of others."""
+
+    view: PaperView
+    tables: dict[str, FilledTable]
+
+    @cached_property
+    def rows(self) -> dict[str, str]:
+        """Return the name of the first row of each system."""
+        return {system: name for filled in reversed(self.tables.values()) for system, name in row_names(filled).items()}
+
+    def system(self, reference: str) -> str:
+        """Return the name of a system."""
+        if "/" in reference and reference in self.rows:
+            return self.rows[reference]
+        return self.view.experiment.system_entry(self.view.paper, reference).description
+
+    def pair(self, terms: Sequence[Term]) -> list[str]:
+        """Return names of systems that are compared: by one table, if it has a system of another paper among them."""
+        if any("/" in term.system for term in terms):
+            for filled in self.tables.values():
+                names = row_names(filled)
+                if all(term.system in names and not term.decodings for term in terms):
+                    return [names[term.system] for term in terms]
+        return [self.term(term) for term in terms]
+
+    def term(self, term: Term) -> str:
+        """Return the name of a side of a comparison."""
+        decodings = f" ({', '.join(term.decodings)})" if term.decodings else ""
+        return self.system(term.system) + decodings
+
+    def score(self, score: NamedScore) -> str:
+        """Return a score as metric and test set."""
+        return f"{metric_title(score.metric)} on {self.test_sets(score)}"
+
+    def test_sets(self, scored: ScoredSplits) -> str:
+        """Return the names of the test sets that are scored here."""
+        project = self.view.experiment
+        assert isinstance(project, Project)
+        record = project.dataset_records[project.stand_in(scored.scored_on or scored.dataset)]
+        return ", ".join(name_of_split(record, split) for split in scored.splits)
+
+    def in_words(self, text: str, terms: list[Term]) -> str:
+        """Put names into a text that refers to systems and metrics as settings files do."""
+        names = {term.system: self.system(term.system) for term in terms}
+        names |= METRICS
+        for name in sorted(names, key=len, reverse=True):
+            text = re.sub(rf"(?<![\w/=-])({re.escape(name)})(?![\w/-])", "\0\\1\0", text)
+        text = re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
+        return text.replace(" less ", " − ")
+
+
+def row_names(filled: FilledTable) -> dict[str, str]:
+    """Return the name of the first row of each system of a table."""
+    found: dict[str, str] = {}
+    for row, name in zip(filled.table.rows, filled.names, strict=True):
+        for cell in filled.entry.cells.values():
+            for system in cell.systems(row) if is_ours(row) else ():
+                found.setdefault(system, name)
+    return found
+
+
+def run_title(project: Project, run: RunId) -> str:
+    """Return the description of a run's system with its paper's name."""
+    return f"{run.paper}: {project.system_entry(run.paper, run.system).description}"

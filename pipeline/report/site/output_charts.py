@@ -1,0 +1,96 @@
+"""Charts of a test set: a score by length of the sentence, and words that are right by how frequent they are."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.dataset import CorpusRecord, TokenisedRecord
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.metrics import metric_named
+from pipeline.metrics.score_file import read_statistics
+from pipeline.report.site.charts import LineChart, Row, by_group
+from pipeline.report.site.names import metric_title
+from pipeline.report.site.output_set import OutputSet
+
+BUCKETS = 6
+BY_LENGTH = {"sacrebleu": "chrf"}
+"""Metrics that are drawn in place of one that is not defined for a few words."""
+COUNTED = 200_000
+"""Training sentences in which words are counted."""
+FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
+
+
+def by_length(of: OutputSet) -> LineChart:
+    """Draw the score of sentences of about a length, as one set."""
+    metric = metric_named(BY_LENGTH.get(of.metric.name, of.metric.name))
+    words = np.array([len(line.split()) for line in (of.references if of.record.form == "speech" else of.sources)])
+    edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
+    lows = edges[:-1] if len(edges) > 1 else edges
+    found = {one.name: read_statistics(one.scores, metric.name) for one in of.outputs}
+    rows: list[Row] = []
+    for low, high in zip(lows, [*(lows[1:] - 1), edges[-1]], strict=True):
+        chosen = (words >= low) & (words <= high)
+        for name, statistics in found.items() if chosen.any() else ():
+            value = float(metric.total(statistics[chosen].sum(axis=0)))
+            if np.isfinite(value):
+                group, count = f"{low}–{high}" if low < high else str(low), int(chosen.sum())
+                rows.append({"group": group, "y": round(value, 2), "series": name, "of": count})
+    title = metric_title(metric.name)
+    return by_group(rows, title, f"{title} by length", "words of the sentence")
+
+
+def by_frequency(of: OutputSet) -> Iterator[LineChart]:
+    """Draw how many words are right, by how often the training text has them."""
+    record = of.record
+    if not isinstance(record, CorpusRecord) or not isinstance(record, TokenisedRecord):
+        return
+    training = of.folder / f"prepared/train.tok.{record.tgt}"
+    if not training.exists():  # `free` removes it
+        return
+    counts = training_counts(training)
+    references = read_lines(of.folder / f"prepared/{of.split}.tok.{record.references(of.split)[0]}")
+    rows: list[Row] = []
+    for output in of.outputs:
+        for bucket, (value, words) in word_accuracy(counts, references, output.tokenised).items():
+            found = {"group": bucket_name(bucket), "y": round(value, 1), "of": words, "order": bucket}
+            rows.append(found | {"series": output.name})
+    rows.sort(key=lambda row: row["order"])
+    yield by_group(rows, "F1 of words, %", "Words that are right, by frequency", "times in the training text")
+
+
+def training_counts(path: Path) -> Counter[str]:
+    """Count the words of the training text."""
+    counts: Counter[str] = Counter()
+    with open(path, encoding="utf-8") as lines:
+        for _, line in zip(range(COUNTED), lines, strict=False):
+            counts.update(line.split())
+    return counts
+
+
+def word_accuracy(
+    counts: Counter[str], references: Sequence[str], outputs: Sequence[str]
+) -> dict[int, tuple[float, int]]:
+    """Return F1 in percent of words by bucket of frequency, and how many such words the references have."""
+    right, wanted, written = Counter[int](), Counter[int](), Counter[int]()
+    for reference, output in zip(references, outputs, strict=True):
+        ours, theirs = Counter(output.split()), Counter(reference.split())
+        for found, total in ((ours & theirs, right), (theirs, wanted), (ours, written)):
+            for word, times in found.items():
+                total[bucket_of(counts[word])] += times
+    return {
+        bucket: (200 * right[bucket] / (wanted[bucket] + written[bucket]), wanted[bucket]) for bucket in sorted(wanted)
+    }
+
+
+def bucket_of(count: int) -> int:
+    """Return the bucket of a frequency."""
+    return max(place for place, least in enumerate(FREQUENCIES) if count >= least)
+
+
+def bucket_name(bucket: int) -> str:
+    """Return the frequencies of a bucket as a range."""
+    low, *higher = FREQUENCIES[bucket:]
+    high = higher[0] - 1 if higher else None
+    return f"{low}+" if high is None else str(low) if low == high else f"{low}–{high}"

@@ -1,0 +1,153 @@
+"""All outputs for one split, with their sentence statistics."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from pipeline.core.artifacts import Parse, Score, Translation
+from pipeline.core.errors import UserError
+from pipeline.data.dataset import SplitName
+from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.checked_lines import name_of_split, read_lines
+from pipeline.metrics import metric_named
+from pipeline.metrics.metric import Metric
+from pipeline.metrics.score_file import read_statistics
+from pipeline.report.site.present import Present, Written, run_page, system_name, written
+
+METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}
+"""Metric of a single sentence, by form of the dataset."""
+MOST = 500
+"""Sentences of a page: of a larger test set those on which systems differ most."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output of one system, and the statistics of each sentence."""
+
+    name: str
+    page: str
+    lines: list[str]
+    tokenised: list[str]
+    scores: Path
+    """Score file, with the statistics of each sentence beside it."""
+
+
+@dataclass(frozen=True)
+class OutputSet:
+    """Outputs of all systems for one split."""
+
+    present: Present
+    dataset: str
+    split: SplitName
+
+    @property
+    def page(self) -> str:
+        """Return the name of its page."""
+        return f"outputs-{self.dataset}-{self.split}.html"
+
+    @property
+    def record(self) -> Any:
+        """Return the record of the dataset."""
+        return self.present.project.dataset_records[self.dataset]
+
+    @property
+    def title(self) -> str:
+        """Return the name of the test set."""
+        return name_of_split(self.record, self.split)
+
+    @cached_property
+    def metric(self) -> Metric[Any]:
+        """Return the metric of a single sentence."""
+        return metric_named(METRICS[self.record.form])
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the corpus."""
+        return self.present.project.layout.corpus(self.dataset)
+
+    @cached_property
+    def products(self) -> list[Written]:
+        """Return the outputs of the first seed that have a text and a score."""
+        seed = self.present.project.config.seed_list[0]
+        return [one for one in written(self.present) if one.run.seed == seed and self.has(one)]
+
+    def has(self, product: Written) -> bool:
+        """Return whether an output is of this split and has a score."""
+        dataset = getattr(product, "scored_on", product.run.dataset)
+        return (dataset, product.split) == (self.dataset, self.split) and self.score(product) is not None
+
+    def score(self, product: Written) -> Score | None:
+        """Return the score of an output, which has the statistics of its sentences beside it; None if it is missing."""
+        elsewhere = getattr(product, "scored_on", None)
+        found = Score(product.run, self.metric.reads.folder, product.decoding, product.split, elsewhere)
+        return found if self.present.path(found).exists() else None
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """Return the source sentences; empty lines for speech."""
+        match self.record.form:
+            case "sentences":
+                return read_lines(self.folder / f"prepared/{self.split}.{self.record.src}")
+            case "trees":
+                return read_lines(self.folder / f"prepared/{self.split}.tok.{self.record.src}")
+        return [""] * len(self.references)
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Return the first reference of each sentence."""
+        match self.record.form:
+            case "sentences":
+                return read_lines(self.folder / f"prepared/{self.split}.{self.record.references(self.split)[0]}")
+            case "trees":
+                return read_lines(self.folder / f"prepared/{self.split}.trees")
+        store = TokenStore(self.folder / f"encoded/{self.split}.tgt")
+        return Alphabet().decode([store[index] for index in range(len(store))])
+
+    @cached_property
+    def outputs(self) -> list[Output]:
+        """Return the outputs with their texts."""
+        return [self.output(product) for product in self.products]
+
+    def output(self, product: Written) -> Output:
+        """Read an output.
+
+        Raises:
+            UserError: It has not as many lines as the split.
+        """
+        path, score = self.present.path(product), self.score(product)
+        assert score is not None, "looked for when the products were"
+        match product:
+            case Translation():
+                text = self.present.project.layout.text(product)
+            case Parse():
+                text = self.present.project.layout.trees(score)
+            case _:
+                text = path
+        lines = read_lines(text)
+        if len(lines) != len(self.references):
+            raise UserError(f"{text}: {len(lines)} lines, but {self.title} has {len(self.references)}")
+        name = f"{system_name(product.run)} {product.decoding}"
+        return Output(name, run_page(product.run), lines, read_lines(path), self.present.path(score))
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """Return the score of each sentence alone, shape (systems, N)."""
+        statistics = (read_statistics(one.scores, self.metric.name) for one in self.outputs)
+        return np.array([self.metric.total(one) for one in statistics], dtype=float)
+
+    @cached_property
+    def shown(self) -> list[int]:
+        """Return the sentences of the page, in their order."""
+        spread = np.std(np.nan_to_num(self.scores), axis=0)
+        return sorted(np.argsort(-spread, kind="stable")[:MOST].tolist())
+
+
+def output_sets(present: Present) -> list[OutputSet]:
+    """Return one for each split that has an output."""
+    keys = dict.fromkeys((getattr(one, "scored_on", one.run.dataset), one.split) for one in written(present))
+    sets = (OutputSet(present, dataset, cast(SplitName, split)) for dataset, split in keys)
+    return [one for one in sets if one.products]

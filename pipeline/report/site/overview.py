@@ -1,0 +1,226 @@
+"""A paper in a few lines: its question, the answer at this scale, differences between systems, and what they cost."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.analysis.cells.cell import RunCell, is_ours
+from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.claims.scores import OrderClaim
+from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
+from pipeline.analysis.view import NamedScore, Term
+from pipeline.core.artifacts import RunId, Trained
+from pipeline.metrics import metric_named
+from pipeline.report.filled_table import FilledTable
+from pipeline.report.site.charts import DotChart, Number, differences
+from pipeline.report.site.names import Labels, metric_title
+from pipeline.report.site.present import Present
+from pipeline.workflow.targets import command
+
+MOST_PAIRS = 8
+"""Differences on the first screen."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the runs of a paper took; empty while none is done."""
+
+    runs: list[RunId]
+    done: int
+    device_hours: float
+    began: str
+    ended: str
+    commits: list[str]
+    hardware: list[str]
+    datasets: list[tuple[str, str]]
+    """(as the paper names it, what was used)"""
+
+    @property
+    def missing(self) -> int:
+        """Return how many runs are not done."""
+        return len(self.runs) - self.done
+
+    @property
+    def hours_left(self) -> float | None:
+        """Return what the missing runs will cost if they take as long as the finished ones; None if none is."""
+        return self.missing * self.device_hours / self.done if self.done else None
+
+
+@dataclass(frozen=True)
+class Card:
+    """A paper on the first screen."""
+
+    paper: str
+    record: Any
+    answer: str
+    chart: DotChart | None
+    tally: list[tuple[str, str, int]]
+    """(verdict, mark, how many), in the order of the verdicts."""
+    facts: Facts
+    command: str
+    measured: bool
+    """Whether a run of its own, or a claim, was measured."""
+
+    @property
+    def question(self) -> str:
+        """Return the paper's question, or a general one."""
+        return self.record.question or f"Do the results of “{self.record.title}” repeat?"
+
+    @property
+    def last_made(self) -> tuple[str, float]:
+        """Return a key by which the paper that was run last is the greatest."""
+        return self.facts.ended, self.facts.done / max(1, len(self.facts.runs))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A claim that one system is above another under a score, and how far it was."""
+
+    name: str
+    printed: float | None
+    ours: Number
+    primary: bool
+    whole: bool
+    """Whether it is a claim of its own, and not a link of a chain."""
+
+    @property
+    def as_printed(self) -> bool:
+        """Return whether ours has the sign that the paper says."""
+        return self.ours.value > 0
+
+
+def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
+    """Sum up a paper."""
+    project, record = present.project, present.project.papers[paper]
+    score, found = main_differences(present, paper, results, tables)
+    labels = Labels(present.view(paper), tables)
+    chart = None
+    if score is not None:
+        chart = difference_chart(present, labels, score, found)
+    return Card(
+        paper,
+        record,
+        answer(project.config.scale, found, results),
+        chart,
+        tally(results),
+        facts(present, paper, tables),
+        command(project, paper),
+        measured=bool(found) or any(run.paper == paper and present.trained(run) for run in present.runs),
+    )
+
+
+def main_differences(
+    present: Present, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]
+) -> tuple[NamedScore | None, list[Difference]]:
+    """Return the score under which most order claims were measured, primary ones first, and their differences."""
+    claims, labels = present.project.claims[paper], Labels(present.view(paper), tables)
+    scores, named = claims.scores, claims.claims
+    found: dict[str, list[Difference]] = {}
+    for one in results:
+        if one.found is None or not isinstance(one.claim, OrderClaim) or one.claim.margin or not one.found.evidence:
+            continue
+        (lower, upper), (evidence,) = one.claim.compared, one.found.evidence
+        if not math.isfinite(evidence.value):
+            continue
+        score = scores[one.claim.score]
+        scale = metric_named(score.metric).comparison_scale
+        numbers = [printed_number(tables, score, term) for term in (lower, upper)]
+        printed = None
+        if None not in numbers:
+            low, high = (float(scale(np.array(number))) for number in numbers)
+            printed = high - low
+        name = " − ".join(labels.pair([upper, lower]))
+        ours = Number(evidence.value, evidence.low, evidence.high)
+        difference = Difference(name, printed, ours, one.group == "primary", one.name in named)
+        found.setdefault(one.claim.score, []).append(difference)
+    if not found:
+        return None, []
+    chosen = max(found, key=lambda name: (len(found[name]), sum(one.primary for one in found[name])))
+    whole = [one for one in found[chosen] if one.whole] or found[chosen]
+    return scores[chosen], sorted(whole, key=lambda one: not one.primary)
+
+
+def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term) -> float | None:
+    """Return the number that a table prints for a system under a score."""
+    decodings = term.decodings or [score.decoding]
+    for filled in tables.values():
+        for cell in filled.entry.cells.values():
+            if not isinstance(cell, ScoreCell) or not cell.printed:
+                continue
+            if (cell.metric, cell.dataset, cell.splits) != (score.metric, score.dataset, score.splits):
+                continue
+            for row in filled.table.rows:
+                named = is_ours(row) and row[cell.system] == term.system and cell.decodings_of(row) == decodings
+                if named and cell.printed_in(row):
+                    return float(cell.printed_in(row))
+    return None
+
+
+def difference_chart(present: Present, labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:
+    """Draw printed differences and ours in panels with axes of their own."""
+    shown, metric = found[:MOST_PAIRS], metric_named(score.metric)
+    unit = metric_title(score.metric)
+    if metric.comparison_scale is not np.asarray:
+        unit = f"log {unit}"
+    panels: dict[str, list[Number | None]] = {}
+    if any(one.printed is not None for one in shown):
+        panels["printed"] = [None if one.printed is None else Number(one.printed) for one in shown]
+    panels[f"ours, 95 %, on {labels.test_sets(score)}"] = [one.ours for one in shown]
+    title = f"Differences in {unit}; right of zero: as the paper says"
+    return differences(title, [one.name for one in shown], panels)
+
+
+def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResult]) -> str:
+    """Answer the question of a paper in a sentence or two."""
+    verdicts = Counter(one.verdict for one in results)
+    total = sum(count for verdict, count in verdicts.items() if verdict not in (Verdict.TESTED, Verdict.NOT_RUN))
+    if not total:
+        return f"Not known at scale {scale} yet."
+    parts = [f"{verdicts[one]} {one}" for one in (Verdict.UPHELD, Verdict.CONTRADICTED) if verdicts[one]]
+    undecided = total - verdicts[Verdict.UPHELD] - verdicts[Verdict.CONTRADICTED]
+    parts += [f"{undecided} undecided"] if undecided else []
+    of = f"{total} claim{'s' if total > 1 else ''} measured at scale {scale}"
+    claims = f"Of {of}: {', '.join(parts)}." if undecided < total else f"Of {of}, none is decided yet."
+    if not found:
+        return claims
+    agreeing = sum(one.as_printed for one in found)
+    pairs = f"{agreeing} of {len(found)} differences {'is' if agreeing == 1 else 'are'} in the paper's direction."
+    if len(found) == 1:
+        pairs = f"The one measured difference is {'' if agreeing else 'not '}in the paper's direction."
+    return f"{pairs} {claims}"
+
+
+def tally(results: Iterable[ClaimResult]) -> list[tuple[str, str, int]]:
+    """Return (verdict, mark, how many) in the order of the verdicts."""
+    counted = Counter(one.verdict for one in results)
+    return [(str(name), mark_of(name), counted[name]) for name in Verdict if counted[name]]
+
+
+def mark_of(verdict: str) -> str:
+    """Return the class of a badge."""
+    return verdict.replace(" ", "-")
+
+
+def facts(present: Present, paper: str, tables: dict[str, FilledTable]) -> Facts:
+    """Add up what the runs of a paper took."""
+    needed = present.graph.closure(present.graph.reports([paper]))
+    runs = [product.run for product in needed if isinstance(product, Trained)]
+    trained = [record for run in runs if (record := present.trained(run))]
+    costs = [cost for run in runs if (cost := present.cost(run))]
+    starts = [start for cost in costs for start in cost.starts]
+    cells = (cell for filled in tables.values() for cell in filled.entry.cells.values())
+    named = {cell.dataset for cell in cells if isinstance(cell, RunCell)}
+    return Facts(
+        runs=runs,
+        done=len(trained),
+        device_hours=sum(cost.device_hours for cost in costs),
+        began=min((start.started for start in starts), default=""),
+        ended=max((start.stopped for start in starts), default=""),
+        commits=sorted({str(record.provenance.get("commit", "")) for record in trained} - {""}),
+        hardware=sorted({cost.hardware for cost in costs}),
+        datasets=sorted((name, present.project.stand_in(name)) for name in named),
+    )
