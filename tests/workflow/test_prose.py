@@ -1,14 +1,34 @@
-"""Check that README and documentation are plain English: short sentences, no banned words."""
+"""Check that README, documentation and texts of YAML files are plain English: short sentences, no banned words."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from pipeline.core.yaml_file import load_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 PAGES += sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!m]*/**/*.md")])
 PAGES += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/measured/*.md"))
+TEXT_KEYS = {
+    "caption",
+    "description",
+    "here",
+    "means",
+    "paper",
+    "question",
+    "stands_in_for",
+    "statement",
+    "support",
+    "why",
+}
+"""Keys of YAML files whose values are our own prose; quotations and citations have other keys."""
+YAML_FILES = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/**/*.yaml"))]
+YAML_FILES = [path for path in YAML_FILES if path.parent.name != "scaffold"]  # templates are not valid YAML
+FRAGMENT = re.compile(r"^(Of|What|Whether|Where|Those|That|As|Which|How)\b(?!.*\?)")
+"""First words of fragments; a question may start with them."""
 LONGEST_SENTENCE, LONGEST_AVERAGE, MOST_COMMAS = 32, 20, 1.6
 BANNED = re.compile(
     r"\b(anew|in the place of|by heart|of before|of then|whoever|is told|told from nothing|goes? on again|"
@@ -28,8 +48,31 @@ def prose(page: str) -> str:
 def sentences(page: str) -> list[str]:
     """Return the sentences of a page; an item of a list and a paragraph end one."""
     items = re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )", prose(page))
-    found = [part for item in items for part in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[0-9])", " ".join(item.split()))]
+    return [sentence for item in items for sentence in split_sentences(item)]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a paragraph into sentences of three words or more."""
+    found = re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[0-9])", " ".join(text.split()))
     return [sentence for sentence in found if len(sentence.split()) > 2]
+
+
+def yaml_texts(value: object, key: str = "") -> Iterator[str]:
+    """Yield the prose in a YAML value."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from yaml_texts(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from yaml_texts(inner, key)
+    elif isinstance(value, str) and key in TEXT_KEYS:
+        yield value
+
+
+def faults_of(text: str) -> list[str]:
+    """Return the long sentences, banned words and first words of fragments in a text."""
+    long = [one for one in split_sentences(text) if len(one.split()) > LONGEST_SENTENCE]
+    return long + BANNED.findall(text) + FRAGMENT.findall(text)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -53,3 +96,15 @@ def test_a_long_sentence_and_a_banned_word_are_found(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text(f"Short one. Long{' word' * 39} ends.\n\n- Make it anew.\n\n    code anew\n")
     assert [len(one.split()) for one in sentences("page.md") if len(one.split()) > LONGEST_SENTENCE] == [41]
     assert BANNED.findall(prose("page.md")) == ["anew"]
+
+
+@pytest.mark.parametrize("path", YAML_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_texts_of_a_yaml_file_are_plain_english(path):
+    assert [fault for text in yaml_texts(load_yaml(path)) for fault in faults_of(text)] == []
+
+
+def test_faults_of_a_yaml_text_are_found():
+    texts = {"why": f"Short one. Long{' word' * 39} ends.", "means": "As printed.", "title": "Made anew"}
+    texts |= {"choices": {"here": ["Made anew"]}, "question": "How fast is it?"}
+    found = [fault for text in yaml_texts(texts) for fault in faults_of(text)]
+    assert [len(fault.split()) for fault in found] == [41, 1, 1] and found[1:] == ["As", "anew"]
