@@ -17,7 +17,7 @@ RESULTS = frozenset("见到住走掉破过得达")  # verbs that end so name a r
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
-    """The words of a whole sentence, punctuation as words of its own."""
+    """Return the words of a sentence, with punctuation marks as words."""
     words = utterance.opening("zh", "，")
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "。"]
@@ -42,7 +42,7 @@ def _statement(statement: structure.Statement) -> list[str]:
 
 
 def _with_subordinate(statement: structure.Statement, main: list[str]) -> list[str]:
-    """Always in front; 就 goes behind the main clause's subject, the other openers before it."""
+    """Put the subordinate clause first; 就 follows the subject of the main clause, other openers precede it."""
     conjunction = required(statement.subordinator).zh
     split = conjunction.index("_")
     opening, *closing = conjunction[:split]
@@ -59,8 +59,14 @@ def _with_subordinate(statement: structure.Statement, main: list[str]) -> list[s
 def clause(
     c: structure.Clause, inserted: list[str] | None = None, plain: bool = False, where: bool = False
 ) -> list[str]:
-    """Subject, time, adverbs, place, verb, object. `inserted` follows subject and time; `where` asks for a place;
-    `plain`: without 了."""
+    """Return the words of a clause: subject, time, adverbs, place, verb, object.
+
+    Args:
+        c: The clause.
+        inserted: Words that follow subject and time.
+        plain: Leave out 了.
+        where: Ask for the place.
+    """
     if c.exists:
         return _existence(c)
     subject = [] if c.subject is None else noun_phrase(c.subject)
@@ -108,7 +114,7 @@ def _predicate(c: structure.Clause, plain: bool, where: bool = False) -> list[st
 
 
 def _operators(c: structure.Clause, verb: Verb) -> list[str]:
-    """Negation, future and modal."""
+    """Return negation, future and modal words."""
     if c.modal:
         negated = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
         return [*negated, MODALS[c.modal]]
@@ -123,7 +129,7 @@ def _operators(c: structure.Clause, verb: Verb) -> list[str]:
 
 
 def _verb(c: structure.Clause, verb: Verb, perfective: bool) -> list[str]:
-    """The verb's template filled in."""
+    """Fill in the template of the verb."""
     words: list[str] = []
     for piece in verb.zh_definite if verb.zh_definite and _definite(c.object) else verb.zh:
         if piece == "~":
@@ -151,13 +157,14 @@ def _copula(c: structure.Clause) -> list[str]:
 
 
 def place(p: structure.Place) -> list[str]:
-    """Where, without 在."""
+    """Return the words of a place, without 在."""
     if isinstance(p.ground, structure.Name):
         return [p.ground.text]
     return [*noun_phrase(p.ground), *LOCALISERS[p.location]]
 
 
 def noun_phrase(nominal: structure.Nominal) -> list[str]:
+    """Return the words of a noun phrase."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal)]
@@ -171,6 +178,7 @@ def noun_phrase(nominal: structure.Nominal) -> list[str]:
 
 
 def pronoun(p: structure.Pronoun) -> str:
+    """Return a pronoun."""
     if p.person == THIRD:
         return HE_SHE_IT[p.gender]
     if p.person == THEY:

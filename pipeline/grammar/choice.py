@@ -1,4 +1,4 @@
-"""Zipf-like random choice, and the parts of the lexicon that only the test split may use."""
+"""Zipf-like random choice, and the parts of the lexicon that are reserved for the test split."""
 
 import zlib
 from bisect import bisect
@@ -8,7 +8,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from pipeline.grammar.lexicon import CITIES, FEMALE, MALE, SURNAMES
-from pipeline.grammar.structure import Facts, Name
+from pipeline.grammar.structure import DerivationNotes, Name
 from pipeline.grammar.words import Noun
 
 Item = TypeVar("Item")
@@ -18,23 +18,24 @@ HELD_OUT_COMBINATIONS = 25  # one verb-object combination of so many is left to 
 
 
 class Zipf(Generic[Item]):
-    """Choice with probability proportional to 1 / (rank + flatness)."""
+    """Random choice with probability proportional to 1 / (rank + flatness)."""
 
     def __init__(self, items: Sequence[Item], flatness: float):
         self.items = list(items)
         self.cumulative = list(accumulate(1 / (rank + flatness) for rank in range(len(self.items))))
 
     def __call__(self, rng: Random) -> Item:
+        """Draw an item."""
         return self.items[bisect(self.cumulative, rng.random() * self.cumulative[-1])]
 
 
 def held_out_combination(verb: str, noun: Noun) -> bool:
-    """Whether this verb with this object is left to the test split (by a hash that is the same everywhere)."""
+    """Return whether this verb with this object is reserved for the test split; the hash is the same everywhere."""
     return zlib.crc32(f"{verb}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
 
 
 def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
-    """Nouns by semantic class; every noun is also a class of its own, named by its key."""
+    """Group nouns by semantic class; the key of a noun is a class of its own."""
     classes: dict[str, list[Noun]] = {}
     for noun in nouns:
         for name in noun.classes:
@@ -43,19 +44,19 @@ def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
 
 
 def nouns_of(classes: Mapping[str, list[Noun]], names: Iterable[str]) -> list[Noun]:
-    """All nouns of some classes, each once."""
+    """Return all nouns of some classes, each once."""
     return list(dict.fromkeys(noun for name in names for noun in classes[name]))
 
 
 def _halves(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names for every split, and those for the test split alone."""
+    """Split names into those for every split and those for the test split only."""
     held_out = {i for i in range(12, len(names)) if i % HELD_OUT_NAMES_EVERY == 0}
     known = [name for i, name in enumerate(names) if i not in held_out]
     return known, [names[i] for i in sorted(held_out)]
 
 
 class NameChooser:
-    """Names of people and towns; with `unseen`, sometimes one that no training sentence has."""
+    """Random names of people and towns. With `unseen`, some of them are in no training sentence."""
 
     unseen_share = 0.25
 
@@ -71,7 +72,7 @@ class NameChooser:
         return self.known[kind](rng), False
 
     def person(self, rng: Random, unseen: bool) -> Name:
-        """Anna; Anna Keller; Mrs Keller."""
+        """Draw a person: Anna, Anna Keller or Mrs Keller."""
         style = rng.random()
         if style < 0.2:
             gender = "m" if rng.random() < 0.5 else "f"
@@ -80,18 +81,19 @@ class NameChooser:
         return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
 
     def first(self, rng: Random, unseen: bool) -> Name:
-        """Anna."""
+        """Draw a first name: Anna."""
         gender = "m" if rng.random() < 0.5 else "f"
         text, new = self._one(rng, gender, unseen)
         return Name(text, gender, unseen=new)
 
     def full(self, rng: Random, unseen: bool) -> Name:
-        """Anna Keller."""
+        """Draw a full name: Anna Keller."""
         name = self.first(rng, unseen)
         family, new = self._one(rng, "family", unseen)
         return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
 
     def town(self, rng: Random, unseen: bool) -> Name:
+        """Draw a town."""
         town, new = self._one(rng, "town", unseen)
         return Name(town, "n", unseen=new, town=True)
 
@@ -100,34 +102,45 @@ NAMES = NameChooser()
 
 
 class Drawer:
-    """Draws at random, and notes what it chose in `facts`.
+    """Random choice that notes the phenomena of a sentence.
 
-    held_out: allow the names and the verb-object combinations that are left to the test split.
+    Args:
+        rng: Random number generator.
+        held_out: Allow names and verb-object combinations that are reserved for the test split.
     """
 
     def __init__(self, rng: Random, held_out: bool):
         self.rng = rng
         self.held_out = held_out
-        self.facts = Facts()
+        self.notes = DerivationNotes()
 
     def chance(self, probability: float) -> bool:
+        """Return True with a given probability."""
         return self.rng.random() < probability
 
-    def noted(self, name: Name) -> Name:
-        self.facts.names.append(name)
-        self.facts.kinds.add("unseen_name" if name.unseen else "name")
+    def note_name(self, name: Name) -> Name:
+        """Note a name and return it."""
+        self.notes.names.append(name)
+        self.notes.kinds.add("unseen_name" if name.unseen else "name")
         return name
 
     def town(self) -> Name:
-        return self.noted(NAMES.town(self.rng, self.held_out))
+        """Draw a town and note it."""
+        return self.note_name(NAMES.town(self.rng, self.held_out))
 
     def object_of(self, verb: str, nouns: Zipf[Noun], shown: str) -> Noun:
-        """An object; a combination left to the test split is drawn again elsewhere. shown: the verb in `facts`."""
+        """Draw the object of a verb; reserved combinations are redrawn outside the test split.
+
+        Args:
+            verb: Key of the verb.
+            nouns: Possible objects.
+            shown: The verb as it is noted.
+        """
         while True:
             noun = nouns(self.rng)
             if not held_out_combination(verb, noun):
                 return noun
             if self.held_out:
-                self.facts.combinations.append(f"{shown} {noun.en[0]}")
-                self.facts.kinds.add("unseen_combination")
+                self.notes.combinations.append(f"{shown} {noun.en[0]}")
+                self.notes.kinds.add("unseen_combination")
                 return noun

@@ -1,4 +1,4 @@
-"""Sentences in four languages with the English tree, drawn from a seed."""
+"""Random sentences in four languages, with the English tree and a record of their phenomena."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
 from pipeline.grammar.lexicon import VERBS
 from pipeline.grammar.queries import QueryParts, draw_query
-from pipeline.grammar.structure import Facts, Utterance
+from pipeline.grammar.structure import DerivationNotes, Utterance
 from pipeline.grammar.words import Noun, Verb
 
 Domain = Literal["film", "search"]
@@ -25,7 +25,7 @@ SENSES = Counter((verb.en.base, verb.en.preposition, verb.en.particle) for verb 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence in four languages; `tree` brackets the English tokens, `zh_words` segments the Chinese text."""
+    """A sentence in four languages. `tree` brackets the English tokens, `zh_words` are the Chinese words."""
 
     en: str
     de: str
@@ -36,11 +36,12 @@ class Sentence:
     zh_words: tuple[str, ...]
 
     def text(self, language: str) -> str:
+        """Return the sentence in one language."""
         return getattr(self, language)
 
 
 def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
-    """The next sentence that is new in every language, added to `seen`."""
+    """Return the next sentence that is new in every language, and add it to `seen`."""
     for sentence in stream:
         if not any(sentence.text(language) in texts for language, texts in seen.items()):
             for language, texts in seen.items():
@@ -59,18 +60,18 @@ def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which sentences are written, so that a small model learns in minutes how they are built.
+    """Limits of length and vocabulary, by which a small model can learn the grammar in minutes.
 
     Attributes:
-        words: fewest and most English words, punctuation not counted.
-        vocabulary: only the so many most frequent English words of the domain, names aside; None = all.
+        words: Fewest and most English words, without punctuation.
+        vocabulary: Number of most frequent English words allowed in the domain, besides names; None = all.
     """
 
     words: tuple[int, int] = (SHORTEST, LONGEST)
     vocabulary: int | None = None
 
     def kept(self, sentences: Iterator[Sentence], domain: Domain) -> Iterator[Sentence]:
-        """Those within the limits."""
+        """Yield the sentences within the limits."""
         known = None if self.vocabulary is None else frequent_words(domain, self.vocabulary)
         for sentence in sentences:
             fits = self.words[0] <= sentence.phenomena["length"] <= self.words[1]
@@ -80,19 +81,20 @@ class Limits:
 
 @cache
 def frequent_words(domain: Domain, count: int) -> frozenset[str]:
+    """Return the most frequent English words of a domain, without names."""
     sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
     counts = Counter(word for sentence in sample for word in plain_words(sentence))
     return frozenset(word for word, _ in counts.most_common(count))
 
 
 def plain_words(sentence: Sentence) -> list[str]:
-    """English words but names, in lower case."""
+    """Return the English words without names, in lower case."""
     names = {part for name in sentence.phenomena["names"] for part in name["text"].split()}
     return [word.lower() for word in english.tokens(sentence.tree) if word not in names]
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:
-    """One sentence, or None if it is too short or too long."""
+    """Draw one sentence; None if it is too short or too long."""
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
     tree = english.sentence(utterance)
@@ -100,10 +102,11 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
     length = sum(word not in PUNCTUATION for word in words)
     if not SHORTEST <= length <= LONGEST:
         return None
-    return realise(utterance, tree, words, deriver.facts, length)
+    return realise(utterance, tree, words, deriver.notes, length)
 
 
-def realise(utterance: Utterance, tree: str, words: list[str], facts: Facts, length: int) -> Sentence:
+def realise(utterance: Utterance, tree: str, words: list[str], notes: DerivationNotes, length: int) -> Sentence:
+    """Write an utterance in all languages."""
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
     zh_words = chinese.sentence(utterance)
@@ -113,13 +116,13 @@ def realise(utterance: Utterance, tree: str, words: list[str], facts: Facts, len
         fr=capitalised(fr),
         zh=chinese_text(zh_words),
         tree=tree,
-        phenomena=phenomena("film", facts, length),
+        phenomena=phenomena("film", notes, length),
         zh_words=tuple(zh_words),
     )
 
 
 def draw_search(rng: Random, held_out: bool) -> Sentence | None:
-    """One query in lower case, or None if it is too short or too long."""
+    """Draw one query in lower case; None if it is too short or too long."""
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
     lower_case = english.LEAF.sub(lambda leaf: leaf[0].lower(), query.en)
@@ -134,32 +137,36 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
         fr=running_text(french.elide(query.fr)).lower(),
         zh=chinese_text(zh_words),
         tree=tree,
-        phenomena=phenomena("search", parts.facts, len(words)),
+        phenomena=phenomena("search", parts.notes, len(words)),
         zh_words=tuple(zh_words),
     )
 
 
-def phenomena(domain: str, facts: Facts, length: int) -> dict[str, Any]:
-    """The phenomena record of one sentence.
+def phenomena(domain: str, notes: DerivationNotes, length: int) -> dict[str, Any]:
+    """Return the record of a sentence's phenomena, ready for JSON.
 
-    kinds: which phenomena it has. names: to be found verbatim in every language. idioms, senses: `de`, `fr`, `zh` are
-    fixed words of the right translation. verb_final: the German words that close each clause with the verb last.
-    combinations: verb and object that no training sentence has. length: English words without punctuation.
+    Its keys are:
+        kinds: Kinds of phenomena in the sentence.
+        names: Names, to be found verbatim in every language.
+        idioms, senses: Words of the correct translation in `de`, `fr` and `zh`.
+        verb_final: For each verb-final German clause, the words that close it.
+        combinations: Verb and object that no training sentence combines.
+        length: Number of English words, without punctuation.
     """
-    senses = [*_verb_senses(facts.verbs), *_noun_senses(facts.nouns)]
-    kinds = facts.kinds | ({"sense"} if senses else set()) | ({"verb_final"} if facts.verb_final else set())
+    senses = [*_verb_senses(notes.verbs), *_noun_senses(notes.nouns)]
+    kinds = notes.kinds | ({"sense"} if senses else set()) | ({"verb_final"} if notes.verb_final else set())
     return {
         "domain": domain,
         "length": length,
         "kinds": sorted(kinds),
         "names": [
             {"text": name.text.lower() if domain == "search" else name.text, "unseen": name.unseen}
-            for name in facts.names
+            for name in notes.names
         ],
-        "idioms": [_idiom(verb) for verb in facts.verbs if verb.idiom],
+        "idioms": [_idiom(verb) for verb in notes.verbs if verb.idiom],
         "senses": senses,
-        "verb_final": [german.closing_words(clause) for clause in facts.verb_final],
-        "combinations": facts.combinations,
+        "verb_final": [german.closing_words(clause) for clause in notes.verb_final],
+        "combinations": notes.combinations,
     }
 
 
@@ -172,7 +179,7 @@ def _chinese(verb: Verb) -> list[str]:
 
 
 def _verb_senses(verbs: list[Verb]) -> list[dict[str, Any]]:
-    """Verbs whose object decides their translation; German and French as infinitives."""
+    """Return the verbs whose translation depends on the object; German and French as infinitives."""
     return [
         {"en": verb.en.base, "de": verb.de.infinitive, "fr": verb.fr.infinitive, "zh": _chinese(verb)}
         for verb in verbs
@@ -185,7 +192,7 @@ def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:
-    """Words joined by spaces; commas and stops close up (but those in `space_before`), apostrophes join."""
+    """Join words by spaces; punctuation marks join the previous word (except `space_before`), apostrophes the next."""
     pieces: list[str] = []
     glue = ""
     for word in words:
@@ -195,17 +202,18 @@ def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -
 
 
 def single_commas(words: list[str]) -> list[str]:
-    """Without a comma before another punctuation mark (a clause that ends where its sentence ends)."""
+    """Drop commas before other punctuation marks, where a clause and its sentence end together."""
     following = [*words[1:], "."]
     return [word for word, after in zip(words, following, strict=True) if word != "," or after not in PUNCTUATION]
 
 
 def capitalised(text: str) -> str:
+    """Return a text with a capital first letter."""
     return text[0].upper() + text[1:]
 
 
 def chinese_text(words: list[str]) -> str:
-    """Unsegmented, but for a space between words in Latin script."""
+    """Join Chinese words without spaces, except between words in Latin script."""
     pieces: list[str] = []
     latin = False
     for word in words:

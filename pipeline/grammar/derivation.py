@@ -1,4 +1,4 @@
-"""Derives the film domain: random statements and questions from the lexicon, in meaning only."""
+"""Derivation of the film domain: random statements and questions, as meaning without word forms."""
 
 from pipeline.grammar import structure
 from pipeline.grammar.choice import NAMES, Zipf
@@ -14,12 +14,12 @@ MODALS: tuple[structure.Modal, ...] = ("want", "can", "must", "should")
 
 
 class Deriver(NominalDeriver):
-    """Derives one sentence: `film()`."""
+    """Deriver of one sentence by `film()`."""
 
     def film(self) -> structure.Utterance:
-        """A statement of one to four clauses or a question, of any length."""
+        """Derive a statement of one to four clauses, or a question, of any length."""
         interjection = self.rng.choice(INTERJECTIONS) if self.chance(0.05) else None
-        vocative = self.noted(NAMES.first(self.rng, self.held_out)) if self.chance(0.04) else None
+        vocative = self.note_name(NAMES.first(self.rng, self.held_out)) if self.chance(0.04) else None
         if self.chance(0.12):
             return self._question(interjection, vocative)
         return structure.Utterance(self.statement(depth=0), "", interjection, vocative)
@@ -27,10 +27,11 @@ class Deriver(NominalDeriver):
     def _question(self, interjection: Phrase | None, vocative: structure.Name | None) -> structure.Utterance:
         question = self.rng.choice(QUESTIONS)
         clause = self.clause(self._tense(), plain=True, simple=question != "yes", question=question)
-        self.facts.kinds.add("question")
+        self.notes.kinds.add("question")
         return structure.Utterance(structure.Statement(clause), question, interjection, vocative)
 
     def statement(self, depth: int) -> structure.Statement:
+        """Derive a statement; `depth` counts the statements that it is coordinated with."""
         tense = self._tense()
         if depth == 0 and self.chance(0.06):
             return structure.Statement(self._existence(tense))
@@ -46,7 +47,7 @@ class Deriver(NominalDeriver):
             if statement.coordinator.en == "so":
                 statement.rest.main.time_first = False
                 statement.rest.subordinate_first = False
-            self.facts.kinds.add("coordination")
+            self.notes.kinds.add("coordination")
         return statement
 
     def _opener(self, tense: structure.Tense) -> Phrase:
@@ -59,8 +60,8 @@ class Deriver(NominalDeriver):
         statement.subordinate_first = self.chance(0.4) and not statement.main.time_first
         statement.subordinate = self.clause(tense, about=statement.main)
         statement.subordinate.time_first = False
-        self.facts.verb_final.append(statement.subordinate)
-        self.facts.kinds.add("subordinate")
+        self.notes.verb_final.append(statement.subordinate)
+        self.notes.kinds.add("subordinate")
 
     def _existence(self, tense: structure.Tense) -> structure.Clause:
         noun = PEOPLE(self.rng) if self.chance(0.3) else ANYTHING(self.rng)
@@ -80,8 +81,15 @@ class Deriver(NominalDeriver):
         simple: bool = False,
         question: structure.Question = "",
     ) -> structure.Clause:
-        """A clause with a subject. `about`: the clause whose subject and object pronouns may take up; `plain`: without
-        a fronted adverb, negation, or a modal; `simple`: without a clause inside; `question`: what will be asked."""
+        """Derive a clause with a subject.
+
+        Args:
+            tense: Tense of the clause.
+            about: Clause whose subject and object pronouns may refer to.
+            plain: Leave out fronted adverbs, negation and modals.
+            simple: Leave out embedded clauses.
+            question: Kind of question that the clause becomes.
+        """
         if self.chance(0.12) and not simple and tense != "future":
             return self._description(tense, about)
         verb = self._verb(tense == "future" or question in ("where", "when", "why"), simple)
@@ -98,7 +106,7 @@ class Deriver(NominalDeriver):
         return clause
 
     def _verb(self, act: bool, simple: bool) -> Verb:
-        """States are not put in the future, nor asked where and when."""
+        """Draw a verb; stative verbs are used neither in the future nor in questions of where and when."""
         while True:
             draw = self.rng.random()
             if draw < 0.07:
@@ -109,8 +117,8 @@ class Deriver(NominalDeriver):
             if not (act and verb.stative):
                 break
         if verb.idiom:
-            self.facts.kinds.add("idiom")
-        self.facts.verbs.append(verb)
+            self.notes.kinds.add("idiom")
+        self.notes.verbs.append(verb)
         return verb
 
     def _clausal(self) -> str:
@@ -120,16 +128,16 @@ class Deriver(NominalDeriver):
     def _subject(self, verb: Verb, about: structure.Clause | None) -> structure.Nominal:
         human = "person" in verb.subjects
         if about is not None and about.subject is not None and human and self.chance(0.45):
-            taken_up = self.take_up(about.subject)
+            taken_up = self.pronoun_for(about.subject)
             if taken_up.human:
-                self.facts.kinds.add("coreference")
+                self.notes.kinds.add("coreference")
                 return taken_up
         if human and self.chance(0.42):
             return self.person()
         return self.noun_phrase(SUBJECTS[verb](self.rng), relative=True)
 
     def _fill(self, clause: structure.Clause, verb: Verb, about: structure.Clause | None) -> None:
-        """Object, recipient, clause: what the verb's frame asks for."""
+        """Add the object, recipient or clause that the verb requires."""
         match verb.frame:
             case "t" | "g":
                 clause.object = self._object(verb, about)
@@ -140,11 +148,11 @@ class Deriver(NominalDeriver):
                 tense = clause.tense if self.chance(0.8) and clause.tense != "future" else "past"
                 clause.complement = self.clause(tense, plain=verb.frame == "q", about=clause, simple=True)
                 clause.complement.time_first = False
-                self.facts.verb_final.append(clause.complement)
-                self.facts.kinds.add("complement_clause")
+                self.notes.verb_final.append(clause.complement)
+                self.notes.kinds.add("complement_clause")
             case "v":
                 clause.infinitive = self._infinitive(required_nominal(clause.subject))
-                self.facts.kinds.add("infinitive")
+                self.notes.kinds.add("infinitive")
 
     def _infinitive(self, subject: structure.Nominal) -> structure.Clause:
         for _ in range(20):
@@ -152,7 +160,7 @@ class Deriver(NominalDeriver):
             perceived = any(piece.endswith("见") for piece in verb.zh)  # nobody decides to see
             if "person" in verb.subjects and not verb.stative and not perceived:
                 break
-        self.facts.verbs.append(verb)
+        self.notes.verbs.append(verb)
         inner = structure.Clause(None, verb, "present", agreement=subject)
         inner.object = self._object(verb, None)
         return inner
@@ -162,8 +170,8 @@ class Deriver(NominalDeriver):
         if pronominal and about is not None and about.object is not None and self.chance(0.35):
             noun = about.object.noun if isinstance(about.object, structure.NounPhrase) else None
             if noun is not None and noun in OBJECTS[verb].items:
-                self.facts.kinds.add("coreference")
-                return self.take_up(about.object)
+                self.notes.kinds.add("coreference")
+                return self.pronoun_for(about.object)
         if "person" in verb.objects and self.chance(0.3):
             return self.name()
         if "person" in verb.objects and pronominal and self.chance(0.15):
@@ -174,14 +182,14 @@ class Deriver(NominalDeriver):
         return self.noun_phrase(self.object_noun(verb), relative=True)
 
     def _description(self, tense: structure.Tense, about: structure.Clause | None) -> structure.Clause:
-        """Something is big."""
+        """Derive a clause with a predicate adjective."""
         if (
             about is not None
             and about.object is not None
             and self.chance(0.5)
             and isinstance(about.object, structure.NounPhrase)
         ):
-            noun, taken_up = about.object.noun, self.take_up(about.object)
+            noun, taken_up = about.object.noun, self.pronoun_for(about.object)
         else:
             noun, taken_up = PEOPLE(self.rng) if self.chance(0.4) else ANYTHING(self.rng), None
         fitting = ADJECTIVES_OF[noun]
@@ -194,10 +202,10 @@ class Deriver(NominalDeriver):
             subject.adjectives = ()
         else:
             subject = taken_up
-            self.facts.kinds.add("coreference")
+            self.notes.kinds.add("coreference")
         clause = structure.Clause(subject, None, tense, predicate=self.rng.choice(fitting))
         clause.negation = "not" if self.chance(0.15) else ""
-        self.facts.kinds.add("predicate")
+        self.notes.kinds.add("predicate")
         return clause
 
     def _negate(self, clause: structure.Clause, verb: Verb) -> None:
@@ -208,7 +216,7 @@ class Deriver(NominalDeriver):
             return  # "every man did not" can be read in two ways
         negation: structure.Negation = "never" if draw < 0.03 else "not"
         clause.negation = negation
-        self.facts.kinds.add("negation")
+        self.notes.kinds.add("negation")
         phrase = clause.object
         if not isinstance(phrase, structure.NounPhrase):
             return
@@ -227,7 +235,7 @@ class Deriver(NominalDeriver):
         if not self._human(clause):
             return
         clause.modal = modal
-        self.facts.kinds.add("modal")
+        self.notes.kinds.add("modal")
 
     def _human(self, clause: structure.Clause) -> bool:
         return (
@@ -236,7 +244,7 @@ class Deriver(NominalDeriver):
         )
 
     def _adjuncts(self, clause: structure.Clause, verb: Verb, plain: bool, question: structure.Question) -> None:
-        """Adverbs of time, frequency and manner, places, companions."""
+        """Add adverbs of time, frequency and manner, places and companions."""
         if verb.frame in "cqv":
             return
         eventful = not verb.stative and not verb.idiom

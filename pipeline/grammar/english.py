@@ -1,4 +1,4 @@
-"""English: every constituent is written as its Penn-style tree; the sentence is read off the leaves."""
+"""English, written as Penn-style trees; the sentence is the sequence of the leaves."""
 
 import re
 
@@ -16,7 +16,7 @@ QUESTION_WORDS = {"where": "Where", "when": "When", "why": "Why"}
 
 
 def sentence(utterance: structure.Utterance) -> str:
-    """The tree of a whole sentence, `(TOP …)`, its first word capitalised."""
+    """Return the tree of a sentence, `(TOP …)`, with a capital first letter."""
     opening = ""
     if utterance.interjection:
         opening += f"(INTJ {utterance.interjection.en}) (, ,) "
@@ -30,7 +30,7 @@ def sentence(utterance: structure.Utterance) -> str:
 
 
 def tokens(tree: str) -> list[str]:
-    """The leaves of a tree."""
+    """Return the leaves of a tree."""
     return LEAF.findall(tree)
 
 
@@ -40,7 +40,7 @@ def _capitalised(tree: str) -> str:
 
 
 def _statement(statement: structure.Statement) -> str:
-    """The inside of an S (without label)."""
+    """Return the inside of an S, without label."""
     body = _body(statement)
     if statement.rest is None:
         return body
@@ -64,7 +64,7 @@ def _body(statement: structure.Statement) -> str:
 
 
 def clause(c: structure.Clause) -> str:
-    """`(NP …) (VP …)`, a fronted adverb of time before them."""
+    """Return `(NP …) (VP …)`, after a fronted adverb of time if there is one."""
     if c.exists:
         return f"(NP (EX there)) {_verb_phrase(c)}"
     front = f"{c.time.en} (, ,) " if c.time and c.time_first else ""
@@ -72,7 +72,7 @@ def clause(c: structure.Clause) -> str:
 
 
 def _verb_phrase(c: structure.Clause, base: bool = False) -> str:
-    """`base`: the infinitive's VP without to."""
+    """Return the VP; with `base`, that of an infinitive without to."""
     rest = _complements(c)
     adverb = f"(ADVP (RB {c.frequency.en})) " if c.frequency else ""
     if base:
@@ -126,7 +126,7 @@ def _finite(verb: EnglishVerb, tense: structure.Tense, person: int) -> str:
 
 
 def _complements(c: structure.Clause) -> str:
-    """What follows the verb inside its VP, with a leading space."""
+    """Return the rest of the VP after the verb, with a leading space."""
     parts = []
     verb = c.verb.en if c.verb else None
     if verb and verb.particle:
@@ -160,11 +160,12 @@ def _complements(c: structure.Clause) -> str:
 
 
 def place(p: structure.Place) -> str:
+    """Return the PP of a place."""
     return f"(PP (IN {'on' if p.location == 'shore' else p.location}) {noun_phrase(p.ground, 1)})"
 
 
 def noun_phrase(nominal: structure.Nominal, case: int = 0) -> str:
-    """Case 0 is the subject's, 1 any other (of pronouns)."""
+    """Return the NP; pronouns have case 0 as subjects and 1 elsewhere."""
     match nominal:
         case structure.Pronoun():
             return f"(NP (PRP {pronoun(nominal, case)}))"
@@ -221,6 +222,7 @@ def _determiner(np: structure.NounPhrase) -> str:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
+    """Return a pronoun in a case."""
     return (HE_SHE_IT[p.gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 
@@ -231,7 +233,7 @@ def _possessive(p: structure.Pronoun) -> str:
 
 
 def _question(c: structure.Clause, question: str, opening: str) -> str:
-    """Inverted questions with do, be, will or a modal."""
+    """Return an inverted question with do, be, will or a modal."""
     subject = noun_phrase(required_nominal(c.subject))
     person = c.person
     rest = _complements(c)

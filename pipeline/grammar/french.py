@@ -1,4 +1,4 @@
-"""French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
+"""French: agreement of adjectives and participles, position of adjectives, clitics, elision and contraction."""
 
 from pipeline.grammar import structure
 from pipeline.grammar.lexicon.conjugation import french_forms
@@ -34,7 +34,7 @@ SHOULD = ("devrais", "devrais", "devrait", "devrions", "devraient")
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
-    """The words of a whole sentence before elision, punctuation as words of its own."""
+    """Return the words of a sentence before elision, with punctuation marks as words."""
     words = utterance.opening("fr")
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
@@ -43,7 +43,7 @@ def sentence(utterance: structure.Utterance) -> list[str]:
 
 
 def elide(words: list[str]) -> list[str]:
-    """`le ami` -> `l'`, `ami`; `si il` -> `s'`, `il`. A word that ends in an apostrophe joins the next."""
+    """Elide words: `le ami` -> `l'`, `ami`; `si il` -> `s'`, `il`. A word that ends in an apostrophe joins the next."""
     result = list(words)
     for i in range(len(words) - 1):
         word, following = words[i], words[i + 1]
@@ -76,7 +76,7 @@ def _statement(statement: structure.Statement) -> list[str]:
 
 
 def clause(c: structure.Clause, mood: str = "indicative") -> list[str]:
-    """Subject, verb and the rest; a fronted adverb of time first."""
+    """Return the words of a clause: subject, verb and the rest, after a fronted adverb of time."""
     front = [*c.time.fr, ","] if c.time and c.time_first else []
     if c.exists:
         subject = ["il"]
@@ -88,7 +88,7 @@ def clause(c: structure.Clause, mood: str = "indicative") -> list[str]:
 
 
 def _verb_group(c: structure.Clause, mood: str) -> list[str]:
-    """Negation, clitics, finite verb, adverb, participle or infinitive."""
+    """Return negation, clitics, finite verb, adverb, participle or infinitive."""
     finite, closing = _verb_forms(c, mood)
     before = _clitics(c)
     second = {"": [], "not": ["pas"], "never": ["jamais"]}[c.negation]
@@ -103,7 +103,7 @@ def _verb_group(c: structure.Clause, mood: str) -> list[str]:
 
 
 def _verb_forms(c: structure.Clause, mood: str) -> tuple[str, list[str]]:
-    """The finite verb and what closes the group."""
+    """Return the finite verb and the words that close the group."""
     person = c.person
     if c.verb is None:
         return _copula(c, person, mood)
@@ -198,13 +198,14 @@ def _infinitive(c: structure.Clause, preposition: str) -> list[str]:
 
 
 def place(p: structure.Place) -> list[str]:
+    """Return the words of a place."""
     if isinstance(p.ground, structure.Name):
         return ["à", *p.ground.text.split()]
     return with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground))
 
 
 def with_preposition(preposition: str, words: list[str]) -> list[str]:
-    """`de le` -> `du`, but `de l'ami`: the article that elides stays."""
+    """Contract a preposition with an article: `de le` -> `du`, but `de l'ami`."""
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]
     joined = CONTRACTIONS.get((preposition, words[0]))
@@ -214,6 +215,7 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]:
+    """Return the words of a noun phrase; pronouns are stressed after prepositions."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, stressed)]
@@ -227,6 +229,7 @@ def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]
 
 
 def pronoun(p: structure.Pronoun, stressed: bool = False) -> str:
+    """Return a subject pronoun or a stressed one."""
     feminine = p.fr_gender == "f"
     if p.person == THIRD:
         return "elle" if feminine else "lui" if stressed else "il"

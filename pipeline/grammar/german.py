@@ -1,4 +1,4 @@
-"""German: verb second in main clauses, verb last in subordinate ones, agreement of gender, case and number."""
+"""German: verb-second main clauses, verb-final subordinate clauses, agreement in gender, case and number."""
 
 from pipeline.grammar import structure
 from pipeline.grammar.lexicon.conjugation import german_forms
@@ -46,7 +46,7 @@ DECLINED = {"this": ("dies", WEAK), "every": ("jed", WEAK), "some": ("einig", ST
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
-    """The words of a whole sentence, punctuation as words of its own, not yet capitalised."""
+    """Return the words of a sentence, with punctuation marks as words and without the first capital."""
     words = utterance.opening("de")
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
@@ -55,7 +55,7 @@ def sentence(utterance: structure.Utterance) -> list[str]:
 
 
 def _statement(statement: structure.Statement, first: tuple[str, ...] = ()) -> list[str]:
-    """`first`: a word in front of the finite verb (deshalb)."""
+    """Return the words of a statement; `first` precedes the finite verb (deshalb)."""
     if statement.subordinate is not None and statement.subordinate_first:
         words = [*_subordinate(statement), ",", *_verb_second(statement.main)]
     else:
@@ -77,7 +77,7 @@ def _subordinate(statement: structure.Statement) -> list[str]:
 
 
 def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
-    """Verb second: the first place holds `first`, a fronted adverb of time, or the subject."""
+    """Return a verb-second clause that starts with `first`, a fronted adverb of time, or the subject."""
     if first:
         return [*first, *_verb_second(c)]
     if c.time and c.time_first:
@@ -86,7 +86,7 @@ def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
 
 
 def _verb_second(c: structure.Clause, subject_done: bool = False, time_done: bool = False) -> list[str]:
-    """A main clause from its finite verb on."""
+    """Return a main clause from its finite verb on."""
     finite, particle, closing = _verb_bracket(c)
     subject = [] if subject_done else _subject(c)
     middle = _middle(c, time_done)
@@ -96,19 +96,19 @@ def _verb_second(c: structure.Clause, subject_done: bool = False, time_done: boo
 
 
 def verb_last(c: structure.Clause) -> list[str]:
-    """The finite verb at the end of the clause."""
+    """Return a clause with the finite verb at its end."""
     finite, particle, closing = _verb_bracket(c)
     return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
 
 
 def closing_words(c: structure.Clause) -> str:
-    """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
+    """Return the words that close this clause when it is verb-final: `gesehen hat`, `ankommt`."""
     finite, particle, closing = _verb_bracket(c)
     return " ".join([*closing, "".join([*particle, finite])])
 
 
 def _verb_bracket(c: structure.Clause) -> tuple[str, list[str], list[str]]:
-    """The finite verb, its separated prefix, and the words of the closing bracket before it."""
+    """Return the finite verb, its separated prefix, and the words before the prefix that close the bracket."""
     person = c.person
     if c.verb is None:
         return _copula(c, person)
@@ -145,7 +145,7 @@ def _subject(c: structure.Clause) -> list[str]:
 
 
 def _middle(c: structure.Clause, time_done: bool = False) -> list[str]:
-    """The middle field: pronouns, time, dative, accusative, negation, manner, place, prepositional object."""
+    """Return the middle field: pronouns, time, dative, accusative, negation, manner, place, prepositional object."""
     words: list[str] = []
     verb = c.verb.de if c.verb else None
     if verb and verb.reflexive:
@@ -181,12 +181,12 @@ def _middle(c: structure.Clause, time_done: bool = False) -> list[str]:
 
 
 def _is_indefinite(nominal: structure.Nominal) -> bool:
-    """Such objects are news and follow adverbs of manner; they are never followed by nicht."""
+    """Return whether an object is indefinite; it then follows adverbs of manner and precedes no nicht."""
     return isinstance(nominal, structure.NounPhrase) and nominal.determiner in ("a", "no", "number", "some", "many")
 
 
 def _goal(preposition: str, ground: structure.Nominal) -> str:
-    """Towns take nach where other goals take zu."""
+    """Replace zu by nach before towns."""
     return "nach" if preposition == "zu" and isinstance(ground, structure.Name) and ground.town else preposition
 
 
@@ -198,13 +198,14 @@ def _negation(c: structure.Clause) -> list[str]:
 
 
 def _after_field(c: structure.Clause) -> list[str]:
-    """What follows the closing bracket: a clause with dass or ob, or an infinitive."""
+    """Return the words after the closing bracket: a clause with dass or ob, or an infinitive."""
     if c.complement:
         return [",", "ob" if c.asks_whether else "dass", *verb_last(c.complement)]
     return [",", *_infinitive(c.infinitive)] if c.infinitive else []
 
 
 def place(p: structure.Place) -> list[str]:
+    """Return the words of a place."""
     return _with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground, DATIVE))
 
 
@@ -214,6 +215,7 @@ def _with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
+    """Return the words of a noun phrase in a case."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, case)]
@@ -227,6 +229,7 @@ def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
+    """Return a pronoun in a case."""
     return (HE_SHE_IT[p.de_gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 
@@ -248,7 +251,7 @@ def _full_noun_phrase(np: structure.NounPhrase, case: int) -> list[str]:
 
 
 def _determiner(np: structure.NounPhrase, case: int, column: int) -> tuple[list[str], Endings]:
-    """The determiner and the table of adjective endings that it asks for."""
+    """Return the determiner and the table of adjective endings that it requires."""
     match np.determiner:
         case "the":
             return [THE[case][column]], WEAK

@@ -1,4 +1,4 @@
-"""Draws noun phrases: names, determiners, adjectives, owners, genitives, places and relative clauses."""
+"""Random noun phrases: names, determiners, adjectives, owners, genitives, places and relative clauses."""
 
 from random import Random
 
@@ -25,17 +25,18 @@ WHOLE = {part: Zipf(nouns_of(CLASSES, wholes), 5) for part, wholes in WHOLES.ite
 
 
 class NominalDeriver(Drawer):
-    """Draws noun phrases."""
+    """Deriver of noun phrases."""
 
     def __init__(self, rng: Random, held_out: bool):
         super().__init__(rng, held_out)
         self.subject: structure.Nominal | None = None  # of the clause under way: a likely owner of its object
 
     def name(self) -> structure.Name:
-        return self.noted(NAMES.person(self.rng, self.held_out))
+        """Draw a person and note it."""
+        return self.note_name(NAMES.person(self.rng, self.held_out))
 
-    def take_up(self, nominal: structure.Nominal) -> structure.Pronoun:
-        """The pronoun for something mentioned: its gender is the antecedent's, in each language."""
+    def pronoun_for(self, nominal: structure.Nominal) -> structure.Pronoun:
+        """Return the pronoun for something mentioned, with its gender in each language."""
         if isinstance(nominal, structure.Pronoun):
             return nominal
         human = nominal.gender != "n"
@@ -43,7 +44,7 @@ class NominalDeriver(Drawer):
         return structure.Pronoun(nominal.person, nominal.gender, de_gender, nominal.fr_gender, human)
 
     def person(self) -> structure.Nominal:
-        """A pronoun, a name or two people."""
+        """Draw a pronoun, a name or two people."""
         draw = self.rng.random()
         if draw < 0.4:
             person = self.rng.choice((ME, YOU, THIRD, THIRD, WE, THEY))
@@ -56,8 +57,15 @@ class NominalDeriver(Drawer):
     def noun_phrase(
         self, noun: Noun, relative: bool = False, determiners: tuple[structure.Determiner, ...] = (), bare: bool = False
     ) -> structure.NounPhrase:
-        """`bare`: without adjectives and modifiers."""
-        self.facts.nouns.append(noun)
+        """Draw a noun phrase.
+
+        Args:
+            noun: Its head.
+            relative: Allow a relative clause.
+            determiners: Determiners to choose from; empty = any that fits.
+            bare: Leave out adjectives and modifiers.
+        """
+        self.notes.nouns.append(noun)
         np = structure.NounPhrase(noun, self.rng.choice(determiners) if determiners else self._determiner(noun))
         np.plural = np.determiner in ("number", "some", "many")
         if np.determiner != "every" and not noun.classes & SINGLE and self.chance(0.16):
@@ -86,9 +94,9 @@ class NominalDeriver(Drawer):
         return "this" if noun.classes & SINGLE else self.rng.choice(RARER_DETERMINERS)
 
     def _owner(self) -> structure.Pronoun:
-        """Mostly the subject, otherwise anybody."""
+        """Draw an owner, most often the subject of the clause."""
         if self.subject is not None and self.chance(0.7):
-            owner = self.take_up(self.subject)
+            owner = self.pronoun_for(self.subject)
             if owner.human:
                 return owner
         gender = self.rng.choice("mf")
@@ -98,7 +106,7 @@ class NominalDeriver(Drawer):
         fitting = ADJECTIVES_OF[noun]
         if not fitting or not self.chance(0.34):
             return ()
-        self.facts.kinds.add("adjective")
+        self.notes.kinds.add("adjective")
         first = self.rng.choice(fitting)
         if first.fr_before_noun and self.chance(0.2):
             second = self.rng.choice(fitting)
@@ -107,7 +115,7 @@ class NominalDeriver(Drawer):
         return (first,)
 
     def _modify(self, np: structure.NounPhrase) -> None:
-        """A genitive or a place."""
+        """Add a genitive or a place."""
         part = next((name for name in WHOLES if name in np.noun.classes), None)
         if part and np.determiner in ("the", "a") and self.chance(0.7):
             np.determiner = "the"
@@ -115,25 +123,26 @@ class NominalDeriver(Drawer):
             np.genitive = self.name() if named else self.noun_phrase(WHOLE[part](self.rng), bare=True)
             if isinstance(np.genitive, structure.NounPhrase):
                 np.genitive.determiner, np.genitive.plural = "the", False
-            self.facts.kinds.add("genitive")
+            self.notes.kinds.add("genitive")
         elif np.determiner in ("the", "a") and np.noun.classes & LOCATED:
             np.place = self.ground()
 
     def ground(self) -> structure.Place:
+        """Draw a place."""
         if self.chance(0.3):
             return structure.Place("in", self.town())
         noun = PLACES(self.rng)
         return structure.Place(noun.location, self.ground_noun(noun))
 
     def ground_noun(self, noun: Noun) -> structure.NounPhrase:
-        """The house; an old house."""
+        """Draw the noun phrase of a place: the house, an old house."""
         ground = self.noun_phrase(noun, determiners=("the", "the", "the", "a"), bare=True)
         ground.plural = False
         ground.adjectives = self._adjectives(noun) if self.chance(0.4) else ()
         return ground
 
     def _relative(self, np: structure.NounPhrase) -> None:
-        """A relative clause on `np`: its subject or its object."""
+        """Add a relative clause in which `np` is subject or object."""
         tense: structure.Tense = "past" if self.chance(0.6) else "present"
         as_subject = self.chance(0.55)
         verb = self._fitting_verb(np.noun, as_subject)
@@ -146,13 +155,13 @@ class NominalDeriver(Drawer):
             clause = structure.Clause(subject, verb, tense)
         if self.chance(0.2) and not verb.stative:
             clause.time = self.rng.choice(TIME[tense])
-        self.facts.verbs.append(verb)
-        self.facts.verb_final.append(clause)
+        self.notes.verbs.append(verb)
+        self.notes.verb_final.append(clause)
         np.relative = structure.Relative("subject" if as_subject else "object", clause)
-        self.facts.kinds.add("relative_clause")
+        self.notes.kinds.add("relative_clause")
 
     def _fitting_verb(self, noun: Noun, as_subject: bool) -> Verb | None:
-        """A verb that can have `noun` as its subject, or as an object that a bare relative pronoun stands for."""
+        """Draw a verb with `noun` as its subject, or as an object without preposition; None if none was found."""
         for _ in range(12):
             verb = BY_FRAME["t"](self.rng)
             if as_subject:
@@ -170,4 +179,5 @@ class NominalDeriver(Drawer):
         return self.noun_phrase(self.object_noun(verb))
 
     def object_noun(self, verb: Verb) -> Noun:
+        """Draw the object of a verb."""
         return self.object_of(verb.key, OBJECTS[verb], verb.en.base)

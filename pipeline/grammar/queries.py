@@ -1,12 +1,12 @@
-"""The search domain: queries, lower-case fragments without punctuation, the frequent patterns first.
+"""The search domain: queries, lower-case fragments without punctuation, frequent patterns first.
 
-A pattern is a function that draws the parts of one kind of query; query_patterns.txt says what becomes of them.
+A pattern is a function that draws the parts of one kind of query. query_patterns.txt has their templates.
 """
 
 from random import Random
 
 from pipeline.grammar.choice import NAMES, Drawer, Zipf, by_class, nouns_of
-from pipeline.grammar.lexicon.entries import Deed, adjectives, deed, noun, phrase
+from pipeline.grammar.lexicon.entries import Task, adjectives, noun, phrase, task
 from pipeline.grammar.lexicon.tables import read_tables
 from pipeline.grammar.query_text import Query, query
 from pipeline.grammar.structure import Determiner, Name, NounPhrase
@@ -20,59 +20,63 @@ ADJECTIVES_OF: dict[Noun, list[Adjective]] = {
     for nouns in NOUNS.values()
     for noun in nouns
 }
-ERRANDS = Zipf(QUERIES["errands"].each(deed), 8)
-DEEDS = Zipf([*ERRANDS.items, *QUERIES["chores"].each(deed)], 8)
-OBJECTS = {deed: Zipf(nouns_of(NOUNS, deed.objects), 6) for deed in DEEDS.items}
+ERRANDS = Zipf(QUERIES["errands"].each(task), 8)
+TASKS = Zipf([*ERRANDS.items, *QUERIES["chores"].each(task)], 8)
+OBJECTS = {task: Zipf(nouns_of(NOUNS, task.objects), 6) for task in TASKS.items}
 CLASS = {name: Zipf(nouns, 6) for name, nouns in NOUNS.items()}
 TABLES = {name: Zipf(table.each(phrase), 6) for name, table in read_tables("query_phrases").items()}
 
 
 class QueryParts(Drawer):
-    """Draws names, noun phrases and deeds for queries."""
+    """Random names, noun phrases and tasks for queries."""
 
     def __init__(self, rng: Random, held_out: bool):
         super().__init__(rng, held_out)
-        self.facts.kinds.add("query")
+        self.notes.kinds.add("query")
 
     def pick(self, table: str) -> Phrase:
+        """Draw a phrase of a table."""
         return TABLES[table](self.rng)
 
     def person(self) -> Name:
-        return self.noted(NAMES.full(self.rng, self.held_out))
+        """Draw a full name and note it."""
+        return self.note_name(NAMES.full(self.rng, self.held_out))
 
     def noun_phrase(
         self, noun: Noun, determiner: Determiner, plural: bool = False, adjective: float = 0.6
     ) -> NounPhrase:
-        """`adjective`: the probability of one."""
+        """Draw a noun phrase; `adjective` is the probability of an adjective."""
         np = NounPhrase(noun, determiner, plural)
         fitting = ADJECTIVES_OF[noun]
         if fitting and self.chance(adjective):
             np.adjectives = (self.rng.choice(fitting),)
             if np.adjectives[0].en == "best" and determiner == "a":
                 np.determiner = "the"
-            self.facts.kinds.add("adjective")
-        self.facts.nouns.append(noun)
+            self.notes.kinds.add("adjective")
+        self.notes.nouns.append(noun)
         return np
 
     def of_class(self, name: str, determiner: Determiner, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
+        """Draw a noun phrase with a noun of a class."""
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 
-    def deed(self, deeds: Zipf[Deed]) -> tuple[Deed, Noun]:
-        """Something to do and what to do it with."""
-        deed = deeds(self.rng)
-        return deed, self.object_of(deed.en, OBJECTS[deed], deed.en)
+    def task(self, tasks: Zipf[Task]) -> tuple[Task, Noun]:
+        """Draw a task and its object."""
+        task = tasks(self.rng)
+        return task, self.object_of(task.en, OBJECTS[task], task.en)
 
     def maybe_day(self, probability: float = 0.5) -> Phrase:
-        """A day or nothing."""
+        """Draw a day, or an empty phrase."""
         return self.pick("days") if self.chance(probability) else Phrase("", (), (), ())
 
 
 def draw_query(parts: QueryParts) -> Query:
-    """One query of any pattern."""
+    """Draw one query of any pattern."""
     return PATTERNS(parts.rng)(parts)
 
 
 def wares(parts: QueryParts) -> Query:
+    """Draw a query for goods with a property or below a price."""
     np = parts.of_class("ware", "bare", plural=True)
     if "mobile" in np.noun.classes and parts.chance(0.5):
         found = query("with", np=np, part=parts.of_class("part", "a", adjective=1))
@@ -82,6 +86,7 @@ def wares(parts: QueryParts) -> Query:
 
 
 def sites(parts: QueryParts) -> Query:
+    """Draw a query for places in a town."""
     np = parts.of_class("site", "bare", plural=True, adjective=0.8)
     town = parts.town()
     draw = parts.rng.random()
@@ -93,68 +98,80 @@ def sites(parts: QueryParts) -> Query:
 
 
 def how_to(parts: QueryParts) -> Query:
-    deed, noun = parts.deed(DEEDS)
+    """Draw a query of how to do a task."""
+    task, noun = parts.task(TASKS)
     np = parts.noun_phrase(noun, "a", adjective=0.5)
     np.plural = parts.chance(0.15)
-    parts.facts.kinds.add("subordinate")
-    return query("how to", deed=deed, np=np)
+    parts.notes.kinds.add("subordinate")
+    return query("how to", task=task, np=np)
 
 
 def errand(parts: QueryParts) -> Query:
-    deed, noun = parts.deed(ERRANDS)
-    parts.facts.kinds.add("infinitive")
-    return query("errand", deed=deed, np=parts.noun_phrase(noun, "bare"), town=parts.town())
+    """Draw a query for a task in a town."""
+    task, noun = parts.task(ERRANDS)
+    parts.notes.kinds.add("infinitive")
+    return query("errand", task=task, np=parts.noun_phrase(noun, "bare"), town=parts.town())
 
 
 def where_to(parts: QueryParts) -> Query:
-    deed, noun = parts.deed(ERRANDS)
-    parts.facts.kinds.add("infinitive")
-    return query("where to", deed=deed, np=parts.noun_phrase(noun, "a", plural=parts.chance(0.5)), town=parts.town())
+    """Draw a query of where to do a task in a town."""
+    task, noun = parts.task(ERRANDS)
+    parts.notes.kinds.add("infinitive")
+    return query("where to", task=task, np=parts.noun_phrase(noun, "a", plural=parts.chance(0.5)), town=parts.town())
 
 
 def rent(parts: QueryParts) -> Query:
-    parts.facts.kinds.add("infinitive")
+    """Draw a query for renting something in a town."""
+    parts.notes.kinds.add("infinitive")
     return query("rent", np=parts.of_class("hired", "a"), town=parts.town(), days=parts.pick("amounts"))
 
 
 def cost(parts: QueryParts) -> Query:
+    """Draw a query for the price of something."""
     np = parts.of_class("ware", "a")
     return query("cost in", np=np, town=parts.town()) if parts.chance(0.5) else query("cost", np=np)
 
 
 def hours(parts: QueryParts) -> Query:
-    parts.facts.kinds.add("genitive")
+    """Draw a query for opening hours."""
+    parts.notes.kinds.add("genitive")
     np = parts.of_class("open", "the", adjective=0.15)
     return query("hours", np=np, town=parts.town(), day=parts.maybe_day(0.3))
 
 
 def difference(parts: QueryParts) -> Query:
+    """Draw a query for the difference between two things."""
     name = parts.rng.choice(("device", "appliance", "vehicle", "furniture", "lodging", "animal"))
     one, other = (parts.noun_phrase(noun, "a", adjective=0.25) for noun in parts.rng.sample(NOUNS[name], 2))
     return query("difference", one=one, other=other)
 
 
 def town_topic(parts: QueryParts) -> Query:
+    """Draw a query for a topic in a town, perhaps on a day."""
     return query("town topic", topic=parts.pick("town topics"), town=parts.town(), day=parts.maybe_day(0.75))
 
 
 def journey(parts: QueryParts) -> Query:
+    """Draw a query for a journey between two towns."""
     vehicle, start, goal = parts.pick("transport"), parts.town(), parts.town()
     return query("journey", vehicle=vehicle, start=start, goal=goal, day=parts.maybe_day())
 
 
 def works(parts: QueryParts) -> Query:
+    """Draw a query for the works or the life of a person."""
     table = "works" if parts.chance(0.5) else "life"
     return query(table, topic=parts.pick(table), person=parts.person())
 
 
 def who(parts: QueryParts) -> Query:
+    """Draw a question about a person."""
     person = parts.person()
     pattern = parts.rng.choice(("how old", "where", "when", "to whom"))
     return query(pattern, person=person, feminine="e" if person.gender == "f" else "")
 
 
 def recipe(parts: QueryParts) -> Query:
+    """Draw a query for a recipe with ingredients."""
     dish = parts.pick("dishes")
     first, second, third = parts.rng.sample(TABLES["ingredients"].items, 3)
     found = query("two ingredients" if parts.chance(0.35) else "one ingredient", first=first, second=second)
@@ -164,6 +181,7 @@ def recipe(parts: QueryParts) -> Query:
 
 
 def disease(parts: QueryParts) -> Query:
+    """Draw a query for a remedy of a disease."""
     remedy, disease = parts.pick("remedies"), parts.pick("diseases")
     whom = parts.of_class(parts.rng.choice(("group", "animal")), "bare", plural=True, adjective=0)
     pattern = "home remedies" if remedy.de == ("hausmittel",) else "disease"
@@ -171,21 +189,24 @@ def disease(parts: QueryParts) -> Query:
 
 
 def jobs(parts: QueryParts) -> Query:
+    """Draw a query for jobs or the salary of a trade."""
     town = parts.town()
     if parts.chance(0.5):
         return query("jobs", trade=parts.of_class("trade", "bare", plural=True), town=town)
-    parts.facts.kinds.add("genitive")
+    parts.notes.kinds.add("genitive")
     return query("salary", trade=parts.of_class("trade", "a"), town=town)
 
 
 def may_eat(parts: QueryParts) -> Query:
+    """Draw a query of whether an animal may eat something."""
     eater = parts.of_class("animal", "bare", plural=True, adjective=0)
     food = parts.of_class("edible", "a", plural=True, adjective=0)
     return query("may eat", eater=eater, eaters=NounPhrase(eater.noun, "the", plural=True), food=food)
 
 
 def outing(parts: QueryParts) -> Query:
-    parts.facts.kinds.add("infinitive")
+    """Draw a query for an outing with a group."""
+    parts.notes.kinds.add("infinitive")
     town, day = parts.town(), parts.maybe_day()
     return query("outing", town=town, day=day, group=parts.of_class("group", "a", plural=True, adjective=0))
 

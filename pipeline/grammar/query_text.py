@@ -1,11 +1,11 @@
-"""Queries in four languages at once, from templates whose gaps are filled with parts of them."""
+"""Queries in four languages, from templates whose gaps are filled with noun phrases and words."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pipeline.grammar import chinese, english, french, german
-from pipeline.grammar.lexicon.entries import Deed
+from pipeline.grammar.lexicon.entries import Task
 from pipeline.grammar.lexicon.tables import read_tables
 from pipeline.grammar.structure import Name, NounPhrase
 from pipeline.grammar.words import Phrase
@@ -13,7 +13,7 @@ from pipeline.grammar.words import Phrase
 
 @dataclass(slots=True)
 class Query:
-    """The four sides: an English tree without TOP, and words."""
+    """A query in four languages: an English tree without TOP, and words of the others."""
 
     en: str
     de: list[str]
@@ -21,14 +21,19 @@ class Query:
     zh: list[str]
 
 
-Part = Query | NounPhrase | Name | Phrase | Deed
+Part = Query | NounPhrase | Name | Phrase | Task
 PATTERNS = {name: table.each(str) for name, table in read_tables("query_patterns").items()}
 GAP = re.compile(r"( ?)\{(\w+):?(\w*)\}")
 CASES = {"N": german.NOMINATIVE, "A": german.ACCUSATIVE, "D": german.DATIVE, "G": german.GENITIVE}
 
 
 def query(pattern: str, **parts: Part | str) -> Query:
-    """A query of a pattern in query_patterns.txt, its gaps filled; a text is the same in every language."""
+    """Fill in a pattern of query_patterns.txt.
+
+    Args:
+        pattern: Name of the pattern.
+        **parts: Parts by the name of their gap; a text is the same in every language.
+    """
     en, de, fr, zh = PATTERNS[pattern]
     return Query(
         filled(en, parts, in_english),
@@ -39,7 +44,7 @@ def query(pattern: str, **parts: Part | str) -> Query:
 
 
 def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Part, str], str | Iterable[str]]) -> str:
-    """The template with its parts; where one is nothing, the space before it goes too."""
+    """Fill in a template; an empty part also removes the space before it."""
 
     def text(gap: re.Match) -> str:
         space, name, mark = gap.groups()
@@ -52,26 +57,28 @@ def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Pa
 
 
 def in_english(part: Part, mark: str) -> str:
+    """Return a part in English."""
     return english.noun_phrase(part) if isinstance(part, NounPhrase | Name) else part.en
 
 
 def in_german(part: Part, mark: str) -> str | Iterable[str]:
+    """Return a part in German; `mark` is a case, or 3 for the third person of a task."""
     match part:
         case NounPhrase():
             return german.noun_phrase(part, CASES[mark])
         case Name():
             return part.text
-        case Deed() if mark == "3":
+        case Task() if mark == "3":
             return part.de_third
     return part.de
 
 
 def in_french(part: Part, mark: str) -> str | Iterable[str]:
-    """mark: a preposition in front."""
+    """Return a part in French, after the preposition `mark`."""
     match part:
         case NounPhrase():
             words = french.noun_phrase(part)
-        case Name() | Deed():
+        case Name() | Task():
             return part.text if isinstance(part, Name) else part.fr
         case _:
             words = list(part.fr)
@@ -79,7 +86,7 @@ def in_french(part: Part, mark: str) -> str | Iterable[str]:
 
 
 def in_chinese(part: Part, mark: str) -> str | Iterable[str]:
-    """Without measure word or number, unless marked `counted`."""
+    """Return a part in Chinese, without measure word and number unless it is marked `counted`."""
     match part:
         case NounPhrase() if mark == "counted":
             return chinese.noun_phrase(part)

@@ -1,4 +1,4 @@
-"""Writes train, dev and test: aligned lines, and no sentence of one split in another, in any language."""
+"""Training, development and test splits: aligned lines, and no sentence of one split in another, in any language."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,19 @@ def write_splits(
     chained: Mapping[str, int] = MappingProxyType({}),
     limits: Limits = ALL,
 ) -> None:
-    """Write `raw/{split}.{language}`, `{split}.trees` (brackets of the English side) and `{split}.phenomena.jsonl`.
+    """Write `raw/{split}.{language}`, `{split}.trees` (of the English side) and `{split}.phenomena.jsonl`.
 
-    The same seed gives the same sentences whatever `languages` are asked for. Only test splits have held-out names
-    and verb-object combinations.
-    chained: splits each of whose lines is several sentences in a row, so many English words or more.
-    limits: of the sentences of the other splits.
+    The same seed gives the same sentences for any `languages`. Only test splits have reserved names and verb-object
+    combinations.
+
+    Args:
+        folder: Folder of the files.
+        languages: Languages to write.
+        sizes: Number of lines by split.
+        domain: Domain of the sentences.
+        seed: Seed of all splits.
+        chained: Splits whose lines are several sentences in a row, by their fewest English words per line.
+        limits: Limits of the sentences of the other splits.
     """
     seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     for split in SPLITS:
@@ -59,12 +66,12 @@ def _write(folder: Path, split: str, languages: Sequence[str], sentences: Iterab
 
 
 def _record(line: int, sentence: Sentence) -> str:
-    """One JSON line: its number (from 0), what to look for, and the English tree."""
+    """Return one JSON line: line number from 0, phenomena, and the English tree."""
     return json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}, ensure_ascii=False)
 
 
 def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -> Iterator[Sentence]:
-    """Sentences in a row, no more than are needed for `at_least` English words, punctuation not counted."""
+    """Yield chains of sentences, each with no more sentences than are needed for `at_least` English words."""
     while True:
         parts: list[Sentence] = []
         stream = endless(domain, rng, held_out)
@@ -74,17 +81,18 @@ def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -
 
 
 def words(parts: Sequence[Sentence]) -> int:
-    """English words of the chain, without punctuation."""
+    """Return the number of English words of a chain, without punctuation."""
     joints = len(parts) - 1 if parts and is_query(parts[0]) else 0
     return joints + sum(part.phenomena["length"] for part in parts)
 
 
 def is_query(sentence: Sentence) -> bool:
+    """Return whether a sentence is a search query."""
     return sentence.phenomena["domain"] == "search"
 
 
 def chained(parts: Sequence[Sentence]) -> Sentence:
-    """Queries with `and` between them, or sentences one after the other; all of one domain."""
+    """Join queries of a domain by `and`, or put sentences one after the other."""
     queries = is_query(parts[0])
     joints = {language: f" {word} " if queries else " " for language, word in AND.items()}
     between = [AND["zh"]] if queries else []
@@ -101,7 +109,7 @@ def chained(parts: Sequence[Sentence]) -> Sentence:
 
 
 def merged(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The phenomena of all parts."""
+    """Merge the phenomena of all parts."""
     first, *_ = records
     lists = {key for key, value in first.items() if isinstance(value, list)}
     found = {key: list(chain.from_iterable(record[key] for record in records)) for key in lists}

@@ -1,4 +1,4 @@
-"""The meaning that all languages realise: noun phrases, clauses and sentences, without words' forms or order."""
+"""Meaning that all languages realise: noun phrases, clauses and sentences, without word forms or order."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -19,7 +19,7 @@ ME, YOU, THIRD, WE, THEY = range(5)
 
 @dataclass(slots=True)
 class Pronoun:
-    """Genders differ by language: `it` for a lamp is `sie` in German, `elle` in French."""
+    """A pronoun. Genders differ by language: `it` for a lamp is `sie` in German, `elle` in French."""
 
     person: int
     gender: str = "m"
@@ -29,6 +29,7 @@ class Pronoun:
 
     @property
     def plural(self) -> bool:
+        """Return whether the pronoun is plural."""
         return self.person >= WE
 
 
@@ -48,10 +49,11 @@ class Name:
 
 @dataclass(slots=True)
 class NounPhrase:
-    """A noun with what belongs to it.
+    """A noun with its determiner and modifiers.
 
-    determiner: the, a (none in the plural), this, every, some, many, number (with `number`), my (with `owner`), bare
-    (none, as in queries), and no: an indefinite object in a negated clause.
+    Attributes:
+        determiner: the, a (none in the plural), this, every, some, many, number (with `number`), my (with `owner`),
+            bare (none, as in queries), or no (an indefinite object in a negated clause).
     """
 
     noun: Noun
@@ -72,7 +74,7 @@ class NounPhrase:
 
 @dataclass(slots=True)
 class Pair:
-    """Two coordinated nominals, and or or."""
+    """Two nominals joined by and."""
 
     first: "Name | NounPhrase"
     second: "Name | NounPhrase"
@@ -83,6 +85,7 @@ class Pair:
 
     @property
     def fr_gender(self) -> str:
+        """Return the French gender: feminine if both parts are."""
         return "f" if self.first.fr_gender == self.second.fr_gender == "f" else "m"
 
 
@@ -90,27 +93,35 @@ Nominal = Pronoun | Name | NounPhrase | Pair
 
 
 def required(part: Part | None) -> Part:
-    """A part that its construction always has. Raises ValueError without it."""
+    """Return a part that its construction always has.
+
+    Raises:
+        ValueError: The part is missing.
+    """
     if part is None:
         raise ValueError("a construction lacks a part that it always has")
     return part
 
 
 def required_nominal(nominal: Nominal | None) -> Nominal:
-    """The same of a nominal (of a union of several types, `required` would know only that it is an object)."""
+    """Return a nominal that its clause always has; `required` would lose its type.
+
+    Raises:
+        ValueError: The nominal is missing.
+    """
     if nominal is None:
         raise ValueError("a clause lacks a noun phrase that it always has")
     return nominal
 
 
 def is_heavy(nominal: Nominal | None) -> bool:
-    """Whether a relative clause ends it: such objects stand last."""
+    """Return whether a nominal ends in a relative clause; such objects come last."""
     return isinstance(nominal, NounPhrase) and nominal.relative is not None
 
 
 @dataclass(slots=True)
 class Place:
-    """Where something is: `location` in, on, at; towns are Names."""
+    """A place: `location` is in, on or at; towns are Names."""
 
     location: str
     ground: NounPhrase | Name
@@ -118,7 +129,7 @@ class Place:
 
 @dataclass(slots=True)
 class Relative:
-    """A relative clause; the head is the clause's subject or its object, whose slot is then None."""
+    """A relative clause. Its head is the subject or object of the clause, whose slot is None."""
 
     role: Literal["subject", "object"]
     clause: "Clause"
@@ -126,7 +137,7 @@ class Relative:
 
 @dataclass(slots=True)
 class Clause:
-    """One verb with its arguments and adjuncts. A predicate adjective or `there is` takes the verb's place."""
+    """One verb with arguments and adjuncts. A predicate adjective or `there is` replaces the verb."""
 
     subject: Nominal | None
     verb: Verb | None
@@ -149,23 +160,23 @@ class Clause:
 
     @property
     def agent(self) -> Nominal | None:
-        """Whom the verb agrees with."""
+        """Return the nominal that the verb agrees with."""
         return self.subject if self.subject is not None else self.agreement
 
     @property
     def person(self) -> int:
-        """The person of its finite verb: without an agent (there is, es gibt, il y a) the third."""
+        """Return the person of the finite verb: third without an agent (there is, es gibt, il y a)."""
         return THIRD if self.agent is None else self.agent.person
 
     @property
     def asks_whether(self) -> bool:
-        """Whether its complement says whether, not that."""
+        """Return whether the complement starts with whether instead of that."""
         return self.verb is not None and self.verb.frame == "q"
 
 
 @dataclass(slots=True)
 class Statement:
-    """A main clause, perhaps with a subordinate one before or after it, perhaps followed by a coordinated statement."""
+    """A main clause with an optional subordinate clause and an optional coordinated statement."""
 
     main: Clause
     subordinator: Phrase | None = None
@@ -186,14 +197,14 @@ class Utterance:
     vocative: Name | None = None
 
     def opening(self, language: Literal["de", "fr", "zh"], comma: str = ",") -> list[str]:
-        """The words that are called out before the sentence."""
+        """Return the interjection and the vocative before the sentence."""
         called = [] if self.interjection is None else [*getattr(self.interjection, language), comma]
         return called if self.vocative is None else [*called, *self.vocative.text.split(), comma]
 
 
 @dataclass(slots=True)
-class Facts:
-    """What a derivation noted while choosing: the phenomena of a sentence."""
+class DerivationNotes:
+    """Phenomena that were noted during a derivation."""
 
     kinds: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a word of the lexicon knows: one frozen record per noun, adjective, verb, name and phrase."""
+"""Entries of the lexicon: one frozen record per noun, adjective, verb and phrase."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ Frame = Literal["t", "i", "d", "g", "c", "q", "v"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """Ready-made forms: `en[plural]`, `fr[plural]`, `de[case][plural]` (nominative, accusative, dative, genitive)."""
+    """A noun with its forms, `en[plural]`, `fr[plural]` and `de[case][plural]` (cases N, A, D, G)."""
 
     key: str
     classes: frozenset[str]
@@ -26,11 +26,14 @@ class Noun:
 
     @property
     def ambiguous(self) -> bool:
+        """Return whether another noun has the same English word."""
         return "#" in self.key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
+    """An adjective with its forms."""
+
     en: str
     de: str
     de_stem: str
@@ -44,6 +47,8 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnglishVerb:
+    """An English verb with its forms."""
+
     base: str
     third: str
     past: str
@@ -54,6 +59,8 @@ class EnglishVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GermanVerb:
+    """A German verb with its forms."""
+
     infinitive: str
     prefix: str  # separable
     present: tuple[str, ...]  # ich, du, er, wir, sie; without the prefix
@@ -69,6 +76,8 @@ class GermanVerb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrenchVerb:
+    """A French verb with its forms."""
+
     infinitive: str
     present: tuple[str, ...]  # je, tu, il, nous, ils
     future: tuple[str, ...]
@@ -81,12 +90,13 @@ class FrenchVerb:
 
     @property
     def direct(self) -> bool:
+        """Return whether the object has no preposition."""
         return not self.preposition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """One sense: a word per language, a frame, and who can be subject and object."""
+    """One sense of a verb: a word per language, a frame, and classes of subjects and objects."""
 
     key: str
     frame: Frame
@@ -103,13 +113,13 @@ class Verb:
 
     @property
     def pronominal(self) -> bool:
-        """Whether a pronoun can be the object in the simplest way in every language."""
+        """Return whether a pronoun object has the simplest form in every language."""
         return not self.de.preposition and self.fr.direct and not self.fr.fixed and "~" in self.zh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phrase:
-    """A closed-class phrase: `en` a tree (or a word), the others words."""
+    """A closed-class phrase: `en` is a tree or a word, the others are words."""
 
     en: str
     de: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Forms of verbs: the rules for the regular ones of English, German and French; conjugation.txt lists the others."""
+"""Verb forms: rules for regular English, German and French verbs. conjugation.txt lists the others."""
 
 from pipeline.grammar.lexicon.tables import read_tables
 
@@ -12,7 +12,7 @@ GERMAN_INSEPARABLE = ("be", "ver", "er", "ent", "zer", "ge")
 
 
 def english_forms(base: str) -> tuple[str, str, str]:
-    """Base, third person singular, past: `see` -> see, sees, saw."""
+    """Return base, third person singular and past: `see` -> see, sees, saw."""
     consonant_y = base.endswith("y") and base[-2] not in "aeiou"
     if base in {"have", "do", "go"}:
         third = {"have": "has", "do": "does", "go": "goes"}[base]
@@ -30,7 +30,7 @@ def english_forms(base: str) -> tuple[str, str, str]:
 
 
 def german_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Five present forms, five simple past forms, participle of a verb without its separable prefix."""
+    """Return five present forms, five past forms and the participle of a verb without its separable prefix."""
     stem = infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
     link = "e" if stem.endswith(("t", "d", "chn", "ffn", "gn")) else ""
     if infinitive in GERMAN:
@@ -49,7 +49,7 @@ def german_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], str
 
 
 def german_past(third: str) -> tuple[str, ...]:
-    """Simple past in five persons from its third person: `kannte`, `ging`."""
+    """Return the past in five persons from the third person: `kannte`, `ging`."""
     if third.endswith("e"):
         return third, third + "st", third, third + "n", third + "n"
     second = third + ("est" if third.endswith(("s", "ß", "d", "t")) else "st")
@@ -57,7 +57,11 @@ def german_past(third: str) -> tuple[str, ...]:
 
 
 def french_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]:
-    """Five present, future and imperfect forms, and the masculine participle."""
+    """Return five present, future and imperfect forms, and the masculine participle.
+
+    Raises:
+        ValueError: The verb is irregular and not in conjugation.txt.
+    """
     if infinitive in FRENCH:
         present_cell, stem, participle = FRENCH[infinitive]
         present = tuple(present_cell.split())

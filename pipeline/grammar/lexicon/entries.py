@@ -1,4 +1,4 @@
-"""Rows of the tables as records, every word inflected once."""
+"""Conversion of table rows to records with all forms of a word."""
 
 import re
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
 def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> words.Noun:
+    """Convert a row of nouns."""
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
     de_gender, _, de_forms = german.partition(" ")
@@ -41,7 +42,7 @@ def noun(classes: str, gender: str, english: str, german: str, french: str, chin
 
 
 def _decline(singular: str, plural: str, gender: str) -> tuple[tuple[str, str], ...]:
-    """(singular, plural) in the four cases."""
+    """Return (singular, plural) in the four cases."""
     dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
     if gender == "mw":
         singulars = (singular, plural, plural, plural)
@@ -53,7 +54,7 @@ def _decline(singular: str, plural: str, gender: str) -> tuple[tuple[str, str], 
 
 
 def _genitive(singular: str, plural: str) -> str:
-    """Of masculine and neuter nouns: des Tages, des Autos, des Geheimnisses, des Lehrers."""
+    """Return the genitive of masculine and neuter nouns: des Tages, des Autos, des Geheimnisses, des Lehrers."""
     if singular.endswith(("nis", "us")) and not singular.endswith(("haus", "Haus")):
         return singular + "ses"
     syllables = len(re.findall("[aeiouyäöü]+", singular.lower()))
@@ -62,7 +63,7 @@ def _genitive(singular: str, plural: str) -> str:
 
 
 def adjectives(tables: Mapping[str, Table]) -> list[words.Adjective]:
-    """Those that stand before the noun in French, then those after it."""
+    """Convert the tables of adjectives, first those that precede the noun in French."""
     before, after = (tables[f"{place} the noun"].each for place in ("before", "after"))
     return before(partial(_adjective, True)) + after(partial(_adjective, False))
 
@@ -90,6 +91,7 @@ def _adjective(
 
 
 def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> words.Verb:
+    """Convert a row of verbs."""
     frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
     takes_object = frame in ("t", "g")
@@ -117,13 +119,13 @@ def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *res
 
 
 def _leaves(cell: str) -> list[str]:
-    """The words of `kick [(NP (DT the) (NN bucket))]`."""
+    """Return the words of `kick [(NP (DT the) (NN bucket))]`."""
     head, _, fixed = cell.partition(" [")
     return [head, *re.findall(r" ([^ ()]+)\)", fixed)]
 
 
 def _split_fixed(cell: str) -> tuple[list[str], str]:
-    """`beißen D [ins Gras]` -> [beißen, D], `ins Gras`."""
+    """Split `beißen D [ins Gras]` into [beißen, D] and `ins Gras`."""
     before, _, rest = cell.partition("[")
     fixed, _, after = rest.rpartition("]")
     return (before + after).split(), fixed
@@ -177,8 +179,8 @@ def _french_verb(cell: str) -> words.FrenchVerb:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deed:
-    """A thing to do, as queries need it: infinitives, and German's third person (`wie man … repariert`)."""
+class Task:
+    """A task in a query: infinitives, and the German third person (`wie man … repariert`)."""
 
     en: str
     de: str
@@ -188,10 +190,12 @@ class Deed:
     objects: tuple[str, ...]
 
 
-def deed(english: str, german: str, french: str, chinese: str, objects: str) -> Deed:
+def task(english: str, german: str, french: str, chinese: str, objects: str) -> Task:
+    """Convert a row of tasks."""
     verb = _german_verb(german)
-    return Deed(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
+    return Task(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
 def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase:
+    """Convert a row of phrases."""
     return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

@@ -1,9 +1,9 @@
-"""Reads the tables of words: text files beside this one, several tables a file.
+"""Reader of word tables: text files beside this one with several tables each.
 
     == NAME | COLUMN | COLUMN
     cell | cell
 
-Each row has a cell, perhaps an empty one, for each column. A line that begins with # is a comment.
+Each row has a cell for each column; cells can be empty. A line that starts with # is a comment.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,32 @@ HEADER = "== "
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of each row, by the place where it is written."""
+    """A table of words.
+
+    Attributes:
+        columns: Names of the columns.
+        rows: Cells of each row, by file and line.
+    """
 
     columns: list[str]
     rows: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, where: str, cells: list[str]) -> None:
+        """Add a row.
+
+        Raises:
+            UserError: The row has too few or too many cells.
+        """
         if len(cells) != len(self.columns):
             raise UserError(f"{where}: {len(cells)} cells, expected {len(self.columns)}: {' | '.join(self.columns)}")
         self.rows[where] = cells
 
     def each(self, make: Callable[..., Item]) -> list[Item]:
-        """What `make` makes of the cells of each row. Raises UserError, naming the row, where it can't."""
+        """Convert each row by calling `make` with its cells.
+
+        Raises:
+            UserError: A row can't be converted.
+        """
         made = []
         for where, cells in self.rows.items():
             try:
@@ -41,15 +55,15 @@ class Table:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words of a table of one column."""
+        """Return all words of a table with one column."""
         return tuple(word for line in self.each(str.split) for word in line)
 
 
 def read_tables(name: str) -> dict[str, Table]:
-    """The tables of `<name>.txt` by name.
+    """Read the tables of `<name>.txt` by name.
 
     Raises:
-        UserError: a row has not as many cells as its table has columns, or stands before any table.
+        UserError: A row has too few or too many cells, or precedes all tables.
     """
     path = Path(__file__).with_name(f"{name}.txt")
     tables: dict[str, Table] = {}
