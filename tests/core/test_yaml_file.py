@@ -1,4 +1,4 @@
-"""YAML is read as PyYAML reads it where it is sound, and refused in one line, at once, where it is not."""
+"""Valid YAML is read as by PyYAML; faulty YAML is refused at once, in one line."""
 
 import time
 from pathlib import Path

@@ -83,7 +83,7 @@ OLD = adjective("old", "person")
         ("some", "king", True, "einige alte Könige|einige alte Könige|einigen alten Königen|einiger alter Könige"),
     ],
 )
-def test_german_determiners_adjectives_and_nouns_agree_in_gender_case_and_number(determiner, key, plural, forms):
+def test_german_noun_phrases_agree_in_gender_case_and_number(determiner, key, plural, forms):
     np = the(key, OLD, plural=plural, determiner=determiner)
     assert "|".join(" ".join(german.noun_phrase(np, case)) for case in range(4)) == forms
 
@@ -113,7 +113,7 @@ def test_french_possessive_is_masculine_before_a_vowel():
     assert french.noun_phrase(np) == ["sa", "maison"]
 
 
-def test_french_prepositions_contract_with_articles_but_not_before_a_vowel():
+def test_french_prepositions_contract_except_before_vowels():
     def visit(key):
         clause = Clause(Pronoun(THIRD), verb("go", "gehen"), "present", object=the(key))
         return texts(clause)[2]
@@ -123,7 +123,7 @@ def test_french_prepositions_contract_with_articles_but_not_before_a_vowel():
     assert visit("school") == "Il va à l'école."
 
 
-def test_participle_agrees_with_the_subject_of_etre_and_a_preceding_object():
+def test_french_participle_agrees_with_etre_or_preceding_object():
     came = Clause(Pronoun(THIRD, "f", "f", "f"), verb("come", "kommen"), "past", object=Name("Paris", "n", town=True))
     assert "venue" in texts(came)[2]
     letter = the("letter", determiner="a")
@@ -132,7 +132,7 @@ def test_participle_agrees_with_the_subject_of_etre_and_a_preceding_object():
     assert text == "Anna a lu une lettre que Paul a écrite."
 
 
-def test_main_clauses_have_the_verb_second_and_subordinate_clauses_have_it_last():
+def test_german_verb_is_second_or_last_by_clause_type():
     main = Clause(the("man"), verb("call"), "past", object=the("doctor"))
     reason = Clause(the("child"), verb("wake"), "past")
     last_night = phrase(TIME["past"], "letzte Nacht")
@@ -151,7 +151,7 @@ def test_fronted_subordinate_clause_takes_the_first_place():
     assert texts(statement)[1] == "Wenn der Hund bellt, öffnest du die Tür."
 
 
-def test_separable_prefix_closes_the_main_clause_and_joins_the_verb_at_the_end_of_others():
+def test_german_separable_prefix_closes_the_clause():
     calls = Clause(Name("Anna", "f"), verb("call"), "present", object=Name("Paul", "m"))
     assert texts(calls)[1] == "Anna ruft Paul an."
     says = Clause(Pronoun(THEY), verb("say"), "present", complement=calls)
@@ -166,7 +166,7 @@ def test_separable_prefix_closes_the_main_clause_and_joins_the_verb_at_the_end_o
     ("role", "key", "pronoun"),
     [("subject", "man", "der"), ("object", "man", "den"), ("object", "woman", "die"), ("object", "child", "das")],
 )
-def test_relative_pronoun_has_the_gender_of_its_noun_and_the_case_of_its_role(role, key, pronoun):
+def test_german_relative_pronoun_has_gender_and_case(role, key, pronoun):
     head = the(key)
     inner = Clause(None, verb("see"), "past", object=the("dog"), agreement=head)
     if role == "object":
@@ -193,7 +193,7 @@ def test_negation_takes_each_languages_form():
     )
 
 
-def test_chinese_puts_relative_clauses_and_measure_words_before_the_noun():
+def test_chinese_relative_clauses_precede_the_noun():
     man = the("man", determiner="a")
     man.relative = Relative("subject", Clause(None, verb("buy"), "past", object=the("horse"), agreement=man))
     assert chinese_text(chinese.noun_phrase(man)) == "一个买马的男人"

@@ -1,4 +1,4 @@
-"""The generated corpus: reproducible, split without overlap, aligned, and of the promised shape."""
+"""The generated corpus is reproducible, split without overlap, aligned, and has the declared sizes."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def french_text_has(text, fixed):
     return fixed.replace(" ", "") in text.replace(" ", "")
 
 
-def test_german_clauses_that_close_with_the_verb_are_followed_by_an_end(film):
+def test_german_verb_final_clauses_end_with_their_verb(film):
     """Nothing but punctuation, a conjunction, a further clause or the frame's own verb follows a clause-final verb."""
     for sentence in film:
         for words in sentence.phenomena["verb_final"]:
@@ -172,7 +172,7 @@ def test_every_phenomenon_is_frequent_enough_to_be_tested(film):
         assert counts[kind] >= 20, kind
 
 
-def test_a_chain_is_as_long_as_asked_for_and_no_sentence_longer_than_that_needs(chains):
+def test_chain_has_no_more_sentences_than_its_length_needs(chains):
     for sentence in chains:
         length = sum(word not in PUNCTUATION for word in tokens(sentence.tree))
         assert sentence.phenomena["length"] == length
@@ -184,7 +184,7 @@ def test_a_chain_is_as_long_as_asked_for_and_no_sentence_longer_than_that_needs(
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", ["grammar-en-de", "grammar-smoke-en-de"])
-def test_a_chained_split_of_a_dataset_is_longer_than_its_training_sentences_on_any_seed(tmp_path, name, seed):
+def test_chained_split_is_longer_than_training_sentences(tmp_path, name, seed):
     wanted = load_dataset(DATASETS / f"{name}.yaml").generator
     sizes = {"train": 1500, "test2": 20}
     write_splits(tmp_path, ["en", "de"], sizes, wanted.domain, seed, wanted.chained)
@@ -214,7 +214,7 @@ def test_splits_are_aligned_and_disjoint_in_every_language(corpus):
         assert [record["tree"] for record in records] == trees
 
 
-def test_names_and_combinations_marked_unseen_are_in_the_test_split_only(corpus):
+def test_unseen_names_and_combinations_are_only_in_test(corpus):
     train = "\n".join(lines(corpus / "raw" / "train.en") + lines(corpus / "raw" / "dev.en"))
     words = set(re.findall(r"\w+", train))
     records = [json.loads(line) for line in lines(corpus / "test.phenomena.jsonl")]
@@ -228,7 +228,7 @@ def test_names_and_combinations_marked_unseen_are_in_the_test_split_only(corpus)
             assert not any(name["unseen"] for name in record["names"])
 
 
-def test_sentences_do_not_depend_on_the_languages_or_the_size_of_train(corpus, tmp_path):
+def test_sentences_are_independent_of_languages_and_train_size(corpus, tmp_path):
     write_splits(tmp_path, ["de"], {"train": 10, "dev": 150, "test": 300}, "film", seed=3)
     for split in ("dev", "test"):
         assert lines(tmp_path / "raw" / f"{split}.de") == lines(corpus / "raw" / f"{split}.de")
@@ -256,7 +256,7 @@ def test_lexicon_has_hundreds_of_content_words():
         ({"generator": {"chained": {"test3": 50}}}, "chained: split test3 has no size"),
     ],
 )
-def test_a_dataset_that_asks_for_what_the_grammar_has_not_is_refused(tmp_path, change, message):
+def test_dataset_with_unknown_grammar_parts_is_refused(tmp_path, change, message):
     record = load_yaml(DATASETS / "grammar-en-de.yaml")
     record |= change | {"generator": record["generator"] | change.get("generator", {})}
     path = tmp_path / "grammar-en-de.yaml"
@@ -270,7 +270,7 @@ def test_the_stage_needs_neither_torch_nor_numpy():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_limits_keep_sentences_of_so_many_words_and_of_frequent_words_but_for_names(tmp_path):
+def test_limits_keep_lengths_and_frequent_words_except_names(tmp_path):
     limits = Limits((8, 20), vocabulary=400)
     write_splits(tmp_path, ["en"], {"train": 300, "dev": 20, "test": 60}, "film", seed=1, limits=limits)
     known = frequent_words("film", 400)

@@ -1,4 +1,4 @@
-"""Faulty tables of words are named by file and line."""
+"""Faults in word tables are reported with file and line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Published recipes: a folder like a paper's, which no scale changes and which `all` leaves out."""
+"""Published recipes are unchanged by scales and left out of `all`."""
 
 from fnmatch import fnmatch
 from pathlib import Path
@@ -25,7 +25,7 @@ def small():
     return load_project(ROOT, {"scale": "small", "seeds": 3})
 
 
-def test_no_rule_of_a_scale_changes_a_published_recipe_or_stands_below_its_table(small):
+def test_scale_rules_leave_published_recipes_unchanged(small):
     for system in small.papers["anchors"].systems:
         (run, *_) = small.runs_of("anchors", system, "multi30k-en-de-lowercased")
         for section in ("model", "training"):
@@ -43,7 +43,7 @@ def test_our_numbers_are_comparable_with_the_published_ones(small):
                 assert Comparability(small, "anchors").reasons(entry, table, index, cell) == []
 
 
-def test_the_rate_of_the_tiny_transformer_peaks_at_the_published_one_after_2000_updates(small):
+def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
     spec = small.run_spec(small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0])
     schedule = Schedule(spec.model, spec.training)
     rates = [schedule.weights(update) for update in range(4000)]
@@ -84,7 +84,7 @@ def test_the_speaker_who_is_left_out_is_heard_in_the_test_alone(small, speaker):
     assert taken["train"] | taken["dev"] == set(members) - taken["test"] and not taken["train"] & taken["dev"]
 
 
-def test_all_leaves_them_out_and_another_scale_names_the_one_they_are_made_at(small):
+def test_all_leaves_out_anchors_and_other_scales_name_theirs(small):
     assert "anchors" not in small.reproduced and set(small.papers) == {*small.reproduced, "anchors"}
     assert unknown_target(small, "anchors", {"anchors"}) is None
     demo = load_project(ROOT, {"scale": "demo"})

@@ -1,4 +1,4 @@
-"""Settings have bounds on both sides, and any number of faults is reported at once."""
+"""Settings have lower and upper bounds, and any number of faults is reported at once."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Cold Fusion as data: its systems, the rows of its tables, its controls, and what a scale keeps of its proportions."""
+"""Cold Fusion as data: systems, table rows, controls, and proportions at each scale."""
 
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_settings_are_those_that_are_printed(project):
     assert (ctc.architecture, ctc.channels, ctc.num_layers) == ("ctc", 32, 5)
 
 
-def test_every_recogniser_is_decoded_with_a_beam_of_128_and_no_normalisation(project):
+def test_recognisers_have_beam_128_and_no_length_normalisation(project):
     for name in ("final", "shallow", "shallow-ctc", "swapped"):
         decoding = project.decoding("coldfusion", "CF4", name)
         assert (decoding.beam_size, decoding.length_normalisation) == (128, "none")
@@ -79,7 +79,7 @@ def test_rows_of_a_fusion_differ_by_one_step_each(project):
 
 
 @pytest.mark.parametrize("scale", ["paper", "small", "demo"])
-def test_decoders_differ_in_their_width_alone_and_by_the_printed_factors(scale):
+def test_decoders_differ_only_in_width_by_printed_factors(scale):
     project = at(scale)
     for family in ("attention", "CF3"):
         whole = spec(project, "attention-source" if family == "attention" else family)
@@ -91,7 +91,7 @@ def test_decoders_differ_in_their_width_alone_and_by_the_printed_factors(scale):
             assert (found.training, found.fusion) == (whole.training, whole.fusion)
 
 
-def test_table_4_has_the_relu_row_and_table_5_starts_from_the_projection_row(project):
+def test_table_4_is_the_relu_row_and_table_5_starts_from_cf4(project):
     printed = project.printed["coldfusion"]
     rows = {row["system"]: row for row in printed["table3"]}
     whole = next(row for row in printed["table4"] if (row["model"], row["decoder_size"]) == ("Cold Fusion", "960"))
@@ -101,7 +101,7 @@ def test_table_4_has_the_relu_row_and_table_5_starts_from_the_projection_row(pro
         assert [float(row[key]) for key in columns] == [float(rows[name][key]) for key in columns]
 
 
-def test_fine_tuning_trains_the_fusion_alone_on_nested_powers_of_two(project):
+def test_fine_tuning_trains_only_the_fusion_on_nested_shares(project):
     utterances, before, start = np.arange(TARGET_UTTERANCES), set(), spec(project, "CF4")
     for system, count in TUNED.items():
         found = spec(project, system)
@@ -115,7 +115,7 @@ def test_fine_tuning_trains_the_fusion_alone_on_nested_powers_of_two(project):
     assert TUNED.items() <= printed.items()
 
 
-def test_the_controls_that_the_paper_lacks_are_rows_of_the_ablations(project):
+def test_controls_are_rows_of_the_ablations(project):
     rows = project.printed["coldfusion"]["ablations"]
     assert {(row["system"], row["decoding"]) for row in rows} == {
         ("attention-source", "final"),

@@ -1,4 +1,4 @@
-"""What is comparable with the printed numbers follows from what was run: data, metric, scale and deviations."""
+"""Comparability follows from what was run: data, metric, scale and deviations."""
 
 import shutil
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_own_data_at_the_scale_of_the_paper_is_comparable(copy_of_project):
     assert "not comparable" not in note
 
 
-def test_a_dataset_that_does_not_say_what_it_stands_in_for_is_not_the_papers_own(copy_of_project):
+def test_dataset_without_stands_in_for_is_still_a_stand_in(copy_of_project):
     folder, load = copy_of_project
     edit(folder / "workflow/datasets/grammar-smoke-en-de.yaml", lambda value: value.pop("stands_in_for"))
     found, why_not, note = first_row(load(scale="smoke"))
@@ -69,7 +69,7 @@ def test_a_dataset_that_does_not_say_what_it_stands_in_for_is_not_the_papers_own
     assert "not comparable with the printed number, as `grammar-smoke-en-de` stands in for wmt14-en-de; scale" in note
 
 
-def test_a_scale_that_changes_the_run_makes_it_incomparable_on_the_papers_own_data(copy_of_project):
+def test_scale_that_changes_a_run_makes_it_incomparable(copy_of_project):
     folder, load = copy_of_project
     edit(folder / "workflow/scales/paper.yaml", lambda value: value.update(model={"d_ff": {"divide": 2}}))
     assert first_row(load())[:2] == ("not comparable", "scale paper changes model.d_ff")
@@ -89,7 +89,7 @@ def test_a_scale_that_changes_the_run_makes_it_incomparable_on_the_papers_own_da
         ("decoding", "beam_size", "scale paper changes decoding.beam_size"),
     ],
 )
-def test_what_only_says_how_a_machine_works_leaves_a_run_comparable(copy_of_project, section, setting, expected):
+def test_machine_settings_leave_a_run_comparable(copy_of_project, section, setting, expected):
     folder, load = copy_of_project
     rule = {"set": "fp32"} if setting == "precision" else {"multiply": 2}
 
@@ -120,7 +120,7 @@ def test_a_column_whose_metric_is_not_named_is_not_comparable(copy_of_project):
 
 
 @pytest.mark.parametrize(("changes", "expected"), [([], ""), (["budget"], "deviation 1 changes the budget")])
-def test_a_deviation_keeps_its_rows_comparable_unless_it_says_what_it_changes(copy_of_project, changes, expected):
+def test_deviation_without_changes_keeps_rows_comparable(copy_of_project, changes, expected):
     folder, load = copy_of_project
     edit(folder / f"workflow/papers/{PAPER}/paper.yaml", lambda paper: paper["deviations"][0].update(changes=changes))
     project = load()
@@ -129,7 +129,7 @@ def test_a_deviation_keeps_its_rows_comparable_unless_it_says_what_it_changes(co
     assert ("in Transformer C" in first_row(project)[2]) == bool(changes)  # other rows stay comparable
 
 
-def test_a_deviation_of_the_paper_that_owns_a_system_counts_as_well(copy_of_project):
+def test_deviation_of_the_owning_paper_counts(copy_of_project):
     folder, load = copy_of_project
     edit(
         folder / "workflow/papers/attention/paper.yaml", lambda paper: paper["deviations"][1].update(changes=["model"])
@@ -137,7 +137,7 @@ def test_a_deviation_of_the_paper_that_owns_a_system_counts_as_well(copy_of_proj
     assert first_row(load())[1] == "deviation 2 of attention changes the model"
 
 
-def test_data_of_a_language_model_that_is_fused_counts_as_data_of_the_run():
+def test_stand_in_of_a_fused_language_model_counts():
     project = load_project(ROOT, {"scale": "paper"})
     filled = fill(project, "coldfusion", "table3")
     fused = next(number for number, row in enumerate(filled.table.rows) if row["system"] == "CF4")

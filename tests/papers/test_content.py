@@ -1,4 +1,4 @@
-"""A folder's name follows what its run or corpus is made of, and nothing else."""
+"""The name of a folder depends only on the content of its run or corpus."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def names(project):
     return [folder.name for folder in folders]
 
 
-def test_a_folder_keeps_its_readable_name_and_ends_in_eight_digits(changed):
+def test_folder_name_is_readable_and_ends_in_eight_digits(changed):
     project = changed()
     assert re.fullmatch(
         r"work/smoke/runs/attention/base/grammar-smoke-en-de/seed1-[0-9a-f]{8}", str(folder_of(project, RUN))
@@ -65,7 +65,7 @@ def test_a_folder_keeps_its_readable_name_and_ends_in_eight_digits(changed):
         ("datasets/grammar-smoke-text-full.yaml", ["max_characters"], 61, "fused"),
     ],
 )
-def test_what_matters_makes_another_folder_and_what_describes_does_not(changed, file, keys, value, differ):
+def test_settings_change_the_folder_but_descriptions_do_not(changed, file, keys, value, differ):
     def change(content):
         for key in keys[:-1]:
             content = content.setdefault(key, {})
@@ -76,7 +76,7 @@ def test_what_matters_makes_another_folder_and_what_describes_does_not(changed, 
     assert [one for one, old, new in zip(kinds, before, after, strict=True) if old != new] == differ.split()
 
 
-def test_the_place_of_the_work_folder_is_in_no_name_and_in_no_specification(changed):
+def test_work_folder_is_in_no_name_and_no_run_file(changed):
     here, there = changed(), changed(work="/scratch/elsewhere")
     assert names(here) == names(there)
     assert here.run_yaml(FUSED) == there.run_yaml(FUSED)
@@ -105,7 +105,7 @@ def test_files_of_ones_own_count_by_what_is_in_them(tmp_path):
     assert content() != before
 
 
-def test_text_of_ones_own_that_was_edited_makes_another_corpus_whatever_checksum_is_declared(tmp_path):
+def test_edited_own_text_changes_the_corpus_despite_its_checksum(tmp_path):
     text = {side: tmp_path / f"text.{side}" for side in ("en", "de")}
     for side, path in text.items():
         path.write_text(f"a line of {side}\n")
@@ -129,7 +129,7 @@ def test_text_of_ones_own_that_was_edited_makes_another_corpus_whatever_checksum
     assert content() == before
 
 
-def test_a_file_of_ones_own_is_read_again_only_when_its_size_or_time_changes(tmp_path, monkeypatch):
+def test_own_file_is_rehashed_if_its_size_or_time_changes(tmp_path, monkeypatch):
     read = []
     monkeypatch.setattr("pipeline.papers.content.sha256_file", lambda path: read.append(path) or "digest")
     path = tmp_path / "own.txt"

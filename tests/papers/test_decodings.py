@@ -1,4 +1,4 @@
-"""Decodings inherit from one another as systems do, within a paper and across papers."""
+"""Decodings inherit from one another like systems, within a paper and across papers."""
 
 from types import SimpleNamespace
 
@@ -47,7 +47,7 @@ def test_a_language_model_keeps_its_paper():
     assert paper_decoding(known, "two", "its").language_model == "one/lm@text"
 
 
-def test_settings_have_to_go_together_only_when_the_bases_are_applied():
+def test_decoding_is_validated_after_its_bases_are_applied():
     known = papers(
         one={
             "shallow": {"language_model": "lm@text"},

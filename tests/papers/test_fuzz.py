@@ -46,7 +46,7 @@ def load(root: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_file_is_refused_in_a_line_and_no_misspelling_loads(root):
+def test_mutated_file_is_refused_in_one_line(root):
     counts = {"loaded": 0, "refused": 0}
 
     @settings(

@@ -1,4 +1,4 @@
-"""The graph is what Snakemake itself would run: for every paper at every scale, neither more nor less."""
+"""The graph equals Snakemake's own, for every paper at every scale."""
 
 import subprocess
 import sys
@@ -92,7 +92,7 @@ def graph():
     return Graph(load_project(ROOT, {"scale": "smoke", "seeds": [3, SEED]}))
 
 
-def test_a_fused_run_waits_for_its_language_model_and_for_the_run_it_starts_from(graph):
+def test_fused_run_waits_for_the_runs_it_loads(graph):
     cold, deep = (graph.inputs(Trained(coldfusion(system))) for system in ("CF4", "DF3"))
     lm, start = Trained(coldfusion("lm-full", TEXT)), Trained(coldfusion("attention-source"))
     assert cold == {"corpus": Encoded(SOURCE), "others": [lm]}
@@ -100,7 +100,7 @@ def test_a_fused_run_waits_for_its_language_model_and_for_the_run_it_starts_from
     assert graph.inputs(lm) == {"corpus": Encoded(TEXT), "others": []}
 
 
-def test_weights_are_chosen_on_what_the_run_was_trained_on_before_another_corpus_is_written_down(graph):
+def test_tuning_on_own_corpus_precedes_other_transcripts(graph):
     """What is tuned never waits for, and so never sees, the corpus that is scored."""
     run = coldfusion("attention-source")
     trained, beside = Trained(run), Trained(coldfusion("lm-full", TEXT))
@@ -114,7 +114,7 @@ def test_weights_are_chosen_on_what_the_run_was_trained_on_before_another_corpus
     assert Encoded(TARGET) not in graph.closure([tuned])
 
 
-def test_averaged_weights_are_read_where_a_decoding_averages_and_claims_are_reports(graph):
+def test_averaging_decoding_reads_averaged_weights(graph):
     run = RunId("attention", "base", "grammar-smoke-en-de", SEED)
     averaging = {name: graph.weights(run, name) for name in ("final", "averaged")}
     assert averaging["final"] == Trained(run)
@@ -124,7 +124,7 @@ def test_averaged_weights_are_read_where_a_decoding_averages_and_claims_are_repo
     assert {one.paper for one in graph.reports(papers) if isinstance(one, Claims)} == set(graph.project.reproduced)
 
 
-def test_features_are_those_of_what_was_read_aloud_or_of_recordings_as_they_are(graph):
+def test_features_come_from_synthesised_or_recorded_speech(graph):
     assert graph.inputs(Encoded(SOURCE)) == {"spoken": Spoken(SOURCE)}
     assert graph.inputs(Spoken(SOURCE)) == {"raw": Raw(SOURCE)} and graph.inputs(Raw(SOURCE)) == {}
     assert graph.inputs(Encoded("an4")) == {"raw": Raw("an4")}
@@ -135,7 +135,7 @@ def test_features_are_those_of_what_was_read_aloud_or_of_recordings_as_they_are(
     assert graph.inputs(Prepared(pairs)) == {"raw": Raw(pairs)}
 
 
-def test_a_report_is_one_if_its_papers_file_describes_it_under_its_name_and_kind(graph):
+def test_report_must_be_described_by_name_and_kind(graph):
     kinds = {"tables": Table, "examples": ExampleTable, "transcripts": TranscriptTable, "layer_costs": LayerTable}
     described = [
         (kind(paper, name), section)
@@ -152,7 +152,7 @@ def test_a_report_is_one_if_its_papers_file_describes_it_under_its_name_and_kind
     assert graph.has(Claims("weighted")) and graph.has(Encoded(SOURCE))
 
 
-def test_other_recipes_of_bleu_and_last_weights_need_nothing_that_all_papers_do_not_need_anyway(tmp_path):
+def test_recipes_table_needs_no_additional_runs(tmp_path):
     project = load_project(ROOT, {"work": str(tmp_path), "scale": "paper"})
     graph, recipes = Graph(project), Table("attention", "recipes")
     others = graph.closure(one for one in graph.reports(project.reproduced) if one != recipes)

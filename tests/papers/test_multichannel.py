@@ -1,4 +1,4 @@
-"""The Multi-channel Encoder as data: its systems and tables, its data, and what a scale keeps of its proportions."""
+"""The Multi-channel Encoder as data: systems, tables, datasets, and proportions at each scale."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def spec(project, system):
     return project.run_spec(RunId("multichannel", system, "nist-zh-en", 1))
 
 
-def test_table_1_has_ten_systems_on_five_test_sets_and_its_means_and_gains_are_those_of_its_cells():
+def test_table_1_means_and_gains_follow_from_its_cells():
     project = load_project(ROOT)
     rows = project.printed["multichannel"]["table1"]
     cells = project.table("multichannel", "table1").cells
@@ -67,7 +67,7 @@ def test_beam_ten_and_scores_divided_by_length():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_scale_keeps_the_proportions_of_the_models_and_gives_the_seven_one_budget(scale):
+def test_scale_keeps_proportions_and_one_budget_for_seven(scale):
     project = load_project(ROOT, {"scale": scale})
     model = spec(project, "RNN").model
     assert model.d_attention == 2 * model.d_state and model.d_embedding == model.d_readout == model.d_state
@@ -79,7 +79,7 @@ def test_a_scale_keeps_the_proportions_of_the_models_and_gives_the_seven_one_bud
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_whatever_stands_in_for_the_nist_data_has_five_test_sets_words_and_the_nist_score(scale):
+def test_nist_stand_ins_have_five_test_sets_and_nist_bleu(scale):
     project = load_project(ROOT, {"scale": scale, "licensed": {}})
     dataset = project.dataset_records[project.stand_in("nist-zh-en")]
     assert list(dataset.test_sets) == TEST_SETS and len(set(dataset.test_sets.values())) == 5
@@ -87,7 +87,7 @@ def test_whatever_stands_in_for_the_nist_data_has_five_test_sets_words_and_the_n
     assert dataset.segmenter == "jieba"
 
 
-def test_the_licensed_data_has_four_references_and_30000_words_a_side():
+def test_licensed_data_has_four_references_and_30000_words():
     project = load_project(ROOT, {"scale": "paper", "licensed": {"ldc-zh-en": "/corpora/ldc"}})
     dataset = project.dataset_records[project.stand_in("nist-zh-en")]
     assert dataset.name == "nist-zh-en"

@@ -1,4 +1,4 @@
-"""Table 4 resolves at every scale: the paper's settings, more data for the second row, stand-ins without a licence."""
+"""Table 4 resolves at every scale: settings, more data for the second row, stand-ins for licensed data."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def datasets_of_table_4(scale: str, licensed: dict[str, str]) -> list[str]:
     return list(dict.fromkeys(cell.run.dataset for cell in cell_runs(project, "attention", "table4")))
 
 
-def test_settings_at_paper_scale_are_those_of_the_released_code_with_four_layers():
+def test_parser_settings_at_paper_scale_follow_released_code():
     project = load_project(ROOT, {"scale": "paper"})
     for system in ("parsing", "parsing-semi"):
         run = project.run_spec(RunId("attention", system, "wsj", 1))
@@ -42,7 +42,7 @@ def test_settings_at_paper_scale_are_those_of_the_released_code_with_four_layers
         ({}, ["craft", "craft-gum"]),
     ],
 )
-def test_a_treebank_that_is_not_licensed_has_a_stand_in_and_says_so(licensed, expected):
+def test_unlicensed_treebank_has_a_declared_stand_in(licensed, expected):
     assert datasets_of_table_4("paper", licensed) == expected
     filled = fill(load_project(ROOT, {"scale": "paper", "licensed": licensed}), "attention", "table4")
     said = {reason.detail for row in filled.reasons["f1"] for reason in row if reason.is_stand_in}
@@ -51,7 +51,7 @@ def test_a_treebank_that_is_not_licensed_has_a_stand_in_and_says_so(licensed, ex
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_both_rows_are_scored_on_one_test_set_and_the_second_has_more_to_train_on(scale):
+def test_parsing_rows_share_a_test_set_and_differ_in_training(scale):
     project = load_project(ROOT, {"scale": scale, "licensed": LICENSED})
     first, second = (project.dataset_records[name] for name in datasets_of_table_4(scale, LICENSED))
     assert isinstance(first, TreebankRecord) and isinstance(second, TreebankRecord)
@@ -61,7 +61,7 @@ def test_both_rows_are_scored_on_one_test_set_and_the_second_has_more_to_train_o
         assert second.expected["train"].lines > first.expected["train"].lines
 
 
-def test_rules_of_a_system_hold_for_what_differs_from_it_and_for_no_other():
+def test_rules_of_a_system_apply_to_its_variants_only():
     project = load_project(ROOT, {"scale": "demo"})
 
     def training(system):

@@ -1,4 +1,4 @@
-"""A printed table's CSV has every cell of every row, or is refused with the line where it has not."""
+"""The CSV of a printed table has every cell of every row, or is refused with the line of the fault."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_by_its_line(tmp_path, line)
         read_table(path)
 
 
-def test_a_table_that_a_spreadsheet_marked_as_utf_8_has_the_same_rows(tmp_path):
+def test_printed_table_with_byte_order_mark_has_the_same_rows(tmp_path):
     for name, encoding in (("plain.csv", "utf-8"), ("marked.csv", "utf-8-sig")):
         (tmp_path / name).write_text("model,bleu\nBasé,20.0\n", encoding=encoding)
     assert (

@@ -1,4 +1,4 @@
-"""Papers, scales and datasets resolve to run specifications, and bad values stop at once."""
+"""Papers, scales and datasets resolve to run settings; bad values stop at once."""
 
 import copy
 import shutil
@@ -44,7 +44,7 @@ def test_every_system_of_every_paper_resolves_at_every_scale(scale):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_learned_positions_hold_the_longest_sentence_of_a_training_and_its_end(scale):
+def test_learned_positions_hold_the_longest_sentence_and_its_end(scale):
     project, found = load_project(ROOT, {"scale": scale}), set()
     for paper, record in project.papers.items():
         for system in record.systems:
@@ -55,7 +55,7 @@ def test_learned_positions_hold_the_longest_sentence_of_a_training_and_its_end(s
     assert found >= {"E1", "ConvS2S"}
 
 
-def test_folders_of_the_configuration_may_begin_with_the_home_folder_or_a_variable(tmp_path, monkeypatch):
+def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCRATCH", "/scratch")
     config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
@@ -66,7 +66,7 @@ def test_folders_of_the_configuration_may_begin_with_the_home_folder_or_a_variab
     )
 
 
-def test_attention_lists_all_rows_of_table_3_and_weighted_all_of_table_2():
+def test_papers_list_all_rows_of_their_tables():
     project = load_project(ROOT)
     assert len(project.printed["attention"]["table3"]) == 20
     assert len(project.printed["weighted"]["table2"]) == 10
@@ -79,7 +79,7 @@ def test_plain_rows_of_the_weighted_paper_are_runs_of_attention():
     assert len(shared & mine) == 5
 
 
-def test_settings_of_every_row_equal_the_printed_ones_at_paper_scale():
+def test_row_settings_at_paper_scale_equal_printed_ones():
     project = load_project(ROOT, {"scale": "paper"})
     for paper, table in (("attention", "table3"), ("weighted", "table2")):
         for cell in cell_runs(project, paper, table):
@@ -197,7 +197,7 @@ def test_a_bad_key_or_value_is_named_with_what_is_allowed(copy_of_project, name,
         load_project(copy_of_project)
 
 
-def test_a_printed_table_with_a_short_line_is_refused_with_its_line(copy_of_project):
+def test_printed_table_with_short_line_is_refused_with_line(copy_of_project):
     path = copy_of_project / "workflow/papers/weighted/table2.csv"
     path.write_text(path.read_text(encoding="utf-8") + "Transformer,A\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"table2\.csv: line 12: expected 13 cells"):
@@ -226,7 +226,7 @@ def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_as_many_checkpoints_are_written_and_kept_as_a_decoding_averages(scale):
+def test_runs_keep_as_many_checkpoints_as_decodings_average(scale):
     project = load_project(ROOT, {"scale": scale})
     for paper in project.papers:
         cells = [cell for table in project.tables_here(paper) for cell in cell_runs(project, paper, table)]
@@ -243,7 +243,7 @@ def seeded():
 
 
 @pytest.mark.parametrize("paper", ["attention", "weighted", "multichannel", "coldfusion"])
-def test_every_seed_is_trained_and_takes_what_was_trained_with_it(seeded, paper):
+def test_weight_sources_have_the_seed_of_their_run(seeded, paper):
     graph = Graph(seeded)
     runs = runs_in(graph.closure(graph.reports([paper])))
     assert {run.seed for run in runs} == {7, 2, 11}
@@ -263,7 +263,7 @@ def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):
         assert seeded.decoding_language_model(run, "final") is None
 
 
-def test_a_training_takes_one_gpu_unless_its_system_or_the_scale_says_otherwise():
+def test_training_takes_one_gpu_by_default():
     project = load_project(ROOT, {"scale": "paper"})
     taken = {
         (paper, system): project.training_gpus(RunId(paper, system, dataset, 3))
@@ -278,7 +278,7 @@ def test_a_training_takes_one_gpu_unless_its_system_or_the_scale_says_otherwise(
     assert project.training_gpus(RunId("attention", "big", "wmt14-en-de", 1)) == 8
 
 
-def test_a_scale_trains_some_systems_with_more_seeds_than_asked_for():
+def test_scale_adds_seeds_for_some_systems():
     scale = load_project(ROOT, {"scale": "smoke"}).scale.model_copy(update={"seeds": {"attention/base": 3}})
     assert scale.seeds_of("attention/base", [1]) == [1, 2, 3]
     assert scale.seeds_of("attention/base", [2, 7]) == [2, 7, 1]
@@ -286,7 +286,7 @@ def test_a_scale_trains_some_systems_with_more_seeds_than_asked_for():
     assert scale.seeds_of("attention/C1", [1]) == [1]
 
 
-def test_only_the_named_system_has_more_seeds_not_those_that_differ_from_it():
+def test_added_seeds_do_not_apply_to_variants():
     project = load_project(ROOT, {"scale": "smoke"})
     project.scale = project.scale.model_copy(update={"seeds": {"attention/base": 2}})
     runs = {name: project.runs_of("weighted", name, "wmt14-en-de") for name in ("attention/base", "attention/C1", "A")}

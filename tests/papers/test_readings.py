@@ -1,4 +1,4 @@
-"""Readings of open passages are systems side by side; tables name by which of them a row is made."""
+"""Readings are systems side by side; tables name the interpretations that a row follows."""
 
 import shutil
 from itertools import product
@@ -27,7 +27,7 @@ def project():
     return load_project(ROOT, {"scale": "demo"})
 
 
-def test_every_combination_of_the_weighted_transformers_readings_is_a_row(project):
+def test_every_combination_of_readings_is_a_row(project):
     systems = [row["system"] for row in project.printed["weighted"]["readings"]]
     made_by = [system_readings(project, "weighted", system) for system in systems]
     names = ("feed-forward", "branched-attention", "residuals")
@@ -37,7 +37,7 @@ def test_every_combination_of_the_weighted_transformers_readings_is_a_row(projec
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_system_of_a_printed_table_is_made_by_the_default_of_every_reading(project, paper):
+def test_printed_systems_follow_the_default_of_every_reading(project, paper):
     readings = project.papers[paper].readings
     for name in project.papers[paper].tables:
         if name.startswith("table"):
@@ -49,7 +49,7 @@ def test_a_system_of_a_printed_table_is_made_by_the_default_of_every_reading(pro
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_what_a_new_system_leaves_out_is_as_the_default_reading_has_it(project, paper):
+def test_omitted_settings_follow_the_default_readings(project, paper):
     """But for `memory_write`, whose default stands in the digests of finished trainings that have no memory."""
     rows = [row["system"] for table in project.printed[paper].values() for row in table if row.get("system")]
     models = {type(project.run_spec(RunId(*project.locate(one, paper), "any", 1)).model) for one in rows}
@@ -69,7 +69,7 @@ def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
     [(scale, ("C", "C1-wide")) for scale in ("demo", "small", "paper")]
     + [(scale, ("A", "base-wide")) for scale in ("small", "paper")],
 )
-def test_the_wide_control_has_as_many_multiply_adds_as_the_literal_reading(scale, systems):
+def test_wide_control_has_the_flops_of_the_literal_reading(scale, systems):
     project, shape = load_project(ROOT, {"scale": scale}), BatchShape(2000, 1000, 1000, 20, 20)
     counted = [
         training_flops(project.run_spec(RunId("weighted", system, "wmt14-en-de", 1)).model, shape) for system in systems
@@ -77,7 +77,7 @@ def test_the_wide_control_has_as_many_multiply_adds_as_the_literal_reading(scale
     assert counted[1] == pytest.approx(counted[0], rel=0.01)
 
 
-def test_the_csv_names_every_choice_and_markdown_those_that_are_not_the_default(project):
+def test_csv_names_all_choices_markdown_only_non_defaults(project):
     rows = {row["arm"]: row["readings"] for row in table_rows(project, "weighted", "readings")}
     assert rows["split"] == "feed-forward split; branched-attention self; residuals sub-layers; scale one"
     assert rows["Transformer (C)"] == ""
@@ -95,7 +95,7 @@ def test_tables_without_any_reading_say_nothing_of_readings(project):
     assert "Readings" not in text
 
 
-def test_the_plan_of_the_paper_scale_prices_the_literal_and_the_split_reading_of_the_large_model():
+def test_plan_prices_both_readings_of_the_large_model():
     jobs = Jobs(load_project(ROOT, {"scale": "paper"}), ["weighted"], None)
     flops = {run.system: job.flops for job in jobs.all if job.kind == "train" and (run := job.run)}
     assert flops["B"] / flops["B-split"] == pytest.approx(4.53, rel=0.01)  # as counted by hand from eq. 6 and 7
@@ -138,7 +138,7 @@ def test_a_faulty_reading_is_one_line_with_its_place(tmp_path, place, value, exp
     assert "\n" not in str(raised.value)
 
 
-def test_a_system_has_a_reading_if_it_sets_all_that_tells_its_choices_apart_be_it_nothing_else(project):
+def test_reading_applies_to_systems_that_set_all_its_keys(project):
     reading = project.papers["weighted"].readings["scale"]
     keys = {key for choice in reading.choices.values() for key in choice.settings}
     for name, choice in reading.choices.items():

@@ -1,4 +1,4 @@
-"""Every name that refers to something is looked up when a project is loaded: a typo is a line with what is meant."""
+"""Every reference is checked when a project is loaded; a typo gets one line with a suggestion."""
 
 import functools
 import re
@@ -334,12 +334,12 @@ def test_a_typo_is_refused_with_what_is_meant(faults, name, keys, value, message
     assert all(line.isprintable() for line in lines)
 
 
-def test_a_layer_type_of_a_claim_is_one_of_the_table_of_complexities(faults):
+def test_layer_of_a_claim_must_be_in_the_complexity_table(faults):
     lines = faults("workflow/papers/attention/claims.yaml", "claims|self-attention-length|layer", "self-atention")
     assert "layer: unknown name 'self-atention'" in lines[0] and "did you mean 'self-attention'?" in lines[0]
 
 
-def test_a_dataset_that_no_file_is_needs_a_stand_in_at_each_scale(faults):
+def test_dataset_without_file_needs_a_stand_in_at_each_scale(faults):
     lines = faults(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"})
     assert any(
         "dataset: 'source' has no stand-in at scale demo, only at paper, plateau, small, smoke" in one for one in lines
@@ -398,7 +398,7 @@ def test_a_target_that_nothing_makes_names_those_that_exist(target, message):
 
 
 @pytest.mark.parametrize("digits", ["", "-0123abcd"])
-def test_a_run_named_without_what_it_is_made_of_is_told_where_it_lies(digits):
+def test_run_named_without_its_sources_gets_a_hint(digits):
     project = load_project(ROOT, {"scale": "demo"})
     run = RunId("weighted", "C", "grammar-en-de", 3)
     found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json")

@@ -1,4 +1,4 @@
-"""What a scale makes of a setting, and what it grants a training."""
+"""Rules of scales for settings, and resources of trainings."""
 
 import pytest
 from hypothesis import given
@@ -15,27 +15,27 @@ def scale(**rules) -> Scale:
 
 
 @given(WHOLE, some.integers(1, 1000))
-def test_dividing_and_multiplying_undo_each_other_as_far_as_whole_numbers_go(value, factor):
+def test_divide_undoes_multiply_up_to_rounding(value, factor):
     assert Rule(divide=factor).apply(Rule(multiply=factor).apply(value)) == value
     assert abs(Rule(divide=factor).apply(value) * factor - value) <= max(factor, value)
 
 
 @given(WHOLE, PART, some.floats(1, 1e4), some.floats(1, 1e4))
-def test_what_is_scaled_stays_a_whole_number_above_zero_and_within_its_limits(value, factor, one, other):
+def test_scaled_integers_stay_positive_and_within_bounds(value, factor, one, other):
     low, high = sorted((one, other))
     scaled = Rule(multiply=factor, minimum=low, maximum=high).apply(value)
     assert isinstance(scaled, int) and scaled >= 1
     assert low - 0.5 <= scaled <= high + 0.5
 
 
-def test_zero_stays_zero_what_is_unset_stays_unset_and_a_fraction_is_what_people_write():
+def test_scaling_keeps_zero_and_null_and_rounds_fractions():
     halved = Rule(divide=2, minimum=5)
     assert (halved.apply(0), halved.apply(None), Rule(set=7).apply(None)) == (0, None, None)
     assert Rule(multiply=3).apply(0.1) == 0.3
     assert (Rule(set=7).apply(9), Rule(set=False).apply(True), Rule(set=0).apply(9)) == (7, False, 0)
 
 
-def test_the_innermost_system_that_has_a_rule_decides_and_others_systems_do_not():
+def test_rule_of_the_innermost_system_applies():
     made = scale(
         training={"max_steps": {"divide": 10}, "lr": {"multiply": 2}},
         systems={
@@ -65,7 +65,7 @@ def test_the_innermost_system_that_has_a_rule_decides_and_others_systems_do_not(
         (["toy/silent", "toy/elsewhere"], 3),
     ],
 )
-def test_a_training_has_the_gpus_of_the_innermost_system_that_names_a_number(lineage, gpus):
+def test_gpus_are_those_of_the_innermost_system(lineage, gpus):
     own = {"toy/base": SystemRules(gpus=8), "toy/arm": SystemRules(gpus=2), "toy/silent": SystemRules()}
     assert scale(systems=own).training_gpus(lineage) == gpus
 

@@ -1,4 +1,4 @@
-"""What a scale may not change of the Weighted Transformer: what the paper compares, and the rate of kappa and alpha."""
+"""Properties of the Weighted Transformer that scales keep: compared sizes, and the learning rate of kappa and alpha."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def run(scale: str, paper: str, system: str):
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 @pytest.mark.parametrize(("system", "peak"), [("C", 3.13e-3), ("A", 5.41e-3), ("B", 3.83e-3)])
-def test_kappa_and_alpha_have_the_printed_peak_rates_wherever_numbers_mean_something(scale, system, peak):
+def test_kappa_and_alpha_have_the_printed_peak_rates(scale, system, peak):
     spec = run(scale, "weighted", system)
     schedule = Schedule(spec.model, spec.training)
     rates = [schedule.branch_weights(update) for update in range(1000)]
@@ -27,7 +27,7 @@ def test_kappa_and_alpha_have_the_printed_peak_rates_wherever_numbers_mean_somet
 
 @pytest.mark.parametrize("scale", ["demo", "small"])
 @pytest.mark.parametrize(("weighted", "plain"), PAIRS.items())
-def test_compared_models_have_the_same_size_and_dropout_where_the_scale_decides(scale, weighted, plain):
+def test_compared_models_have_the_same_size_and_dropout(scale, weighted, plain):
     ours, theirs = run(scale, "weighted", weighted).model, run(scale, "attention", plain).model
     for key in ("num_layers", "d_model", "d_ff", "dropout", "attention_dropout", "relu_dropout", "tie_embeddings"):
         assert getattr(ours, key) == getattr(theirs, key), key

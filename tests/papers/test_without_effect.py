@@ -1,4 +1,4 @@
-"""Settings that another one leaves without effect stop the run: what somebody writes is what is done."""
+"""Settings that another setting makes meaningless are refused."""
 
 import shutil
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_what_a_paper_sets_without_effect_is_named(checked, case):
         checked(f"papers/{paper}/paper.yaml", change)
 
 
-def test_a_scale_has_no_rules_for_a_recipe_that_is_trained_as_published(checked):
+def test_rules_for_a_published_recipe_are_refused(checked):
     def change(scale):
         scale["systems"]["anchors/tiny-transformer"] = {"training": {"max_steps": {"divide": 10}}}
 
@@ -116,7 +116,7 @@ def test_bounds_the_wrong_way_round_are_refused(settings, message):
         TrainingConfig(**usual, **settings)
 
 
-def test_a_run_of_before_is_read_though_its_settings_had_no_effect(tmp_path):
+def test_old_run_with_ignored_settings_can_be_read(tmp_path):
     project = load_project(ROOT, {"scale": "smoke"})
     settings = project.run_yaml(project.runs_of("attention", "base", "wmt14-en-de")[0])
     settings["training"] |= {"scheduled_sampling": 0.2, "train_share": 0.5, "noise_snr_db": [15.0, 0.0]}
@@ -124,7 +124,7 @@ def test_a_run_of_before_is_read_though_its_settings_had_no_effect(tmp_path):
     assert load_run(tmp_path / "run.yaml").training.train_share == 0.5
 
 
-def test_a_decoding_is_refused_for_what_is_changed_and_not_for_what_a_scale_made_of_it():
+def test_decoding_is_refused_for_changed_settings_only():
     final = load_project(ROOT).decoding(COLD_FUSION, "attention-source", "final")
     scaled = final.model_copy(update={"length_penalty": 1.0})
     assert changed(scaled, {}) == scaled
