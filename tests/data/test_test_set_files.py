@@ -1,13 +1,16 @@
 """SGML and XML test sets that are damaged, or that someone wrote to make a parser hang."""
 
+import io
 import random
 import time
+from pathlib import Path
 
 import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.raw_text import read_lines
+from pipeline.data.fetch.untrusted import lines_in
 
 TRANSLATORS = ["A", "O'Brien", 'the "second"', "]|//ref", "ü"]
 
@@ -76,3 +79,13 @@ def test_line_of_a_gigabyte_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="has a line of more than 1000 bytes"):
         lines(tmp_path / "x.txt", b"short\n" + b"x" * 1001)
     assert lines(tmp_path / "x.txt", b"short\n" + b"x" * 999 + b"\n")[0] == b"short"
+
+
+@pytest.mark.parametrize("size", [1, 3, 1 << 18])
+def test_lines_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch, seed, size):
+    monkeypatch.setattr("pipeline.data.fetch.untrusted.BLOCK", size)
+    rng = random.Random(seed)
+    for _ in range(50):
+        content = bytes(rng.choices(b"ab\r\n\n", k=rng.randrange(30)))
+        expected = [line.removesuffix(b"\n") for line in io.BytesIO(content)]
+        assert list(lines_in(io.BytesIO(content), Path("x"))) == expected

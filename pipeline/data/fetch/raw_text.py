@@ -100,7 +100,7 @@ def segments(side: Side, path: Path) -> Segments:
     if stem_of(side).endswith(".xml"):
         return xml_segments(path, side.translator)
     with opened(path) as file:
-        return sgml_segments(b"".join(lines_in(gunzipped(file, side.file_name), path)), path)
+        return sgml_segments(b"\n".join(lines_in(gunzipped(file, side.file_name), path)), path)
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
@@ -109,7 +109,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
         yield from segments(side, path).values()
         return
     with opened(path) as file:
-        yield from (line.removesuffix(b"\n") for line in lines_in(gunzipped(file, side.file_name), path))
+        yield from lines_in(gunzipped(file, side.file_name), path)
 
 
 def write_raw_mark(corpus: Path) -> None:

@@ -17,6 +17,8 @@ from pipeline.core.errors import UnreadableError, UserError
 
 LONGEST_LINE = 1 << 26
 """Bytes; a compressed file of a megabyte can hold a line of a gigabyte."""
+BLOCK = 1 << 18
+"""Bytes read at once: lines are split from blocks, several times faster than read one by one."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
@@ -111,19 +113,29 @@ class RawContent(io.RawIOBase):
 
 
 def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Yield the lines of a stream with their ends.
+    """Yield the lines of a stream without their ends.
 
     Raises:
         UserError: The stream is damaged, or a line is longer than any text.
     """
+    begun: list[bytes] = []
+    block = b"\n"
     with parsing(path):
-        while line := stream.readline(LONGEST_LINE + 1):
-            if len(line) > LONGEST_LINE:
+        while block:
+            block = stream.read(BLOCK)
+            first, *others = block.split(b"\n")
+            begun.append(first)
+            if sum(map(len, begun)) > LONGEST_LINE:
                 raise UserError(f"{path}: has a line of more than {LONGEST_LINE} bytes; is it the right file?")
-            yield line
+            if others:
+                yield b"".join(begun)
+                begun = [others.pop()]
+                yield from others
+        if last := b"".join(begun):
+            yield last
 
 
 def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
     """Yield the lines of UTF-8 text without their ends and byte order marks. Raises UserError as `lines_in` does."""
     with parsing(path):
-        yield from (line.decode("utf-8-sig").removesuffix("\n") for line in lines_in(stream, path))
+        yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))
