@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 CANCELLED = 0.5
 """Power of the mean of channels, as a share of that of unrelated ones, below which they cancel out."""
+SILENT = 1e-4
+"""Power of a channel, as a share of the loudest one's, below which it is left out: -40 dB."""
 QUIETEST = 1e-4
 """Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
@@ -58,14 +60,21 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
 
 
 def mixed(name: str, samples: np.ndarray) -> np.ndarray:
-    """Return one channel (n,) of samples (n,) or (n, channels): their mean, or the loudest if they cancel out."""
+    """Return one channel of a recording: the mean of those with sound, or the loudest if they cancel out.
+
+    Args:
+        name: The recording, for the log.
+        samples: Shape (n,) or (n, channels).
+    """
     if not len(samples):
         return np.zeros(0)
     channels = samples.reshape(len(samples), -1)
-    mean, power = channels.mean(axis=1), (channels**2).mean(axis=0)
-    if (mean**2).mean() >= CANCELLED * power.mean() / channels.shape[1]:
-        return mean
+    power = channels.var(axis=0)  # without a constant offset, which is no sound
     loudest = int(power.argmax())
+    heard = power >= SILENT * power[loudest]
+    mean = channels[:, heard].mean(axis=1)
+    if mean.var() >= CANCELLED * power[heard].mean() / heard.sum():
+        return mean
     log.warning("%s: its channels cancel out; channel %d alone is heard", name, loudest + 1)
     return channels[:, loudest]
 

@@ -58,7 +58,22 @@ def test_channels_that_cancel_out_leave_the_loudest(caplog, gain):
     assert "a.wav: its channels cancel out; channel 1 alone is heard" in caplog.text
 
 
-@pytest.mark.parametrize("gain", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("others", [[0.0], [0.005, 0.0, 0.0], [-0.005]])
+def test_silent_channels_are_left_out(caplog, others):
+    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
+    samples = np.stack([*(gain * voice for gain in others), voice], 1)
+    np.testing.assert_array_equal(heard(samples), heard(voice))
+    assert not caplog.text
+
+
+def test_a_constant_offset_hides_no_opposite_channels(caplog):
+    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
+    samples = np.stack([voice, -0.9 * voice], 1) + 0.4
+    np.testing.assert_array_equal(heard(samples), heard(voice + 0.4))
+    assert "channel 1 alone is heard" in caplog.text
+
+
+@pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_channels_in_phase_are_mixed(caplog, gain):
     voice = np.random.default_rng(1).normal(0, 0.1, RATE)
     np.testing.assert_allclose(heard(np.stack([voice, gain * voice], 1)), heard(voice * (1 + gain) / 2), atol=0.02)
