@@ -16,7 +16,7 @@ from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Source
 from pipeline.data.fetch import transfer
 from pipeline.data.fetch.archives import unpack
-from pipeline.data.fetch.download import fetch, fetch_all
+from pipeline.data.fetch.download import expanded, fetch, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.stages import invoke, parse
 
@@ -283,3 +283,9 @@ def test_duplicate_archive_member_is_never_confused(tmp_path):
             archive.addfile(entry, io.BytesIO(content))
     found = unpack(tmp_path / "a", "a", {"one", "two"}, tmp_path / "unpacked")
     assert {member: path.read_bytes() for (_, member), path in found.items()} == {"one": b"new", "two": b"other"}
+
+
+def test_variables_in_a_mirror_are_expanded_once(monkeypatch):
+    monkeypatch.setenv("REPRISE_MIRROR", "https://me:$HOME@host/files")
+    assert expanded("$REPRISE_MIRROR") == "https://me:$HOME@host/files"
+    assert expanded("../data") == "../data" and expanded(None) is None

@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
-def snakemake(*arguments):
+def snakemake(*arguments, **variables):
     command = [str(Path(sys.executable).parent / "snakemake"), "--nolock", "-j1", *arguments]
-    environment = os.environ | NO_NETWORK | {"no_proxy": ""}
+    environment = os.environ | NO_NETWORK | {"no_proxy": ""} | variables
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -38,3 +38,26 @@ def test_what_needs_no_fetching_is_found_here(tmp_path):
     done = snakemake("--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout
+
+
+def test_no_command_shows_the_password_of_a_mirror(tmp_path):
+    """Neither that of a download nor of a stage that takes all settings."""
+    project = load_project(ROOT, {"scale": "small", "work": str(tmp_path), "licensed": {}, "mirror": None})
+    targets = [str(project.layout.path(Encoded("multi30k-en-de"))), "check_data"]
+    options = [
+        "--config",
+        "scale=small",
+        f"work={tmp_path}",
+        "mirror=https://me:$SECRET@127.0.0.1:9/files",
+        "licensed={}",
+    ]
+    done = snakemake("--dry-run", "--printshellcmds", *options, "--", *targets, SECRET="s3cret")
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    assert printed.count("$REPRISE_MIRROR") >= 2 and "s3cret" not in printed
+
+
+def test_a_home_without_a_cache_folder_is_no_obstacle(tmp_path):
+    options = ["--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}"]
+    done = snakemake("--dry-run", *options, "--", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
+    assert done.returncode == 0, done.stdout + done.stderr

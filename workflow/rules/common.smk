@@ -28,8 +28,11 @@ CORPUS = f"{layout.work}/corpora/{{dataset}}-{{content}}"
 RUN = f"{WORK}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}-{{content}}"
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 PRINTED = "workflow/papers/{paper}/{table}.csv"
-SETTINGS = [word for key, value in config.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-MIRROR = ["--mirror", project.config.mirror] if project.config.mirror else []
+# A mirror's address may hold a password: Snakemake prints and keeps the variable, which commands expand.
+os.environ["REPRISE_MIRROR"] = project.config.mirror or ""
+MIRROR = ["--mirror", "$REPRISE_MIRROR"] if project.config.mirror else []
+SHOWN_CONFIG = config | ({"mirror": "$REPRISE_MIRROR"} if project.config.mirror else {})
+SETTINGS = [word for key, value in SHOWN_CONFIG.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 PACKAGES = [word for name, at in project.licensed.items() for word in ("--package", f"{name}={at}")]
 # What wants a GPU is launched: here, or as a job of Slurm that is adopted when this process was killed meanwhile.
 LAUNCH = (

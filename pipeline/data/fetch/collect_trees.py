@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
-from pipeline.data.fetch.download import fetch
+from pipeline.data.fetch.download import expanded, fetch
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
@@ -39,12 +39,12 @@ def collect_trees(
         dataset: Dataset file.
         downloads: Folder of fetched files.
         corpus: Folder of the corpus.
-        mirror: Folder or URL that is tried first.
+        mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
     record = load_one_of(dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
     packages = package_folders(record, package)
-    sources = {name: fetch_trees(name, source, downloads, mirror) for name, source in record.sources.items()}
+    sources = {name: fetch_trees(name, source, downloads, expanded(mirror)) for name, source in record.sources.items()}
     for split in record.split_names:
         parts = [
             (part, sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files))

@@ -1,6 +1,7 @@
 """Fetched and verified files of a dataset, and the raw splits that are made of them."""
 
 import logging
+import os
 from pathlib import Path
 
 from pipeline.core.disk import require_space
@@ -35,15 +36,20 @@ def download(
         dataset: Dataset file.
         downloads: Folder of fetched files.
         corpus: Folder of the corpus.
-        mirror: Folder or URL that is tried first.
+        mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
     record = load_one_of(dataset, DownloadedDataset, "what is downloaded; `generate` is for the grammar")
     folders = package_folders(record, package)
     for name in record.packages:
         existing_files(name, folders[name], record.package_members(name))
-    write_raw_splits(record, fetch_all(record, downloads, mirror) | folders, corpus)
+    write_raw_splits(record, fetch_all(record, downloads, expanded(mirror)) | folders, corpus)
     write_raw_mark(corpus)
+
+
+def expanded(mirror: str | None) -> str | None:
+    """Expand environment variables in a mirror's address, so that no command line holds its password."""
+    return mirror and os.path.expandvars(mirror)
 
 
 def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:

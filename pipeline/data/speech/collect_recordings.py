@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError, shown
 from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import fetch_all
+from pipeline.data.fetch.download import expanded, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import is_comment, segment_text, table
@@ -40,10 +40,10 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
         dataset: Dataset file.
         downloads: Folder of fetched files.
         corpus: Folder of the corpus.
-        mirror: Folder or URL that is tried first.
+        mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
     """
     record = load_one_of(dataset, RecordedDataset, "recordings")
-    collect(record, fetch_all(record, downloads, mirror), corpus)
+    collect(record, fetch_all(record, downloads, expanded(mirror)), corpus)
     write_raw_mark(corpus)
 
 

@@ -24,7 +24,7 @@ from pipeline.data.dataset import (
     load_one_of,
 )
 from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import fetch_all
+from pipeline.data.fetch.download import expanded, fetch_all
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
@@ -49,11 +49,11 @@ def write_raw_text(
         dataset: Dataset file.
         downloads: Folder of fetched files.
         corpus: Folder of the corpus.
-        mirror: Folder or URL that is tried first.
+        mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
     record = load_one_of(dataset, WrittenDataset, "text")
-    collect_text(record, downloads, corpus, mirror, package)
+    collect_text(record, downloads, corpus, expanded(mirror), package)
     write_raw_mark(corpus)
 
 
