@@ -16,7 +16,7 @@ try:
     from pipeline.workflow.start import SITE, PlannedJob, after_failure, before_first_job, print_dry_run
     from pipeline.workflow.targets import refuse_names_of_rules, refuse_odd_folders, set_options
     from pipeline.workflow.times import restore_times
-    from pipeline.workflow.words_of_executor import WordsOfExecutor
+    from pipeline.workflow.failures import ExecutorErrorHandler
 except ModuleNotFoundError as error:
     raise WorkflowError(f"Python package {error.name!r} is missing; {ENTER_ENVIRONMENT}") from None
 
@@ -82,7 +82,7 @@ localrules:
     cost,
 
 
-words = WordsOfExecutor()
+words = ExecutorErrorHandler()
 logger.addHandler(words)
 
 

@@ -16,7 +16,7 @@ from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
 from pipeline.workflow.graph import Graph, runs_in
-from pipeline.workflow.targets import command, stage_command
+from pipeline.workflow.targets import reprise_command, snakemake_command
 
 PACKED_FILE = "model.json"
 """The file that marks the folder of a packed model (portable.py)."""
@@ -61,7 +61,7 @@ class FoundRun:
         if today.resolve() != path.resolve():
             return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
-        return f"{path}: {state}; `{command(self.project, target)}` {what}"
+        return f"{path}: {state}; `{snakemake_command(self.project, target)}` {what}"
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:
@@ -125,7 +125,7 @@ def require_weights(project: Project, name: str, folder: Path, hint: str = "") -
     if done.exists():  # Snakemake takes the run for finished
         repair = f"`reprise train --run {shlex.quote(str(folder))}`"
         raise UserError(f"{weights}: weights are missing; {repair} writes them again, if possible from a checkpoint")
-    train = f"`{command(project, done)}`"
+    train = f"`{snakemake_command(project, done)}`"
     where = f"at scale {project.config.scale} (no {weights})"
     if step := newest_checkpoint(folder):
         raise UserError(f"{name}: not trained to the end {where}; {train} resumes it from step {step}")
@@ -195,5 +195,5 @@ def other_scales_with_runs(project: Project, stage: str) -> Iterator[str]:
     for scale in project.scales:
         runs = replace(project.layout, scale=scale).runs
         if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):
-            looks = stage_command(project, stage, scale=scale)
+            looks = reprise_command(project, stage, scale=scale)
             yield f"scale {scale} has runs in {project.layout.work} too, not inspected here: `{looks}`"

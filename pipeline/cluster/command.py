@@ -15,9 +15,9 @@ from pipeline.stages import perform
 from pipeline.training.key import run_key
 
 
-def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
+def write_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
     """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
-    key = sha256_json([arguments, [state_of(each) for each in arguments if Path(each) not in outputs]])
+    key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
@@ -27,7 +27,7 @@ def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Co
     return command
 
 
-def state_of(argument: str) -> str | list[int] | None:
+def input_state(argument: str) -> str | list[int] | None:
     """The digest noted of a file that a command names, else its size and time; None for what is no file, as JSON."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
         return None

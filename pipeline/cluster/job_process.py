@@ -27,12 +27,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.command import job_key
-from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, note_failure, read_starts, record_start
+from pipeline.cluster.markers import (
+    is_done,
+    job_name,
+    newest_checkpoint,
+    node_name,
+    rank,
+    read_starts,
+    record_start,
+    world_size,
+    write_failure,
+    write_unfit_node,
+)
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.received_signals import SignalRecord
-from pipeline.cluster.this_job import job_name, node_name, rank, world_size
-from pipeline.cluster.version import code_digest
 from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine
 from pipeline.core.retries import retry_stage
 from pipeline.training.ownership import Ownership, TakenOver
@@ -85,12 +94,12 @@ def run_job(order: JobOrder) -> None:
     )
     signals = SignalRecord()
     for number in (signal.SIGTERM, signal.SIGUSR2):
-        signal.signal(number, stop)
+        signal.signal(number, handle_stop_signal)
     signal.signal(signal.SIGCONT, signal.SIG_DFL)  # submitit logs each of them
     export_distributed()
     ended = attempt(order)
-    if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ and signals.asks_to_go_on_later:
-        ended = go_on_later(order)
+    if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ and signals.requests_requeue:
+        ended = requeue(order)
     sys.exit(ended)
 
 
@@ -100,27 +109,27 @@ def attempt(order: JobOrder) -> Exit:
     try:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
         # A check that hangs is left by ending the process, from another thread.
-        check_node(run, gpu, lambda reason: os._exit(unfit(run, reason)))
+        check_node(run, gpu, lambda reason: os._exit(report_unfit_node(run, reason)))
         if job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
-        perform(order.function, run, order.key)
+        call_function(order.function, run, order.key)
         if order.then and rank() == 0:
             pkgutil.resolve_name(order.then)(run)
         return Exit.DONE
     except UnfitNode as error:
-        return unfit(run, str(error))
+        return report_unfit_node(run, str(error))
     except TakenOver:
         return Exit.TAKEN_OVER
     except SystemExit as error:
-        return Exit.STOPPED if error.code in (Exit.STOPPED, INTERRUPTED) else failed(order, error)
+        return Exit.STOPPED if error.code in (Exit.STOPPED, INTERRUPTED) else report_failure(order, error)
     except Exception as error:
-        return failed(order, error)
+        return report_failure(order, error)
 
 
-def perform(function: str, run: Path, key: str) -> None:
+def call_function(function: str, run: Path, key: str) -> None:
     """Call the function; on rank 0 as the run's one owner, with a line in `starts.jsonl` for its start and its stop."""
     if rank() > 0:
         pkgutil.resolve_name(function)(run)
@@ -131,7 +140,7 @@ def perform(function: str, run: Path, key: str) -> None:
             log.info("%s is done already", run)
             return
         (run / "failed.json").unlink(missing_ok=True)
-        with recorded(run):
+        with recorded_start(run):
             try:
                 work = functools.partial(pkgutil.resolve_name(function), run)
                 retry_stage(work) if world_size() == 1 else work()  # others would wait
@@ -142,7 +151,7 @@ def perform(function: str, run: Path, key: str) -> None:
 
 
 @contextlib.contextmanager
-def recorded(run: Path) -> Iterator[None]:
+def recorded_start(run: Path) -> Iterator[None]:
     """Write when, where and how this start of the run began and ended."""
     line = StartLine(
         event="start",
@@ -165,7 +174,7 @@ def recorded(run: Path) -> Iterator[None]:
         record_start(run, line.model_copy(update=changes))
 
 
-def failed(order: JobOrder, error: BaseException) -> Exit:
+def report_failure(order: JobOrder, error: BaseException) -> Exit:
     """Tell the launcher of a failure that another start would meet again; a lost peer is none."""
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
@@ -175,24 +184,24 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
         return Exit.FAILED
     told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher finds the same, and says it
-        note_failure(Path(order.run), order.key, *told)
+        write_failure(Path(order.run), order.key, *told)
     return Exit.FAILED
 
 
-def unfit(run: Path, reason: str) -> Exit:
+def report_unfit_node(run: Path, reason: str) -> Exit:
     """Name this node in the run folder. Where even that fails, the launcher infers it from the job's silence."""
     log.error("node %s is unfit: %s", node_name(), reason)
     with contextlib.suppress(UserError, OSError):
-        mark_unfit(run, node_name(), reason, job_name())
+        write_unfit_node(run, node_name(), reason, job_name())
     return Exit.UNFIT_NODE
 
 
-def stop(number: int, frame: object) -> None:
+def handle_stop_signal(number: int, frame: object) -> None:
     """Until the function sets its own handlers there is nothing to save."""
     raise SystemExit(Exit.STOPPED)
 
 
-def go_on_later(order: JobOrder) -> Exit:
+def requeue(order: JobOrder) -> Exit:
     """Put this job back into the queue, unless that leads nowhere; other ranks wait to be ended with it."""
     # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
     for number in (signal.SIGTERM, signal.SIGUSR2):
@@ -202,7 +211,7 @@ def go_on_later(order: JobOrder) -> Exit:
         return Exit.STOPPED
     if (starts := fruitless_starts(Path(order.run))) >= FRUITLESS_STARTS:
         what = f"{starts} starts ended before the first new checkpoint; give the job more runtime, or save more often"
-        return failed(order, UserError(what))
+        return report_failure(order, UserError(what))
     job = os.environ["SLURM_JOB_ID"]
     for _ in range(REQUEUE_TRIES):
         # Refused, too, where Slurm, preempting, was faster: then this process is ended before the next try.
@@ -242,3 +251,20 @@ def export_distributed() -> None:
 
 if __name__ == "__main__":
     run_job(JobOrder(**json.loads(sys.argv[1])))
+
+
+class SignalRecord:
+    """The numbers of all signals with a Python handler that this process received since this was made."""
+
+    def __init__(self):
+        self._seen: set[int] = set()
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    @property
+    def requests_requeue(self) -> bool:
+        with contextlib.suppress(BlockingIOError):  # nothing new
+            self._seen.update(os.read(self._reader, 4096))
+        return signal.SIGUSR2 in self._seen and signal.SIGTERM not in self._seen

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pipeline.cluster.cards import take_cards
-from pipeline.cluster.command import job_key, order_command
-from pipeline.cluster.job_process import JobOrder, perform
+from pipeline.cluster.command import job_key, write_command
+from pipeline.cluster.gpus import acquire_gpus
+from pipeline.cluster.job_process import JobOrder, call_function
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done, read_submission
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import ResourceOptions
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.files import register_output
 from pipeline.core.layout import DONE_FILE
+from pipeline.core.provenance import code_digest
 from pipeline.stages import STAGES, parse
 from pipeline.stages import perform as perform_stage
 from pipeline.training.specification import write_specification
@@ -97,7 +97,7 @@ def launch(
             raise UserError(f"launch --run trains a run; use --folder to have {command[0]!r} done")
         if spec:
             write_specification(run, spec)
-        register_output(have_done(options, run, function, DECODE if function == TRAIN else ""))
+        register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
         return
     assert folder
     if not command:
@@ -105,10 +105,10 @@ def launch(
     if is_complete(options, folder, [*command], beside):
         perform_stage([*command])
     elif options.launcher == "slurm":
-        order_command(folder, [*command], [*makes])
-        have_done(options, folder, "pipeline.cluster.command:perform_command")
+        write_command(folder, [*command], [*makes])
+        run_until_done(options, folder, "pipeline.cluster.command:perform_command")
     else:
-        take_cards(options.gpus)
+        acquire_gpus(options.gpus)
         perform_stage([*command])  # nothing to adopt, and nothing saved on the way: no process of its own
 
 
@@ -140,7 +140,7 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
         time.sleep(min(10.0, queue.interval_s))  # each look hashes what was made
 
 
-def have_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:
+def run_until_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:
     """Wait until `function` has done what `folder` is for; return its done.json.
 
     Args:
@@ -153,11 +153,11 @@ def have_done(options: LaunchOptions, folder: Path, function: str, then: str = "
     order = JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
     if not is_done(folder, key):
         if options.launcher == "debug":
-            perform(order.function, folder, key)
+            call_function(order.function, folder, key)
             if then:
                 pkgutil.resolve_name(then)(folder)
         else:
-            watch(Waiter(folder, key, jobs_of(options, folder, order)))
+            wait_or_detach(Waiter(folder, key, jobs_of(options, folder, order)))
     if not is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
     return folder / DONE_FILE
@@ -167,7 +167,7 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
     """Where the jobs are: on Slurm or here."""
     resources = options.resources()
     if options.launcher == "local":
-        take_cards(options.gpus)
+        acquire_gpus(options.gpus)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
@@ -178,7 +178,7 @@ class Detached(BaseException):
     """This process was asked to end; the job was not."""
 
 
-def watch(waiter: Waiter) -> None:
+def wait_or_detach(waiter: Waiter) -> None:
     """Wait, and on a signal say what goes on without us (raises SystemExit with 128 + signal)."""
 
     def detach(number: int, frame: object) -> None:

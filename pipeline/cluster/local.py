@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.queue import QueuedJob
-from pipeline.cluster.version import PROJECT
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.jobs import Submission
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class LocalJobs:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": port,
             "OMP_NUM_THREADS": str(self.cpus),
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
         }
         command = [sys.executable, "-m", "pipeline.cluster.job_process", json.dumps(asdict(self.order))]
         return subprocess.Popen(command, env=environment, start_new_session=True)

@@ -10,11 +10,11 @@ checkpoints/step-N…     written by the job's function; N tells whether a resta
 What they hold is in pipeline/core/records/jobs.py.
 """
 
+import os
 import re
 import time
 from pathlib import Path
 
-from pipeline.cluster.this_job import job_name, node_name, rank
 from pipeline.core.files import append_line
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
@@ -36,7 +36,7 @@ def read_failure(run: Path, key: str) -> Failure | None:
     return failure if failure and failure.key == key else None
 
 
-def note_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
+def write_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
     """Of what this process was to do."""
     Failure(
         key=key, job=job_name(), node=node_name(), rank=rank(), time=time.time(), error=error, traceback=trace
@@ -59,7 +59,7 @@ def read_starts(run: Path) -> list[StartLine]:
     return read_lines_as(StartLine, path) if path.exists() else []
 
 
-def mark_unfit(run: Path, node: str, reason: str, job: str) -> None:
+def write_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
     UnfitNode(node=node, reason=reason, job=job, time=time.time()).write(run / "unfit-nodes" / f"{node}.json")
 
 
@@ -74,3 +74,21 @@ def newest_checkpoint(run: Path) -> int:
     """The step of the newest checkpoint, 0 before the first."""
     steps = (re.match(r"step-(\d+)(?!.*\.damaged)", path.name) for path in (run / "checkpoints").glob("step-*"))
     return max((int(step[1]) for step in steps if step), default=0)
+
+
+def rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def job_name() -> str:
+    """Slurm's job id; the number of this process where it is the launcher's own."""
+    return os.environ.get("SLURM_JOB_ID", str(os.getpid()))
+
+
+def node_name() -> str:
+    """Slurm's name of this node, which is what can be excluded."""
+    return os.environ.get("SLURMD_NODENAME", os.uname().nodename)

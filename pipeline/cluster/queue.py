@@ -7,19 +7,23 @@ clock, which all its processes share and nobody sets.
 """
 
 import contextlib
+import csv
 import fcntl
 import logging
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from pipeline.cluster.reasons import Reason, explain
 from pipeline.core.disk import own_folder
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import QueueSnapshot
+from pipeline.core.schema import Closed, validate
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +36,38 @@ GROWTH = 1.25
 # Of one that has not ended: the words for what does not work, of which the reason says more.
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 WAITING |= {"STOPPED", "SUSPENDED"}
+
+
+TABLE = Path(__file__).with_name("reasons.csv")
+
+
+class Reason(Closed):
+    """A row of reasons.csv.
+
+    Attributes:
+        words: pattern of Slurm's own words; the first row that is found in them counts.
+        then: `waits` goes on by itself, `stuck` needs somebody, `never` starts as it was asked for.
+        meaning, remedy: in words; {job} stands for its id. No remedy where there is nothing to do.
+    """
+
+    words: str
+    then: Literal["waits", "stuck", "never"]
+    meaning: str
+    remedy: str
+
+    def describe(self, job: str) -> str:
+        return self.meaning + (f": {self.remedy}" if self.remedy else "").format(job=job)
+
+
+@cache
+def reasons() -> tuple[Reason, ...]:
+    with open(TABLE, encoding="utf-8", newline="") as file:
+        return tuple(validate(Reason, row, str(TABLE)) for row in csv.DictReader(file))
+
+
+def find_reason(words: str) -> Reason | None:
+    """What state and reason of a waiting job, or the complaint of sbatch, mean; None where nobody knows."""
+    return next((reason for reason in reasons() if re.search(reason.words, words, re.IGNORECASE)), None)
 
 
 @dataclass(frozen=True)
@@ -51,7 +87,7 @@ class QueuedJob:
     @property
     def reason_to_wait(self) -> Reason | None:
         """None where it does not wait, or for no reason that is known."""
-        return explain(f"{self.state} {self.reason}") if self.state in WAITING else None
+        return find_reason(f"{self.state} {self.reason}") if self.state in WAITING else None
 
     @property
     def in_words(self) -> str:
@@ -59,7 +95,7 @@ class QueuedJob:
         if self.state not in WAITING:
             return f"is {self.state.lower()}" + (f" on {self.nodes}" if self.nodes else "")
         reason = self.reason_to_wait
-        return f"waits: {reason.say(self.job) if reason else f'{self.state} {self.reason}'}"
+        return f"waits: {reason.describe(self.job) if reason else f'{self.state} {self.reason}'}"
 
 
 class Queue:
@@ -90,7 +126,7 @@ class Queue:
             return None
         return next((found for found in jobs if found.job == job), QueuedJob(job, "GONE"))
 
-    def quicken(self) -> None:
+    def reset_interval(self) -> None:
         """Go back to the shortest interval: something new is to be watched."""
         with self._lock() as locked:
             snapshot = self._read()
@@ -111,11 +147,11 @@ class Queue:
             if not locked or old.asked + old.interval > time.monotonic():
                 return None
             asked = time.monotonic()
-            jobs = ask_slurm()
+            jobs = query_slurm()
             if jobs is None:
                 snapshot = old.model_copy(update={"asked": asked, "interval": self.interval_s})
             else:
-                interval = grown(old.interval, self.interval_s) if jobs == old.jobs else self.interval_s
+                interval = next_interval(old.interval, self.interval_s) if jobs == old.jobs else self.interval_s
                 snapshot = QueueSnapshot(asked=asked, taken=asked, interval=interval, jobs=jobs)
             snapshot.write(self.path)
             return snapshot
@@ -134,12 +170,12 @@ class Queue:
             yield True
 
 
-def grown(interval_s: float, shortest_s: float) -> float:
+def next_interval(interval_s: float, shortest_s: float) -> float:
     """The next interval when nothing changed, seconds."""
     return max(shortest_s, min(interval_s * GROWTH, 3 * shortest_s, LONGEST_INTERVAL_S))
 
 
-def ask_slurm() -> list[list[str]] | None:
+def query_slurm() -> list[list[str]] | None:
     """One squeue of all the user's jobs, ended ones included: rows of (job, state, reason, nodes, name).
 
     Returns None when Slurm does not answer: its controller may be restarting.

@@ -1,13 +1,18 @@
 """What a job asks for. Written once, in the rule or the profile, and handed through unchanged."""
 
 import argparse
+import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
-from pipeline.cluster.site import gres_of, parse_options
+from pydantic import Field, model_validator
+
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, load_yaml, validate
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 
@@ -63,7 +68,7 @@ class Resources:
         }
 
 
-def count(text: str, least: int = 0) -> int:
+def non_negative(text: str, least: int = 0) -> int:
     """Parse a whole number of at least 0."""
     number = int(text)
     if number < least:
@@ -73,10 +78,10 @@ def count(text: str, least: int = 0) -> int:
 
 def positive(text: str) -> int:
     """Parse a whole number of at least 1."""
-    return count(text, least=1)
+    return non_negative(text, least=1)
 
 
-Count = Annotated[int, Argument(convert=count)]
+Count = Annotated[int, Argument(convert=non_negative)]
 Positive = Annotated[int, Argument(convert=positive)]
 
 
@@ -115,3 +120,69 @@ class ResourceOptions:
             runtime=self.runtime_min,
             sbatch=self.sbatch,
         )
+
+
+SITE = Path("slurm/site.yaml")
+
+
+class Site(Closed):
+    """`slurm/site.yaml`; nothing in it changes a result."""
+
+    partition: str = Field(description="Of jobs that want GPUs, and of all others where `cpu_partition` names none")
+    cpu_partition: str | None = Field(default=None, description="Of jobs that want no GPU")
+    account: str | None = Field(default=None, description="Charged; null = your default one")
+    gres: str | None = Field(
+        default=None,
+        description="GPUs as the site calls them, with their number on a node: gpu:a100:8; null = it counts them alone",
+    )
+    sbatch: str = Field(default="", description="What else sbatch is told of jobs that want GPUs: --qos=long")
+    jobs: int = Field(
+        default=50, ge=1, le=10**6, description="At once, waiting ones included; no more than the site allows you"
+    )
+
+    @property
+    def options(self) -> str:
+        """Of sbatch, for jobs that want GPUs."""
+        named = {"partition": self.partition, "account": self.account, "gres": self.gres}
+        return " ".join([f"--{name}={value}" for name, value in named.items() if value] + self.sbatch.split())
+
+    @model_validator(mode="after")
+    def is_understood_by_launchers(self):
+        try:
+            gres_of(self.options)
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+def load_site(path: Path = SITE) -> Site:
+    """Raises UserError naming the key, its value and what is allowed."""
+    return validate(Site, load_yaml(path), str(path))
+
+
+def parse_options(options: str) -> dict[str, object]:
+    """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}. Raises UserError where it is spelt otherwise."""
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        raise UserError(f"sbatch options {options!r}: {error}; close what is quoted") from error
+    parsed: dict[str, object] = {}
+    for option in words:
+        name, equals, value = option.partition("=")
+        if not name.startswith("--"):
+            raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
+        if name.removeprefix("--") in parsed:
+            raise UserError(f"sbatch option {name!r}: is there twice; write it once")
+        parsed[name.removeprefix("--")] = value if equals else True
+    return parsed
+
+
+def gres_of(options: str) -> tuple[str, int | None, list[str]]:
+    """Type of GPUs, or "", number on a node, and all else of --gres=gpu:a100:8,nvme:1. Raises UserError for others."""
+    gres = str(parse_options(options).get("gres", "gpu"))
+    parts = re.sub(r"\(S:[^)]*\)", "", gres).split(",")  # without sockets, which sinfo adds
+    gpus, *others = sorted(parts, key=lambda part: part.split(":")[0] != "gpu")
+    found = re.fullmatch(r"gpu(:(?!\d+$)(?P<card>[\w.-]+))?(:(?P<number>\d+))?", gpus)
+    if not found or any(part.split(":")[0] == "gpu" for part in others):
+        raise UserError(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER, then what is none")
+    return found["card"] or "", int(found["number"]) if found["number"] else None, others

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
 from pipeline.cluster.markers import read_submission, unfit_nodes
-from pipeline.cluster.queue import Queue, QueuedJob
-from pipeline.cluster.reasons import Reason, explain
+from pipeline.cluster.queue import Queue, QueuedJob, Reason, find_reason
 from pipeline.cluster.resources import Resources
-from pipeline.cluster.version import PROJECT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.jobs import Submission
 
 log = logging.getLogger(__name__)
@@ -73,17 +72,17 @@ class SlurmJobs:
             try:
                 return self._accepted(self._sbatch())
             except RuntimeError as error:
-                words, reason = last_line(str(error)), explain(str(error))
+                words, reason = last_line(str(error)), find_reason(str(error))
             unexplained += reason is None
             if unexplained == UNEXPLAINED_TRIES or (reason and reason.then == "never"):
                 break
             if reason is None or reason != said:
-                log.warning("sbatch: %s (%s)", reason.say(self.name) if reason else "tried again soon", words)
+                log.warning("sbatch: %s (%s)", reason.describe(self.name) if reason else "tried again soon", words)
             said = reason
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job
-        what = reason.say(self.name) if reason else "check slurm/site.yaml"
+        what = reason.describe(self.name) if reason else "check slurm/site.yaml"
         unfit = "".join(f"; {marker.node} is excluded as unfit: {marker.reason}" for marker in unfit_nodes(self.run))
         raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{unfit}")
 
@@ -130,7 +129,7 @@ class SlurmJobs:
             job_name=self.name,
             dependency="singleton",  # two jobs of one name never run at once
             setup=[
-                f"export PYTHONPATH={shlex.quote(str(PROJECT))}:$PYTHONPATH",
+                f"export PYTHONPATH={shlex.quote(str(ROOT))}:$PYTHONPATH",
                 f"export OMP_NUM_THREADS={self.resources.cpus}",
             ],
             # Slurm 22.05 to 23.02 do not hand the job's number of cores on to its steps.
@@ -145,7 +144,7 @@ class SlurmJobs:
 
     def _accepted(self, job: str) -> str:
         self._record(job)
-        self.queue.quicken()
+        self.queue.reset_interval()
         log.info("submitted job %s (%s); log: %s", job, self.name, self.log_of(job))
         return job
 

@@ -8,13 +8,21 @@ jobs that failed by their own fault, that were cancelled, or that need more memo
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.cluster.follow import LogTail, last_lines
-from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_failure, read_starts, unfit_nodes
+from pipeline.cluster.markers import (
+    is_done,
+    newest_checkpoint,
+    read_failure,
+    read_starts,
+    unfit_nodes,
+    write_unfit_node,
+)
 from pipeline.cluster.queue import QueuedJob
 from pipeline.core.errors import UserError
+from pipeline.core.files import tail
 from pipeline.core.records.jobs import UnfitNode
 
 log = logging.getLogger(__name__)
@@ -44,7 +52,7 @@ class Waiter:
     def __init__(self, run: Path, key: str, jobs: Jobs):
         self.run, self.key, self.jobs = run, key, jobs
         self.job: str | None = None
-        self.said: set[str] = set()
+        self.reported: set[str] = set()
         self.deaths = 0
         self.unfit = 0
         self.reached = newest_checkpoint(run)
@@ -93,7 +101,7 @@ class Waiter:
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.3, LONGEST_LOOK_S)
         if not self._settled(job):
-            self._judge(state)
+            self._check_resubmission(state)
 
     def _settled(self, job: str) -> bool:
         """Whether `done.json` came after all (raises what failed.json says)."""
@@ -108,9 +116,9 @@ class Waiter:
 
     def _report(self, state: QueuedJob) -> None:
         """Each of Slurm's words once, until it runs: reasons to wait come and go by turns."""
-        if (words := state.in_words) not in self.said:
+        if (words := state.in_words) not in self.reported:
             log.info("job %s %s", state.job, words)
-        self.said = {words} if state.state == "RUNNING" else self.said | {words}
+        self.reported = {words} if state.state == "RUNNING" else self.reported | {words}
 
     def _raise_failure(self, job: str) -> None:
         """Raise UserError with what the job itself says of its failure."""
@@ -120,7 +128,7 @@ class Waiter:
         more = [failure.traceback.rstrip(), self._log_tail(job)] if failure.traceback and self.jobs.log_of(job) else []
         raise UserError("\n".join([f"{self.run}: job {job} failed on {failure.node}: {failure.error}", *more]))
 
-    def _judge(self, state: QueuedJob) -> None:
+    def _check_resubmission(self, state: QueuedJob) -> None:
         """Return if another job shall go on where this one ended without a word; raise UserError if not."""
         if self._left_unfit_node(state):
             return
@@ -150,7 +158,7 @@ class Waiter:
         """Whether the job ended since its node is unfit, by its own word or because it could not even open its log."""
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
-            mark_unfit(self.run, state.nodes, "a job could not open its log", state.job)
+            write_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
         unfit, here = unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
             raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")
@@ -168,3 +176,42 @@ class Waiter:
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)
         return f"last lines of {path or 'its log'}:\n{last_lines(path, 20)}"
+
+
+BACKLOG_BYTES = 4096  # of a job that was running before we came
+
+
+class LogTail:
+    """Reads what was added to a log since it last looked, whole lines only.
+
+    Args:
+        path: the log; may not exist yet. None: there is none, nothing is ever new.
+        from_start: False skips all but the last lines of what is there already.
+    """
+
+    def __init__(self, path: Path | None, from_start: bool):
+        self.path = path
+        self.position = 0
+        if path is not None and not from_start and path.exists():
+            self.position = max(0, path.stat().st_size - BACKLOG_BYTES)
+
+    def new_lines(self) -> Iterator[str]:
+        if self.path is None or not self.path.exists():
+            return
+        with open(self.path, "rb") as handle:
+            handle.seek(self.position)
+            added = handle.read()
+        whole, newline, _ = added.rpartition(b"\n")
+        self.position += len(whole) + len(newline)
+        for line in whole.split(b"\n") if newline else ():
+            yield line.decode(errors="replace")
+
+
+def last_lines(path: Path | None, number: int) -> str:
+    """The last lines of a log, for an error message; says so when there are none."""
+    if path is None:
+        return "(the log is above)"
+    if not path.exists():
+        return "(no log was written)"
+    lines = tail(path, 100 * number).decode(errors="replace").rstrip("\n").split("\n")
+    return "\n".join(lines[-number:])

@@ -7,6 +7,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from pipeline.core.digests import sha256_file, sha256_json
+
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "sacremoses")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,3 +64,10 @@ def provenance() -> dict[str, str | int]:
         "cores": os.cpu_count() or 1,
         **{name: importlib.metadata.version(name) for name in PACKAGES},
     }
+
+
+def code_digest() -> str:
+    """SHA-256 over the names and contents of the package's files, Python and tables."""
+    package = ROOT / "pipeline"
+    found = (path for path in package.rglob("*") if path.suffix in (".py", ".txt", ".csv"))
+    return sha256_json({str(path.relative_to(package)): sha256_file(path) for path in found})

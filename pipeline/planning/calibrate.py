@@ -10,15 +10,18 @@ from typing import TypeVar
 
 import torch
 
-from pipeline.config import DecodingConfig
-from pipeline.data.batches.corpus_batches import AnyBatch, batch_size
+from pipeline.config import DecodingConfig, RunSpec
+from pipeline.core.symbols import BOS, EOS, PAD
+from pipeline.data.batches.corpus_batches import AnyBatch, batch_size, input_kind
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
+from pipeline.data.batches.parallel_batches import TextBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
+from pipeline.data.store.sequence_store import FEATURES
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
 from pipeline.probes.layer_cost import clock
@@ -68,7 +71,7 @@ def calibrate(
     machine.prepare(chosen, used, strict=False)
     began = clock(chosen)
     points: list[Point] = []
-    for forecast, corpus in spread_out(shapes(loaded)):
+    for forecast, corpus in interleaved(shapes(loaded)):
         if points and clock(chosen) - began > seconds:
             break
         points.append(measure(forecast, corpus, chosen))
@@ -95,7 +98,7 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
     return [sorted(of_kind.values(), key=lambda one: one[0].update_flops) for of_kind in found.values()]
 
 
-def spread_out(groups: Iterable[list[Item]]) -> Iterator[Item]:
+def interleaved(groups: Iterable[list[Item]]) -> Iterator[Item]:
     """Items of all groups in turn; of each group the first, the last, then ever finer between them."""
     for item in chain.from_iterable(zip_longest(*map(bisected, groups))):
         if item is not None:
@@ -195,3 +198,32 @@ def timed(work: Callable[[], object], device: torch.device, repeats: int) -> flo
         work()
         seconds.append(clock(device) - began)
     return statistics.median(seconds)
+
+
+def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt_length: int) -> AnyBatch:
+    """`count` sequences, every second one a position shorter, so that there is something to mask.
+
+    Args:
+        src_length: subwords with EOS, or frames; of text without a source it does not matter.
+        tgt_length: symbols with EOS.
+    """
+    tgt = symbols(corpus.tgt_vocab, count, tgt_length)
+    tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
+    match input_kind(spec, corpus.kind):
+        case "text":
+            return TextOnlyBatch(tgt_in, tgt)
+        case "speech":
+            counts = torch.full((count,), src_length)
+            counts[1::2] -= 1
+            frames = torch.randn(count, src_length, FEATURES)
+            frames[1::2, -1] = 0.0
+            return SpeechBatch(frames, counts, tgt_in, tgt)
+    return TextBatch(symbols(corpus.src_vocab, count, src_length), tgt_in, tgt)
+
+
+def symbols(vocab: int, count: int, length: int) -> torch.Tensor:
+    """(count, length), each row ended by EOS."""
+    rows = torch.randint(EOS + 1, vocab, (count, length))
+    rows[:, -1] = EOS
+    rows[1::2, -1] = PAD
+    return rows

@@ -61,15 +61,15 @@ def check_data(
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
     """Report on each dataset. Raises UserError that lists what can't be had."""
     failures: list[str] = []
-    say_stand_ins(project)
+    log_stand_ins(project)
     files = {name: files_of(project, name, verify) for name in names}
     silent = {} if offline else silent_addresses([file for found in files.values() for file in found])
     to_fetch: dict[str, int] = {}
     for name, found in files.items():
-        say(project, name, found, silent, offline)
+        log_dataset(project, name, found, silent, offline)
         to_fetch |= {file.name: file.to_fetch for file in found}
         if lost := [file for file in found if not file.is_here and (offline or not set(file.addresses) - set(silent))]:
-            failures += explain(project, project.dataset_records[name], lost)
+            failures += explain_missing(project, project.dataset_records[name], lost)
     if failures:
         raise UserError("\n".join(failures))
     log.info("%d datasets; %s to fetch", len(files), format_bytes(sum(to_fetch.values())))
@@ -103,7 +103,7 @@ def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
     return [*fetched, *package_files(dataset, project.licensed)]
 
 
-def say_stand_ins(project: Project) -> None:
+def log_stand_ins(project: Project) -> None:
     """Name the licensed packages that would take the place of stand-ins."""
     for name in project.scale.datasets.values():
         record = project.dataset_records[name]
@@ -116,7 +116,7 @@ def say_stand_ins(project: Project) -> None:
                 log.info("  to use it: licensed: {%s: FOLDER} in config.yaml%s", package, where)
 
 
-def say(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
+def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
     """One dataset in the log: a line, its licence, and a line for each file, those that are missing first."""
     record = project.dataset_records[name]
     if not files:
@@ -143,37 +143,37 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
         log.info("  and %d more", len(files) - SHOWN)
 
 
-def explain(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
+def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     """What can't be had, and what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (
-            f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {listed(licensed)}; "
+            f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {shortened_list(licensed)}; "
             "complete the folder, or correct `licensed:` in config.yaml"
         )
     damaged = [file for file in lost if file.state == "damaged"]
     own = {name for name, source in fetched.items() if source.path}
     if changed := [file.note for file in damaged if file.name in own]:
         yield (
-            f"{record.name}: changed: {listed(changed)}; put back what was there, or write the sha256 and the lines of "
-            f"what is there now into workflow/datasets/{record.name}.yaml: then it is another corpus"
+            f"{record.name}: changed: {shortened_list(changed)}; put back what was there, or write the sha256 and the "
+            f"lines of what is there now into workflow/datasets/{record.name}.yaml: then it is another corpus"
         )
     if others := [file.note for file in damaged if file.name not in own]:
-        yield f"{record.name}: damaged: {listed(others)}; put whole ones in their place"
+        yield f"{record.name}: damaged: {shortened_list(others)}; put whole ones in their place"
     public = [file.name for file in lost if file.name in fetched and file.state != "damaged"]
     if joined := [name for name in public if fetched[name].documents]:
         yield (
-            f"{record.name}: {listed(joined)}: published as single documents; where there is a network, run "
+            f"{record.name}: {shortened_list(joined)}: published as single documents; where there is a network, run "
             f"`snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
             f"{project.layout.downloads}"
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {len(files)} files are missing: {listed(files)}; fetch them elsewhere, then name "
+            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; fetch them elsewhere, then name "
             "the folder that has them by these names as `mirror:` in config.yaml"
         )
 
 
-def listed(names: list[str]) -> str:
+def shortened_list(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

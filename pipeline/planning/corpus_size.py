@@ -42,7 +42,7 @@ RATIO_SPREAD = 0.2  # the same of the ratio of target to source length
 
 
 @dataclass(frozen=True)
-class UpdateShape:
+class StepShape:
     """The mean update of a training: positions with padding a side, sentences, real target tokens, mean lengths."""
 
     src_positions: float
@@ -71,7 +71,7 @@ class Corpus:
     tgt_vocab: int
     encoded: Path | None
     kind: Reads = "parallel"
-    shapes: dict[tuple[int | None, ...], UpdateShape] = field(default_factory=dict, init=False, compare=False)
+    shapes: dict[tuple[int | None, ...], StepShape] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
@@ -137,7 +137,7 @@ class Corpus:
                 return np.zeros(pairs, np.int32)
         return TokenStore(encoded / "train.src").lengths()
 
-    def update_shape(self, training: TrainingConfig) -> UpdateShape:
+    def update_shape(self, training: TrainingConfig) -> StepShape:
         """What the updates hold on average, cut from the lengths as the training cuts them."""
         counted = training.sentences_per_update, training.max_length
         parallel = self.kind == "parallel"
@@ -146,7 +146,7 @@ class Corpus:
             self.shapes[key] = self.cut(training) if parallel else self.counted(training)
         return self.shapes[key]
 
-    def counted(self, training: TrainingConfig) -> UpdateShape:
+    def counted(self, training: TrainingConfig) -> StepShape:
         """Of updates of so many utterances, or sentences without a source."""
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
@@ -161,9 +161,9 @@ class Corpus:
         positions = [float((rows * width).mean()) for width in widths]
         if self.kind == "text":
             positions[0] = 0.0
-        return update_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
+        return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
-    def cut(self, training: TrainingConfig) -> UpdateShape:
+    def cut(self, training: TrainingConfig) -> StepShape:
         """Of updates of sentence pairs."""
         src, tgt = self.lengths
         max_length, tokens_per_update = training.max_length, training.tokens_per_update
@@ -176,7 +176,7 @@ class Corpus:
         cuts, update_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
         positions = (rows[:, None] * update_widths).mean(axis=0).tolist()
-        return update_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
+        return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
 
 def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]:
@@ -192,10 +192,10 @@ def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
     return found
 
 
-def update_shape(positions: Sequence[float], tgt_tokens: float, sentences: float) -> UpdateShape:
+def mean_step_shape(positions: Sequence[float], tgt_tokens: float, sentences: float) -> StepShape:
     """positions: padded source and target positions of the mean update, which has so many `sentences`."""
     src, tgt = positions
-    return UpdateShape(src, tgt, tgt_tokens, src / sentences, tgt / sentences)
+    return StepShape(src, tgt, tgt_tokens, src / sentences, tgt / sentences)
 
 
 MEAN_FACTOR = float(np.exp((LENGTH_SPREAD**2 + (RATIO_SPREAD / 2) ** 2) / 2))

@@ -13,7 +13,7 @@ from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.devices import load_devices
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
     """Raises UserError when there is none, with what makes one."""
     with (
-        read_errors(f"`{command(project, 'plan')}` writes it, before `cost`"),
+        read_errors(f"`{snakemake_command(project, 'plan')}` writes it, before `cost`"),
         open(path, encoding="utf-8", newline="") as file,
     ):
         return list(csv.DictReader(file))

@@ -1,14 +1,18 @@
 """What GPUs can do: the records of `workflow/devices.yaml`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field
 
-from pipeline.cluster.site import gres_of
-from pipeline.cluster.version import PROJECT
+from pipeline.cluster.resources import gres_of
+from pipeline.config import RunSpec
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, Positive, load_yaml, validate
+
+if TYPE_CHECKING:  # brings numpy, which the Snakefile does without
+    from pipeline.planning.corpus_size import StepShape
 
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 
@@ -54,10 +58,87 @@ def load_devices(path: Path) -> Devices:
 
 def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
     """Raises UserError when a training wants bfloat16, which the GPUs that `sbatch` asks for are known not to have."""
-    card, devices = gres_of(sbatch)[0], load_devices(PROJECT / "workflow/devices.yaml")
+    card, devices = gres_of(sbatch)[0], load_devices(ROOT / "workflow/devices.yaml")
     known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in card.lower())
     if precision == "bf16" and (name := next(known, None)):
         raise UserError(
             f"{where}: its precision is bf16, which a {name} (--gres=gpu:{card}) does not have; name other cards in "
             "slurm/site.yaml, or set precision to fp32, and say why, under `training:` of workflow/scales/paper.yaml"
         )
+
+
+HOST_LAUNCH_S = 44e-6
+"""Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on
+an H100 of a virtual machine (docs/measured/gpu-launches.md)."""
+GRAPH_LAUNCH_S = 5.5e-6
+"""Of a GPU for a counted launch that a CUDA graph replays: the median of six trainings of small kernels on an H100, 5.1
+to 7.0 (docs/measured/gpu.md)."""
+PARAMETER_BYTES = 45.0
+"""That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
+UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
+"""The same of an update: weights and moments."""
+
+
+class LaunchCounts(NamedTuple):
+    """What a micro-batch asks for: launches always, and for each position of its longest sequence; bytes moved beside
+    products, for each operation of these, times the width of the model but of recognisers, whose parts have several."""
+
+    always: float
+    source: float = 0
+    target: float = 0
+    moved: float = 0
+
+
+COUNTED = {
+    "transformer": LaunchCounts(600, moved=2),
+    "transformer with fusion": LaunchCounts(620, target=3, moved=7),
+    "weighted_transformer": LaunchCounts(1080, moved=4.3),
+    "convolutional": LaunchCounts(1510, moved=3.6),
+    "recurrent": LaunchCounts(285, source=6, target=25, moved=8.6),
+    "recurrent with memory": LaunchCounts(450, source=92, target=25, moved=8.5),
+    "language_model": LaunchCounts(110, target=9, moved=0.7),
+    "ctc": LaunchCounts(530, source=15, moved=0.0048),
+    "speech_attention": LaunchCounts(390, source=15, target=32, moved=0.0044),
+    "speech_attention with fusion": LaunchCounts(420, source=15, target=45, moved=0.0043),
+    "joint_recogniser": LaunchCounts(370, source=3, moved=0.004),
+}
+NO_LAUNCHES = LaunchCounts(0)
+
+
+def step_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: float, device: Device) -> float:
+    """Return the seconds of a step of `flops` operations on one GPU: the longer of computing and launching."""
+    return max(device_seconds(spec, update, parameters, flops, device), launch_seconds(spec, update))
+
+
+def device_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: float, device: Device) -> float:
+    """By the roofline of a device that has one, in bfloat16; else by its assumed utilisation."""
+    training, roofline = spec.training, device.roofline
+    if roofline is None or training.precision != "bf16":
+        return flops / device.rate(training.precision)
+    moved = parameters * (micro_batches(spec, update) * PARAMETER_BYTES + UPDATE_BYTES[training.optimiser])
+    moved += flops * launch_counts(spec).moved / (1 if spec.model.reads == "speech" else spec.model.schedule_width)
+    return flops / roofline.products + moved / roofline.bandwidth
+
+
+def launch_seconds(spec: RunSpec, update: "StepShape") -> float:
+    """Return the seconds that the kernels of a step take to launch, by the host or in a CUDA graph."""
+    each = GRAPH_LAUNCH_S if spec.training.cuda_graphs else HOST_LAUNCH_S
+    return each * micro_batches(spec, update) * launches(spec, update.src_length, update.tgt_length)
+
+
+def micro_batches(spec: RunSpec, update: "StepShape") -> int:
+    positions = spec.training.micro_batch_frames if spec.model.reads == "speech" else spec.training.micro_batch_tokens
+    return int(-(-max(update.src_positions, update.tgt_positions) // positions))
+
+
+def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
+    """Of a micro-batch; 0 where none were counted."""
+    found = launch_counts(spec)
+    return found.always + found.source * src_length + found.target * tgt_length
+
+
+def launch_counts(spec: RunSpec) -> LaunchCounts:
+    kind = spec.model.architecture + (" with fusion" if spec.fusion else "")
+    if getattr(spec.model, "has_memory", False):
+        kind += " with memory"
+    return COUNTED.get(kind, NO_LAUNCHES)

@@ -37,7 +37,7 @@ class CharacterNgrams:
     def __init__(self, lines: Iterable[str]):
         # of each n-gram; of each history, what followed it, and how many different characters did
         self.counts, self.total, self.kinds = (Counter[str]() for _ in range(3))
-        for history, character in places(lines):
+        for history, character in contexts(lines):
             for n in range(ORDER):
                 before = history[len(history) - n :]
                 self.kinds[before] += not self.counts[before + character]
@@ -56,11 +56,11 @@ class CharacterNgrams:
 
     def perplexity(self, lines: Iterable[str]) -> float:
         """A character, the end of a line being one."""
-        losses = [-math.log(self.probability(*place)) for place in places(lines)]
+        losses = [-math.log(self.probability(*place)) for place in contexts(lines)]
         return math.exp(sum(losses) / len(losses))
 
 
-def places(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def contexts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each character and end of line behind the ORDER - 1 characters before it."""
     for line in lines:
         padded = START * (ORDER - 1) + line + END
@@ -74,7 +74,7 @@ def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
     return sum(word not in known for word in words) / len(words)
 
 
-def spread(lines: Sequence[str], count: int) -> list[str]:
+def evenly_spaced(lines: Sequence[str], count: int) -> list[str]:
     """So many lines, from the first to the last in equal steps."""
     return [lines[number * len(lines) // count] for number in range(count)]
 
@@ -82,7 +82,7 @@ def spread(lines: Sequence[str], count: int) -> list[str]:
 def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> tuple[str, list[str]]:
     """What was measured, in words, and what of it is not as `gap` asks. Both models learn from as many lines."""
     lines = min(len(source["train"]), len(target["train"]))
-    trained = [CharacterNgrams(spread(one["train"], lines)) for one in (target, source)]
+    trained = [CharacterNgrams(evenly_spaced(one["train"], lines)) for one in (target, source)]
     unknown = unknown_words(source["train"], target["test"])
     own, other = (model.perplexity(target["test"]) for model in trained)
     faults = []

@@ -11,13 +11,12 @@ from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
-from pipeline.planning.devices import Device, load_devices
-from pipeline.planning.gpu_time import update_seconds
+from pipeline.planning.devices import Device, load_devices, step_seconds
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import RunForecast
 from pipeline.report.markup import grid, paragraphs, write_twins
-from pipeline.workflow.targets import command, stage_command
+from pipeline.workflow.targets import reprise_command, snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 def gpu_hours(job: Job, device: Device) -> float:
     """Device hours of a job that computes with a model, in the precision its run was given."""
     if (found := job.forecast) is not None:
-        each = update_seconds(found.spec, found.update, found.parameters, job.flops / found.steps, device)
+        each = step_seconds(found.spec, found.update, found.parameters, job.flops / found.steps, device)
         return found.steps * each / 3600
     return job.flops / device.rate(job.precision) / 3600
 
@@ -140,10 +139,11 @@ def shown_designs(paper: str, found: list[Design]) -> str:
 def notes(project: Project, found: Jobs) -> list[str]:
     """What the numbers are, and the disk."""
     gpus, calibration = project.scale.resources["train"].gpus, found.calibration
+    measures = snakemake_command(project, project.layout.path(Measured()))
     here = (
         f"on {calibration.device}, threads: {calibration.threads}, by what `python -m pipeline calibrate` measured"
         if calibration
-        else f"unknown; `{command(project, project.layout.path(Measured()))}` measures them, where trainings will run"
+        else f"unknown; `{measures}` measures them, where trainings will run"
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
     return [
@@ -154,7 +154,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
         f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
         f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "
-        f"for each training that runs; `{stage_command(project, 'free')}` lists what can be deleted.",
+        f"for each training that runs; `{reprise_command(project, 'free')}` lists what can be deleted.",
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD, BatchShape
-from pipeline.planning.corpus_size import Corpus, UpdateShape
+from pipeline.planning.corpus_size import Corpus, StepShape
 from pipeline.training.checkpoint import RESUME_FILES
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
@@ -30,7 +30,7 @@ class RunForecast:
 
     spec: RunSpec
     parameters: int
-    update: UpdateShape
+    update: StepShape
     update_flops: float
     validation_flops: float
     kept_bytes: int
@@ -86,10 +86,10 @@ def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: Deco
 def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
     """Operations of reading `sentences` and writing, or reading, `hypotheses` translations of each."""
     src, tgt = corpus.src_subwords + 1, longer * (corpus.tgt_subwords + 1)
-    lengths = UpdateShape(0, 0, 0, src, tgt)
+    lengths = StepShape(0, 0, 0, src, tgt)
     whole = flops_of(spec, corpus, sentences * src, sentences * hypotheses * tgt, lengths)
     return whole / (1 + BACKWARD)
 
 
-def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
+def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: StepShape) -> float:
     return run_flops(spec, BatchShape(corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length))

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.analysis.convergence import Floors
-from pipeline.cluster.site import Site
+from pipeline.cluster.resources import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin

@@ -44,7 +44,7 @@ from pipeline.report.markup import write_twins
 from pipeline.report.transcript_table import write_transcript_table
 from pipeline.workflow.campaign import WRITTEN_IN_PART
 from pipeline.workflow.causes import Causes
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
 
 RECORDS = Path(".snakemake/metadata")
@@ -91,7 +91,7 @@ class Partial:
 
     def make(self, report: Report) -> Made:
         """Leaves one alone that is whole and newer than what it is made of."""
-        path, inputs = self.project.layout.path(report), flat(self.graph.inputs(report))
+        path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
         missing = self.causes.missing(inputs)
         if not missing and self.is_up_to_date(path, inputs):
             return Made(path, "")
@@ -176,7 +176,7 @@ class Partial:
         elif isinstance(report, TranscriptTable):
             write_transcript_table(**named)
         else:
-            layer_times = self.project.layout.path(flat(self.graph.inputs(report))[0])
+            layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
             write_layer_table(**named, layer_times=layer_times)
         return f"some transcripts ({why})" if why else ""
 

@@ -27,11 +27,10 @@ from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project
-from pipeline.workflow.drivers import Driver, drives, is_here, noted_drivers
-from pipeline.workflow.failures import Failed, failures
+from pipeline.workflow.drivers import Driver, is_on_this_machine, is_snakemake_process, read_drivers
+from pipeline.workflow.failures import Failed, failures, logs_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.runs import STATES, Runs, RunState
-from pipeline.workflow.stage_logs import logs_of
 
 WRITTEN_IN_PART = 1.0
 """The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""
@@ -92,7 +91,7 @@ class Watch:
         self.logs = self.logs_asked_for()
 
     def look(self) -> Campaign:
-        drivers = [one for one in noted_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
+        drivers = [one for one in read_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
         jobs = self.jobs(drivers) or []
         living = {words: one for one in drivers if (words := self.in_words(one))}
         driver, made = ", ".join(living), {path for one in living.values() for path in one.makes}
@@ -114,7 +113,7 @@ class Watch:
 
     def in_words(self, driver: Driver) -> str:
         """Empty when it has surely ended."""
-        return in_words(driver, self.jobs([driver], time.monotonic() - (time.time() - driver.began)))
+        return describe_driver(driver, self.jobs([driver], time.monotonic() - (time.time() - driver.began)))
 
     def jobs(self, drivers: Iterable[Driver], newer_than: float = 0.0) -> list[QueuedJob] | None:
         """By the snapshot that the launchers of this machine share; none where nothing was submitted, None where Slurm
@@ -167,10 +166,10 @@ def was_submitted(folder: Path) -> bool:
     return (folder / "slurm").exists() or any(folder.glob("jobs/**/slurm"))
 
 
-def in_words(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
+def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
     """Who drives the workflow; empty when it has surely ended. jobs: None where Slurm does not say."""
-    if is_here(driver):
-        return f"snakemake, process {driver.pid} of this machine" if drives(driver.pid) else ""
+    if is_on_this_machine(driver):
+        return f"snakemake, process {driver.pid} of this machine" if is_snakemake_process(driver.pid) else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
     if driver.job is None or jobs is None:
         return f"snakemake, {named} on {driver.host}, if it still runs"

@@ -7,14 +7,13 @@ from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Train
 from pipeline.core.layout import path_in_run
 from pipeline.outputs.manifest import entries_of
 from pipeline.workflow.campaign import Campaign
-from pipeline.workflow.failures import Failed, failures, first_line
-from pipeline.workflow.graph import Graph, flat
-from pipeline.workflow.runs import in_words
-from pipeline.workflow.stage_logs import logs_of
+from pipeline.workflow.failures import Failed, failures, first_line, logs_of
+from pipeline.workflow.graph import Graph, flatten
+from pipeline.workflow.runs import describe_product
 
 FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
 BLOCKED = "not run: needs "
-TELLING = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
+PRIORITIES = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
 """What words begin with; of several causes the first of these is said."""
 
 
@@ -34,7 +33,7 @@ class Causes:
 
     def why(self, products: Iterable[Product]) -> str:
         """Of all that is missing of some products, the word that tells most; empty if all are there."""
-        return min((self.of(one) for one in self.missing(products)), key=telling, default="")
+        return min((self.of(one) for one in self.missing(products)), key=priority_of, default="")
 
     def _of(self, product: Product) -> str:
         """Of a product that is not there: its own end, or else what became of that which it is made from."""
@@ -45,8 +44,8 @@ class Causes:
                 return RUNNING
         elif failed := self.failure(product):
             return f"{FAILED}{failed.stage}: {first_line(failed.cause)}"
-        needed = self.missing(flat(self.graph.inputs(product)))
-        return min((self.by(product, one) for one in needed), key=telling, default=self.unmade)
+        needed = self.missing(flatten(self.graph.inputs(product)))
+        return min((self.by(product, one) for one in needed), key=priority_of, default=self.unmade)
 
     def by(self, product: Product, needed: Product) -> str:
         """What is said of a product as `needed` is not there; the end of its own run is its own."""
@@ -54,7 +53,7 @@ class Causes:
         if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words
         if words.startswith(FAILED):
-            return f"{BLOCKED}{in_words(needed).removesuffix(' first')}, which failed"
+            return f"{BLOCKED}{describe_product(needed).removesuffix(' first')}, which failed"
         return words if words.startswith(BLOCKED) else self.unmade
 
     def failure(self, product: Product) -> Failed | None:
@@ -72,5 +71,5 @@ class Causes:
         return next((one for one in self.failed_in(folder) if one.log in logs), None)
 
 
-def telling(words: str) -> int:
-    return next(place for place, start in enumerate(TELLING) if words.startswith(start))
+def priority_of(words: str) -> int:
+    return next(place for place, start in enumerate(PRIORITIES) if words.startswith(start))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from pipeline.cluster.queue import ask_slurm
+from pipeline.cluster.queue import query_slurm
 from pipeline.core.errors import UserError
 from pipeline.core.records.record import Record, read_note
 
@@ -33,7 +33,7 @@ class Driver(Record):
     makes: list[str] = Field(description="Files, by absolute paths")
 
 
-def drive(makes: Iterable[str]) -> None:
+def register_driver(makes: Iterable[str]) -> None:
     """Note that this process makes some files, until it ends; called by the Snakefile when it begins to.
 
     Raises:
@@ -43,24 +43,24 @@ def drive(makes: Iterable[str]) -> None:
         host=socket.gethostname(),
         pid=os.getpid(),
         job=os.environ.get("SLURM_JOB_ID"),
-        restart=restart(),
-        machine=machine(),
+        restart=restart_count(),
+        machine=machine_id(),
         began=time.time(),
         makes=sorted(map(os.path.abspath, makes)),
     )
     note = DRIVERS.absolute() / f"{uuid.uuid4().hex}.json"  # Snakemake may leave this folder before it ends
     own.write(note)  # before the others are looked at: of two that begin at once, neither overlooks the other
     atexit.register(note.unlink, missing_ok=True)
-    others = {path: driver for path, driver in noted_drivers().items() if path.absolute() != note}
+    others = {path: driver for path, driver in read_drivers().items() if path.absolute() != note}
     for path, driver in others.items():
-        if not (reason := why_alive(driver)):
+        if not (reason := liveness_reason(driver)):
             path.unlink(missing_ok=True)
         elif shared := set(own.makes).intersection(driver.makes):
             note.unlink(missing_ok=True)
             raise UserError(f"{os.path.relpath(min(shared))} is being made already: {reason}")
 
 
-def noted_drivers(root: Path = Path()) -> dict[Path, Driver]:
+def read_drivers(root: Path = Path()) -> dict[Path, Driver]:
     """Of a project, by their notes; some may be dead."""
     notes = {path: read_note(Driver, path) for path in sorted((root / DRIVERS).glob("*.json"))}
     return {path: driver for path, driver in notes.items() if driver}
@@ -68,22 +68,22 @@ def noted_drivers(root: Path = Path()) -> dict[Path, Driver]:
 
 def own_files() -> list[str]:
     """Return the files that this process makes, relative to the working directory."""
-    own = (driver for driver in noted_drivers().values() if (driver.machine, driver.pid) == (machine(), os.getpid()))
+    own = (driver for driver in read_drivers().values() if (driver.machine, driver.pid) == (machine_id(), os.getpid()))
     return [os.path.relpath(path) for driver in own for path in driver.makes]
 
 
-def forget_driver() -> None:
+def unregister_driver() -> None:
     """Of this process, which makes nothing any more."""
-    for path, driver in noted_drivers().items():
-        if (driver.machine, driver.pid) == (machine(), os.getpid()):
+    for path, driver in read_drivers().items():
+        if (driver.machine, driver.pid) == (machine_id(), os.getpid()):
             path.unlink(missing_ok=True)
 
 
-def forget_dead(force: bool = False) -> tuple[list[Driver], list[str]]:
+def prune_stale(force: bool = False) -> tuple[list[Driver], list[str]]:
     """Drivers that are surely gone, forgotten now, and why each of the others must be taken for alive."""
     dead, reasons = [], []
-    for path, driver in noted_drivers().items():
-        if reason := why_alive(driver, force):
+    for path, driver in read_drivers().items():
+        if reason := liveness_reason(driver, force):
             reasons.append(reason)
         else:
             path.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def forget_dead(force: bool = False) -> tuple[list[Driver], list[str]]:
     return dead, reasons
 
 
-def machine() -> str | None:
+def machine_id() -> str | None:
     """What process numbers are of, by whatever name: this start of the kernel, and the container if there is one."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -100,46 +100,46 @@ def machine() -> str | None:
         return None
 
 
-def is_here(driver: Driver) -> bool:
+def is_on_this_machine(driver: Driver) -> bool:
     """Whether its process would be seen from here, by the number that it knows of itself."""
-    own = machine()
+    own = machine_id()
     return driver.machine == own if driver.machine and own else driver.host == socket.gethostname()
 
 
-def was_before_this_start(driver: Driver) -> bool:
+def is_from_earlier_boot(driver: Driver) -> bool:
     """Whether this machine was started anew since."""
-    noted, own = driver.machine or "", machine() or ""
+    noted, own = driver.machine or "", machine_id() or ""
     return driver.host == socket.gethostname() and bool(noted and own) and noted.split()[0] != own.split()[0]
 
 
-def restart() -> int:
+def restart_count() -> int:
     return int(os.environ.get("SLURM_RESTART_COUNT") or 0)
 
 
-def why_alive(driver: Driver, force: bool = False) -> str | None:
+def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     """Why a driver must be taken for alive; None when it is surely gone, or elsewhere and `force` is set."""
     host, pid, job = driver.host, driver.pid, driver.job
-    if is_here(driver):
-        alive = pid != os.getpid() and drives(pid)  # of our own number it is from before this process
-        return f"snakemake runs on this machine as process {pid}; end it first ({ending(pid)})" if alive else None
-    if force or was_before_this_start(driver):
+    if is_on_this_machine(driver):
+        alive = pid != os.getpid() and is_snakemake_process(pid)  # of our own number it is from before this process
+        return f"snakemake runs on this machine as process {pid}; end it first ({stop_command(pid)})" if alive else None
+    if force or is_from_earlier_boot(driver):
         return None
     if job is None:
         return (
             f"snakemake was started as process {pid} on {host}; if it has ended, run `reprise unlock` there "
             "or, if that machine is gone or has another name now, `reprise unlock --force` here"
         )
-    jobs = ask_slurm()
+    jobs = query_slurm()
     if jobs is None:
         return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
     running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
     # A job that is begun anew under its id takes the place of its earlier life.
-    if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart()):
+    if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart_count()):
         return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
     return None
 
 
-def ending(pid: int) -> str:
+def stop_command(pid: int) -> str:
     """What ends a snakemake: SIGINT is ignored in the background of a script. Trainings save where it reaches them."""
     try:
         own_group = os.getpgid(pid) == pid
@@ -148,7 +148,7 @@ def ending(pid: int) -> str:
     return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
 
 
-def drives(pid: int) -> bool:
+def is_snakemake_process(pid: int) -> bool:
     """Whether process `pid` of this machine lives and is a snakemake: its number may have been given to another."""
     try:
         return b"snakemake" in Path(f"/proc/{pid}/cmdline").read_bytes()

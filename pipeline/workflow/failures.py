@@ -1,13 +1,33 @@
 """What failed and why: by the notes of jobs and the logs of stages, which are written anew when one is tried again."""
 
 import contextlib
+import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
+from pipeline.core.artifacts import (
+    Claims,
+    DatasetArtifact,
+    Encoded,
+    Figure,
+    LayerTimes,
+    ModelSizes,
+    Outputs,
+    Prepared,
+    Product,
+    Raw,
+    Scores,
+    Spoken,
+    Table,
+    Vocabulary,
+    manifest_of,
+)
 from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.files import tail
+from pipeline.core.layout import Layout
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.record import read_note
 
@@ -38,12 +58,12 @@ def failures(folder: Path) -> Iterator[Failed]:
     notes = {folder / "logs/train.log": folder / "failed.json"}
     for log in sorted({*(folder / "logs").glob("*.log"), *notes} - {folder / MAKE_LOG}):
         note = read_note(Failure, notes[log]) if log in notes else None
-        cause, is_bug = (note.error, note.traceback is not None) if note else said_by(log)
+        cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
         if cause:
             yield Failed(log.stem, folder, cause, log, is_bug)
 
 
-def said_by(log: Path) -> tuple[str, bool]:
+def logged_error(log: Path) -> tuple[str, bool]:
     """The line in which a stage said why it failed, and whether it was taken by surprise; empty if it did not fail."""
     try:
         lines = tail(log, TAIL_BYTES).decode(errors="replace").splitlines()
@@ -66,3 +86,69 @@ def was_taken_over(run: Path, since: float) -> bool:
 def first_line(cause: str) -> str:
     """With what a terminal would obey escaped."""
     return one_line(without_secrets(cause.strip()).split("\n")[0])
+
+
+CORPUS_STAGES: dict[type[DatasetArtifact], tuple[str, ...]] = {
+    Raw: ("generate", "download"),
+    Spoken: ("speak",),
+    Prepared: ("prepare",),
+    Vocabulary: ("subwords",),
+    Encoded: ("encode", "features"),
+}
+
+
+def logs_of(layout: Layout, product: Product) -> list[Path]:
+    return [layout.log(product, stage) for stage in stages_of(product)]
+
+
+def stages_of(product: Product) -> list[str]:
+    """Return the names of a product's logs; none of a training, which records how it ended (runs.py)."""
+    match manifest_of(product):
+        case DatasetArtifact() as made:
+            return [*CORPUS_STAGES[type(made)]]
+        case Outputs(_, decoding):
+            return [f"decode-{decoding}"]
+        case Scores(_, decoding):
+            return [f"score-{decoding}"]
+        case ModelSizes(paper):
+            return [f"model-sizes-{paper}"]
+        case LayerTimes():
+            return ["layer-times"]
+        case Table(paper, name) | Figure(paper, name):
+            return [f"{paper}-{name}"]
+        case Claims(paper):
+            return [f"{paper}-claims"]
+    return []
+
+
+EXECUTOR_SUFFIXES = ("For further error details", "\n    sbatch call")
+"""Begin of what Snakemake and its executor add to each of these messages."""
+
+
+class ExecutorErrorHandler(logging.Handler):
+    """Of Snakemake's log: takes what an executor said over into the log of the stage, unless this try left a reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.since = time.time()
+        self.failed_logs: list[Path] = []
+        """Of every job that failed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(getattr(record, "event", None), "value", None) != "job_error":
+            return
+        told = getattr(record, "rule_msg", None) or ""
+        for added in EXECUTOR_SUFFIXES:
+            told = told.partition(added)[0]
+        own = [log for log in map(Path, getattr(record, "log", None) or ()) if ".snakemake" not in log.parts]
+        self.failed_logs += own
+        with contextlib.suppress(OSError):  # the workflow goes on on a full disk, too
+            for log in own if told.strip() else ():
+                self.take_over(" ".join(told.split()), log)
+
+    def take_over(self, told: str, log: Path) -> None:
+        if log.exists() and log.stat().st_mtime >= self.since and logged_error(log)[0]:
+            return
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as end:
+            end.write(f"error: {told}\n")

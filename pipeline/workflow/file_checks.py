@@ -1,10 +1,14 @@
 """Whether a file is what its stage wrote: by the digest noted of it, by its own, or as a record that can be read."""
 
+import errno
+import hashlib
+import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from pipeline.config import load_run
 from pipeline.core.artifacts import (
@@ -28,9 +32,8 @@ from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.outputs import Tuned as TunedRecord
 from pipeline.core.records.record import read_as, read_lines_as
-from pipeline.core.retries import retry_read
-from pipeline.training.tensor_header import DamagedFileError
-from pipeline.workflow.tensor_check import check_tensors
+from pipeline.core.retries import read_with_retries, retry_read
+from pipeline.training.tensor_header import DamagedFileError, facts_in, length_of_head
 
 OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]
@@ -57,7 +60,7 @@ MARKS: dict[type[Product], Any] = {
 
 
 @dataclass(frozen=True)
-class Checked:
+class FileCheck:
     """A file, or a folder of files that were made together. fault: in words, of one that is not good."""
 
     path: Path
@@ -66,18 +69,18 @@ class Checked:
     fault: str = ""
 
 
-def checked(path: Path, kind: Any = None, digest: str | None = None) -> Checked:
+def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileCheck:
     """kind: of the record that it holds; digest: what another record says of it."""
     try:
-        fault = fault_of(path, kind, digest)
-        return Checked(path, "damaged" if fault else "good", bytes_of(path), fault or "")
+        fault = find_fault(path, kind, digest)
+        return FileCheck(path, "damaged" if fault else "good", bytes_of(path), fault or "")
     except FileNotFoundError:
-        return Checked(path, "missing", 0, "is not there")
+        return FileCheck(path, "missing", 0, "is not there")
     except (OSError, UnreadableError) as error:
-        return Checked(path, "unreadable", 0, getattr(error, "strerror", None) or str(error))
+        return FileCheck(path, "unreadable", 0, getattr(error, "strerror", None) or str(error))
 
 
-def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
+def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
     """Raises OSError or UnreadableError when the file is not there or can't be read."""
     try:
         written = digest or noted_digest(path)
@@ -86,7 +89,7 @@ def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
         if path.suffix != OWN_DIGEST:
             return f"may be another: {note_path(path)} is damaged"
         written = None
-    if written and hashed(path) != written:
+    if written and cached_digest(path) != written:
         return "is not what was written: its digest differs"
     try:
         if path.suffix == OWN_DIGEST and not written:
@@ -109,10 +112,10 @@ def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
     return None
 
 
-def damaged_notes(found: Iterable[Checked]) -> list[Checked]:
+def damaged_notes(found: Iterable[FileCheck]) -> list[FileCheck]:
     """Return the damaged notes of files that other evidence shows to be good."""
     return [
-        Checked(note, "damaged", bytes_of(note), f"holds no digest; {one.path.name} itself is whole")
+        FileCheck(note, "damaged", bytes_of(note), f"holds no digest; {one.path.name} itself is whole")
         for one in found
         for note in [note_path(one.path)]
         if one.state == "good" and has_damaged_note(one.path)
@@ -128,10 +131,61 @@ def has_damaged_note(path: Path) -> bool:
 
 
 @cache
-def hashed(path: Path) -> str:
+def cached_digest(path: Path) -> str:
     """Each file once a process."""
     return retry_read(path, partial(digest_of, path))
 
 
 def bytes_of(path: Path) -> int:
     return sum(one.stat().st_size for one in path.rglob("*")) if path.is_dir() else path.stat().st_size
+
+
+TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}
+TYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
+"""Of safetensors, and torch's names of them."""
+CHUNK = 1 << 20
+
+
+def check_tensors(path: Path) -> None:
+    """Hash the tensors, a little at a time.
+
+    Raises:
+        DamagedFileError: the file is not what was written.
+        OSError: it is absent, or can't be read.
+    """
+    head = read_with_retries(path, length_of_head)
+    facts = facts_in(head, path)
+    recorded = facts.pop("digest")
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    with open(path, "rb", buffering=0) as handle:
+        for name, kind, begin, end in tensors_in(head, path):
+            digest.update(f"{name} {kind}\n".encode())
+            if not 0 <= begin <= end <= os.fstat(handle.fileno()).st_size - len(head):
+                raise DamagedFileError(f"{path}: cut off")
+            handle.seek(len(head) + begin)
+            hash_bytes(handle, end - begin, digest)
+    if digest.hexdigest() != recorded:
+        raise DamagedFileError(f"{path}: content does not match its digest")
+
+
+def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
+    """(name, type and shape, first byte, end) by name; bytes count from the end of the header."""
+    header = {name: entry for name, entry in parse(head[8:]).items() if name != "__metadata__"}
+    try:
+        return [
+            (name, f"torch.{TYPES[entry['dtype']]} {tuple(entry['shape'])}", int(begin), int(end))
+            for name, entry in sorted(header.items())
+            for begin, end in [entry["data_offsets"]]
+        ]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
+
+
+def hash_bytes(handle: IO[bytes], count: int, digest: Any) -> None:
+    """Raises OSError when the disk ends the file early."""
+    while count:
+        content = handle.read(min(count, CHUNK))
+        if not content:
+            raise OSError(errno.EIO, f"{count} bytes could not be read")
+        digest.update(content)
+        count -= len(content)

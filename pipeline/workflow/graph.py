@@ -87,7 +87,7 @@ class Graph:
         def visit(product: products.Product) -> None:
             if product in found:
                 return
-            for needed in flat(self.inputs(product)):
+            for needed in flatten(self.inputs(product)):
                 visit(needed)
             found[product] = None
 
@@ -103,9 +103,9 @@ class Graph:
         """
         match product:
             case products.DatasetArtifact():
-                return self.of_corpus(product)
+                return self.corpus_inputs(product)
             case products.RunArtifact():
-                return self.of_run(product)
+                return self.run_inputs(product)
             case products.LayerTable():
                 return {"times": products.LayerTimes()}
             case products.ExampleTable(paper, table):
@@ -120,7 +120,7 @@ class Graph:
                 return {"measured": reports.claim_products(self.project, paper)}
         return {}
 
-    def of_corpus(self, product: products.DatasetArtifact) -> Inputs:
+    def corpus_inputs(self, product: products.DatasetArtifact) -> Inputs:
         record = self.project.dataset_records[product.dataset]
         raw: dict[str, products.Product | list[products.Product]] = (
             {"raw": products.Raw(product.dataset)} if record.collector else {}
@@ -142,7 +142,7 @@ class Graph:
                 return {**prepared, "vocabulary": products.Vocabulary(product.dataset)}
         return raw
 
-    def of_run(self, product: products.RunArtifact) -> Inputs:
+    def run_inputs(self, product: products.RunArtifact) -> Inputs:
         run = product.run
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
@@ -164,10 +164,10 @@ class Graph:
                 chosen = {"tuned": products.Tuned(run, decoding)} if tuned else {}
                 return {**self.decoded_with(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
             case products.Score():
-                return self.of_score(product)
+                return self.score_inputs(product)
         raise TypeError(f"nothing is known of {product!r}")
 
-    def of_score(self, score: products.Score) -> Inputs:
+    def score_inputs(self, score: products.Score) -> Inputs:
         """By what is scored: log-likelihoods, translations, transcripts or parses."""
         run, decoding, split = score.run, score.decoding, score.split
         corpus = {"corpus": products.Encoded(run.dataset)}
@@ -196,7 +196,7 @@ class Graph:
         return {"weights": self.weights(run, decoding), **language_model}
 
 
-def flat(inputs: Inputs) -> list[products.Product]:
+def flatten(inputs: Inputs) -> list[products.Product]:
     """All products of some inputs."""
     return [one for value in inputs.values() for one in (value if isinstance(value, list) else [value])]
 

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.data.dataset import SplitName, sources_of
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedScore, PlannedTraining, ScoringPlan
-from pipeline.workflow.graph import Graph, datasets_in, flat
+from pipeline.workflow.graph import Graph, datasets_in, flatten
 
 KINDS: dict[type[products.Product], str] = {
     products.Averaged: "averaged",
@@ -163,7 +163,7 @@ class Plans:
             made = self.of(product)
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
-        read = chain.from_iterable(flat(self.graph.inputs(one)) for one in made)
+        read = chain.from_iterable(flatten(self.graph.inputs(one)) for one in made)
         if product in self.on_request:  # so that data which is missing is named before anything runs
             read = chain(read, map(products.Encoded, self.datasets_of(product)))
         declared = dict.fromkeys(map(products.manifest_of, read))

@@ -3,17 +3,21 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
-from pipeline.core.artifacts import Outputs, Product, Raw, RunId, Scores, Table, Trained
+from pipeline.config import RunSpec
+from pipeline.core.artifacts import Outputs, Product, Raw, RunArtifact, RunId, Scores, Table, Trained
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.json_file import read_json
+from pipeline.models.flops import BatchShape
+from pipeline.models.settings import Reads
 from pipeline.papers.project import Project
+from pipeline.training.run_flops import run_flops
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unknown_target
-from pipeline.workflow.wildcards import product_of
 
 Wildcards = Mapping[str, str]
 
@@ -144,3 +148,46 @@ class Rules:
             return
         with atomic_write(self.layout.decodings) as handle:
             json.dump(known | plans, handle)
+
+
+def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
+    """The product of a kind whose fields, and those of its run, are found in `values` by name.
+
+    Fields that are not there are left at their default. Raises KeyError when one without a default is not there.
+    """
+    if issubclass(kind, RunArtifact):
+        seed = values["seed"]
+        run = RunId(
+            values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else cast(int, seed)
+        )
+        return kind(run, **{name: values[name] for name in field_names(kind) if name != "run" and name in values})
+    return kind(**{name: values[name] for name in field_names(kind) if name in values})
+
+
+def field_names(kind: type[Product]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+class Placeholders(dict[str, str]):
+    """`{name}` for every name: of a product, these make the pattern that a rule's files have."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+USUAL_SHAPES: dict[Reads, tuple[int, int, int]] = {
+    "parallel": (8000, 25, 25),
+    "speech": (32, 300, 40),
+    "text": (32, 0, 40),
+}
+"""Symbols, and positions a side of a usual sentence: what a corpus holds is not known before it is made."""
+
+
+def training_flops(spec: RunSpec) -> float:
+    """About how many a training computes: to compare trainings by, not to plan with."""
+    training, (symbols, src, tgt) = spec.training, USUAL_SHAPES[spec.model.reads]
+    rows = training.sentences_per_update or (training.tokens_per_update or 0) / tgt
+    return training.max_steps * run_flops(spec, BatchShape(symbols, rows * src, rows * tgt, src, tgt))

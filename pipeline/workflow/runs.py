@@ -1,6 +1,10 @@
 """In which state each run of a campaign is, and why."""
 
+import errno
+import fcntl
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -8,18 +12,43 @@ from typing import Literal
 
 from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
+from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId, Trained
-from pipeline.core.layout import DONE_FILE
+from pipeline.core.errors import UserError
+from pipeline.core.files import tail
+from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE
+from pipeline.core.records.record import parse_record, read_note
+from pipeline.core.records.training import AnyProgress, ProgressLine, TrainingCost
+from pipeline.core.schema import validate
+from pipeline.papers.project import Project
 from pipeline.workflow.failures import Failed, failures
-from pipeline.workflow.graph import Graph, flat
-from pipeline.workflow.held import is_held
-from pipeline.workflow.other_settings import trained_otherwise
-from pipeline.workflow.progress import Progress, read_progress
+from pipeline.workflow.graph import Graph, flatten
 
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
 SILENT_S = 900.0  # more than a validation takes
 STARVED = 0.1  # of the time; batches are composed beside the updates, and seldom waited for
+
+
+PROGRESS_TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The last update that a training told of.
+
+    Attributes:
+        loader_share: of the time, spent waiting for batches.
+        seconds_left: by the training's own pace, less what has passed since it said so.
+        silent_s: seconds since then.
+    """
+
+    step: int
+    perplexity: float
+    tokens_per_s: float
+    loader_share: float
+    seconds_left: float
+    silent_s: float
 
 
 @dataclass(frozen=True)
@@ -49,7 +78,7 @@ class Runs:
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
         self.steps = cache(lambda run: graph.project.run_spec(run).training.max_steps)
-        self.otherwise = cache(lambda run: trained_otherwise(graph.project, run))
+        self.otherwise = cache(lambda run: newest_other_training(graph.project, run))
 
     def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
         """jobs: the user's on Slurm; driven: whether somebody sees to it that what can be run is."""
@@ -62,17 +91,17 @@ class Runs:
             reason = job.reason_to_wait
             remedy = reason.remedy.format(job=job.job) if reason and reason.then != "waits" else ""
             return RunState(run, "waiting", step, steps, reason.meaning if reason else job.reason, remedy, job.job)
-        if job or is_held(folder):
-            return running(run, folder, step, steps, job.job if job else "")
+        if job or is_locked(folder):
+            return running_state(run, folder, step, steps, job.job if job else "")
         if failed := next(training_failures(folder), None):
-            return RunState(run, "failed", step, steps, failed.cause, advice(failed))
+            return RunState(run, "failed", step, steps, failed.cause, remedy_of(failed))
         return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
 
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
         """What it waits for: what it is made from, or its turn."""
-        missing = [one for one in flat(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
+        missing = [one for one in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
         if missing:
-            return f"needs {in_words(missing[0])}"
+            return f"needs {describe_product(missing[0])}"
         if driven:
             return "its turn"
         if step:
@@ -81,13 +110,13 @@ class Runs:
         return f"trained with other settings, where {other.differences}" if other else ""
 
 
-def running(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
+def running_state(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
     progress = read_progress(folder)
-    why, remedy = at_fault(progress, folder) if progress else ("", "")
+    why, remedy = diagnose(progress, folder) if progress else ("", "")
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
 
 
-def at_fault(progress: Progress, folder: Path) -> tuple[str, str]:
+def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
     """What is wrong with a training that runs, and what to do; empty if nothing is."""
     if progress.silent_s > SILENT_S:
         return f"has said nothing for {progress.silent_s / 60:.0f} minutes", f"look into {folder / 'logs/train.log'}"
@@ -108,13 +137,97 @@ def training_failures(folder: Path) -> Iterator[Failed]:
     return (one for one in failures(folder) if one.stage == "train")
 
 
-def advice(failed: Failed) -> str:
+def remedy_of(failed: Failed) -> str:
     if failed.is_bug:
         return f"a fault of the program, please report it with {failed.log}"
     return f"mend it, then the same command goes on; more in {failed.log}"
 
 
-def in_words(product: Product) -> str:
+def describe_product(product: Product) -> str:
     if isinstance(product, DatasetArtifact):
         return f"the corpus {product.dataset}"
     return f"{product.run.folder} first" if isinstance(product, RunArtifact) else str(product)
+
+
+def read_progress(folder: Path) -> Progress | None:
+    """Of the run in `folder`; None before its first line."""
+    path = folder / PROGRESS_FILE
+    lines = last_lines(path)
+    found = next((line for line in reversed(lines) if isinstance(line, ProgressLine)), None)
+    if found is None:
+        return None
+    silent = max(0.0, time.time() - path.stat().st_mtime)
+    left = max(0.0, found.seconds_left - silent)
+    return Progress(found.step, found.perplexity, found.tokens_per_s, found.loader_share, left, silent)
+
+
+def last_lines(path: Path) -> list[AnyProgress]:
+    """Those at the end of the file that are whole."""
+    try:
+        whole = tail(path, PROGRESS_TAIL_BYTES).split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in whole:
+        try:
+            found.append(parse_record(AnyProgress, line, str(path)))
+        except UserError:  # the first may be cut
+            continue
+    return found
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process on this machine works on the run."""
+    try:
+        with open(folder / "run.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        return False  # without locks no training begins
+    return False
+
+
+NAMED = 3
+"""Settings that differ; of more their number is said."""
+
+
+@dataclass(frozen=True)
+class OtherTraining:
+    """A finished one. differences: from today's settings, in words; hours: that it took, on one device."""
+
+    folder: Path
+    differences: str
+    hours: float | None
+
+
+def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
+    """The newest; None if there is none, if its settings are the same, or can't be read, as of an old version."""
+    finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
+    if not finished:
+        return None
+    with suppress(UserError, FileNotFoundError):  # one may be freed meanwhile
+        newest = max(finished, key=lambda folder: (folder / DONE_FILE).stat().st_mtime)
+        today = validate(RunSpec, project.run_yaml(run), run.folder)
+        if found := today.differences(load_run(newest / RUN_FILE)):
+            cost = read_note(TrainingCost, newest / COST_FILE)
+            return OtherTraining(newest, listed_differences(found), cost.device_hours if cost else None)
+    return None
+
+
+def listed_differences(differences: list[str]) -> str:
+    more = f"; {len(differences) - NAMED} more" if len(differences) > NAMED else ""
+    return "; ".join(differences[:NAMED]) + more
+
+
+def describe_other_training(project: Project, run: RunId) -> str:
+    """In a line, of a run that is about to be trained; empty if there is none."""
+    other = newest_other_training(project, run)
+    if other is None:
+        return ""
+    took = f", which took {other.hours:.2g} device hours" if other.hours is not None else ""
+    return f"{run.folder} is there with other settings: {other.folder.name}{took}; in it, {other.differences}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.core.disk import require_writable
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
-from pipeline.workflow.drivers import drive, forget_driver, own_files
+from pipeline.workflow.drivers import own_files, register_driver, unregister_driver
 from pipeline.workflow.failures import was_taken_over
 from pipeline.workflow.rules import Rules
 
@@ -43,7 +43,7 @@ def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[
     """
     planned = list(jobs)
     if makes := {path for job in planned for path in job.makes} - {SITE}:
-        drive(makes)  # several drivers make the site, which is of all scales
+        register_driver(makes)  # several drivers make the site, which is of all scales
     require_writable(rules.layout.work)
     check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))
     if any(job.rule == "train" for job in planned):
@@ -87,7 +87,7 @@ def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
     """
     failed, reports = sorted(set(logs)), sorted(path for path in own_files() if is_report(path))
     if failed and reports:
-        forget_driver()  # nothing is driven any more
+        unregister_driver()  # nothing is driven any more
         command = [sys.executable, "-m", "pipeline", "results", *reports, *settings]
         subprocess.run(command, stdout=sys.stderr, check=False)
     for path in failed:

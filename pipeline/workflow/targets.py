@@ -58,13 +58,13 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
         case [name] if rules and "." not in name:
             return unknown(name, rules, f"target {target}") or not_here(project, name)
         case ["results", "site", *page] if page != ["index.html"]:
-            return f"{target}: is made with the whole site, by `{command(project, 'site')}`"
+            return f"{target}: is made with the whole site, by `{snakemake_command(project, 'site')}`"
         case ["results", "site", _]:
             return None
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)
         case ["results", scale, file]:
-            written = f"{target}: written anew each time, by `{command(project, PurePosixPath(file).stem)}`"
+            written = f"{target}: written anew each time, by `{snakemake_command(project, PurePosixPath(file).stem)}`"
             return wrong_scale(project, scale, target) or unknown_name(file, PLANS, TEXTS, target) or written
         case ["results", scale, paper, file]:
             return (
@@ -75,12 +75,12 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     return former_name(project, target)
 
 
-def add(scale: str) -> str:
+def scale_hint(scale: str) -> str:
     """How to have another scale, whoever was asked."""
     return f"; add --config scale={scale} (snakemake) or --set scale={scale} (reprise)"
 
 
-def changed(project: Project, **other: str) -> list[str]:
+def changed_settings(project: Project, **other: str) -> list[str]:
     """`KEY=VALUE`, for a shell, of what config.yaml has otherwise. other: keys that shall have another value."""
     there = load_yaml(project.root / "config.yaml") or {}
     config = project.config.model_dump() | other
@@ -88,24 +88,24 @@ def changed(project: Project, **other: str) -> list[str]:
     return [shlex.quote(f"{key}={texts[key]}") for key, value in config.items() if there.get(key, value) != value]
 
 
-def options(project: Project) -> str:
+def config_options(project: Project) -> str:
     """Those of a snakemake command that has this configuration."""
-    return f" --config {' '.join(words)}" if (words := changed(project)) else ""
+    return f" --config {' '.join(words)}" if (words := changed_settings(project)) else ""
 
 
 def set_options(project: Project, **other: str) -> str:
     """The same of a stage's command."""
-    return "".join(f" --set {word}" for word in changed(project, **other))
+    return "".join(f" --set {word}" for word in changed_settings(project, **other))
 
 
-def stage_command(project: Project, stage: str, **other: str) -> str:
+def reprise_command(project: Project, stage: str, **other: str) -> str:
     """What calls a stage with this configuration, but for some keys of it."""
     return f"reprise {stage}{set_options(project, **other)}"
 
 
-def command(project: Project, target: object) -> str:
+def snakemake_command(project: Project, target: object) -> str:
     """What makes a target with this configuration."""
-    return f"snakemake{options(project)} -- {shlex.quote(str(target))}"
+    return f"snakemake{config_options(project)} -- {shlex.quote(str(target))}"
 
 
 def not_here(project: Project, paper: str) -> str | None:
@@ -145,7 +145,7 @@ def other_scales(project: Project, paper: str, table: str) -> list[str]:
 
 
 def only_at(scales: list[str]) -> str:
-    return f"is made at scale {' and '.join(scales)} only{add(scales[0])}"
+    return f"is made at scale {' and '.join(scales)} only{scale_hint(scales[0])}"
 
 
 def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:
@@ -157,7 +157,7 @@ def wrong_scale(project: Project, scale: str, target: str) -> str | None:
     if fault := unknown(scale, project.scales, target):
         return fault
     if scale != project.config.scale:
-        return f"{target}: the configured scale is {project.config.scale}{add(scale)}"
+        return f"{target}: the configured scale is {project.config.scale}{scale_hint(scale)}"
     return None
 
 
@@ -174,7 +174,9 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
     project = graph.project
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
-    otherwise = f"neither a paper, nor `all`, nor a result; where a rule makes it, `{command(project, target)}` does"
+    otherwise = (
+        f"neither a paper, nor `all`, nor a result; where a rule makes it, `{snakemake_command(project, target)}` does"
+    )
     return reports_of_paper(graph, target) or products_in_file(project, target, every, otherwise)
 
 

@@ -17,7 +17,7 @@ from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest
 from pipeline.core.digests import DamagedNoteError, noted_files, read_note
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.graph import Graph, flatten
 
 log = logging.getLogger(__name__)
 SITE = RESULTS / "site/index.html"
@@ -43,8 +43,8 @@ def restore_times(project: Project) -> None:
 
 def restore_inputs(graph: Graph, product: Product) -> int:
     """Compare what a product is made from with the product."""
-    made_ns = oldest(outputs(graph, product))
-    inputs = (path for one in flat(graph.inputs(product)) for path in outputs(graph, one))
+    made_ns = oldest(output_files(graph, product))
+    inputs = (path for one in flatten(graph.inputs(product)) for path in output_files(graph, one))
     return sum(restore(path, made_ns) for path in inputs)
 
 
@@ -53,11 +53,12 @@ def restore_report(graph: Graph, report: Report) -> int:
     mark = graph.project.layout.path(report)
     is_viewed = mark.parent == graph.project.layout.results / graph.project.config.paper
     return sum(
-        restore(path, oldest([SITE, *([RESULTS / path.name] if is_viewed else [])])) for path in outputs(graph, report)
+        restore(path, oldest([SITE, *([RESULTS / path.name] if is_viewed else [])]))
+        for path in output_files(graph, report)
     )
 
 
-def outputs(graph: Graph, product: Product) -> list[Path]:
+def output_files(graph: Graph, product: Product) -> list[Path]:
     """Return the file that stands for a product, and those that its job makes beside it under the same name.
 
     The outputs and scores of a decoding are declared by their manifest alone. Speech is prepared and encoded by one
@@ -67,7 +68,7 @@ def outputs(graph: Graph, product: Product) -> list[Path]:
     if manifest_of(product) is not product:
         return [mark]
     beside = [path for path in noted_beside(mark.parent) if path.name.startswith(f"{mark.stem}.")]
-    if isinstance(product, Encoded) and Prepared(product.dataset) not in flat(graph.inputs(product)):
+    if isinstance(product, Encoded) and Prepared(product.dataset) not in flatten(graph.inputs(product)):
         beside.append(graph.project.layout.path(Prepared(product.dataset)))
     return list(dict.fromkeys([mark, *beside]))
 
@@ -79,10 +80,10 @@ def noted_beside(folder: Path) -> list[Path]:
 
 def oldest(paths: Iterable[Path]) -> int | None:
     """Return the earliest time of change, in ns, of the files that are there."""
-    return min((found for path in paths if (found := changed_ns(path)) is not None), default=None)
+    return min((found for path in paths if (found := modified_ns(path)) is not None), default=None)
 
 
-def changed_ns(path: Path) -> int | None:
+def modified_ns(path: Path) -> int | None:
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
@@ -99,7 +100,7 @@ def restore(path: Path, made_ns: int | None) -> bool:
     Returns:
         Whether its time was changed.
     """
-    now_ns = changed_ns(path)
+    now_ns = modified_ns(path)
     if made_ns is None or now_ns is None or now_ns <= made_ns:
         return False
     try:

@@ -20,7 +20,7 @@ from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
-from pipeline.workflow.held import is_held
+from pipeline.workflow.runs import is_locked
 from reprise.store.scales_beside import not_looked_at
 from reprise.store.training_text import is_read_by_training_alone
 
@@ -132,7 +132,7 @@ def reports_by_folder(project: Project) -> dict[Path, list[str]]:
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
     """Of a run whose training is done, and of which all that reports need is there."""
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
-    if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_held(folder):
+    if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_locked(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
@@ -144,7 +144,7 @@ def old_runs(project: Project) -> Iterator[Unneeded]:
         known = system in getattr(project.papers.get(paper), "systems", ()) and dataset in project.datasets
         seed = re.match(r"seed(\d+)", name)
         today = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
-        if folder != today and not is_held(folder):
+        if folder != today and not is_locked(folder):
             ended = (folder / DONE_FILE).exists() or (folder / WEIGHTS_FILE).exists()
             yield from everything_in("old-runs" if ended else "unfinished", folder)
 

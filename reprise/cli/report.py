@@ -13,7 +13,7 @@ from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 from reprise.named import find_project
 
 SHOWN = 80
@@ -42,7 +42,7 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
     layout = project.layout
     prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
     if not encoded.exists():
-        raise UserError(f"{dataset.name}: not prepared yet; `{command(project, encoded)}` does it")
+        raise UserError(f"{dataset.name}: not prepared yet; `{snakemake_command(project, encoded)}` does it")
     passed = "anyone may pass it on" if may_be_passed_on(dataset) else "not to be passed on"
     yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({passed})\nto cite: {dataset.citation}\n"
     sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]

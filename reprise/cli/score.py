@@ -15,7 +15,7 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 from reprise.named import FoundRun
 from reprise.opening import DecodingOptions, decoding_of
 
@@ -94,7 +94,9 @@ def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
     if not all((prepared / f"train.{language}").exists() for language in dataset.languages):
         report = project.layout.path(Prepared(dataset.name))
         is_todays = (project.root / report).resolve() == (prepared / "report.json").resolve()
-        again = f"; remove {report}, too, then `{command(project, report)}` makes it again" if is_todays else ""
+        again = (
+            f"; remove {report}, too, then `{snakemake_command(project, report)}` makes it again" if is_todays else ""
+        )
         raise UserError(f"{prepared}: the text of `train` was removed to free the disk{again}")
 
 

@@ -22,7 +22,7 @@ from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
 from pipeline.workflow.graph import Graph
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 from reprise.named import find_project
 from reprise.status.screen import coming, screen
 
@@ -101,7 +101,7 @@ class ToCome:
 
     def said(self, campaign: Campaign) -> str | None:
         hours = self.of(campaign)
-        return None if hours is None else coming(hours, command(self.project, "plan"))
+        return None if hours is None else coming(hours, snakemake_command(self.project, "plan"))
 
 
 def show_once(what: RenderableType) -> None:

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.workflow.drivers import forget_dead
+from pipeline.workflow.drivers import prune_stale
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def unlock(*, force: bool = False) -> None:
     Args:
         force: Assume that a driver on another machine is dead.
     """
-    dead, reasons = forget_dead(force)
+    dead, reasons = prune_stale(force)
     for driver in dead:
         log.info("process %d on %s is gone: what it made may be made by another", driver.pid, driver.host)
     if reasons:

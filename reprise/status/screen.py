@@ -13,7 +13,7 @@ from rich.text import Text
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import first_line
-from pipeline.workflow.runs import RunState, advice
+from pipeline.workflow.runs import RunState, remedy_of
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
 SHOWN = 12
@@ -101,7 +101,7 @@ def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
 
 def failed(campaign: Campaign) -> RenderableType | None:
     found = [(f"train {one.run.folder}", one.why, one.remedy) for one in campaign.of_state("failed")]
-    found += [(f"{one.stage} in {one.folder}", one.cause, advice(one)) for one in campaign.failed]
+    found += [(f"{one.stage} in {one.folder}", one.cause, remedy_of(one)) for one in campaign.failed]
     if not found:
         return None
     parts: list[RenderableType] = []

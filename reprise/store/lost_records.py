@@ -13,7 +13,7 @@ from pipeline.core.files import note_path, set_aside
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.training.tensor_header import read_facts
-from pipeline.workflow.file_checks import checked
+from pipeline.workflow.file_checks import check_file
 from reprise.store.checkpoints_due import outcome_in
 
 
@@ -24,9 +24,9 @@ def lost_records(folder: Path, bad: set[Path]) -> list[Path]:
         bad: Files of the run that are damaged or missing.
     """
     record, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
-    if checked(record).state not in ("damaged", "missing") or not bad or not bad <= {record}:
+    if check_file(record).state not in ("damaged", "missing") or not bad or not bad <= {record}:
         return []
-    return [record] if checked(weights).state == "good" and outcome_in(weights) else []
+    return [record] if check_file(weights).state == "good" and outcome_in(weights) else []
 
 
 def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:

@@ -38,9 +38,9 @@ from pipeline.data.fetch.download import wrong_size
 from pipeline.data.fetch.raw_text import files_listed
 from pipeline.data.fetch.transfer import mismatch
 from pipeline.data.store.encoded_files import encoded_stores, stores_digest
-from pipeline.workflow.file_checks import MARKS, Checked, checked, damaged_notes, hashed
-from pipeline.workflow.graph import Graph, flat
-from pipeline.workflow.held import is_held
+from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
+from pipeline.workflow.graph import Graph, flatten
+from pipeline.workflow.runs import is_locked
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.training_text import is_read_by_training_alone
 
@@ -53,7 +53,7 @@ class Finding:
     """Of one product. stale: whole files that stand for what is damaged or missing."""
 
     product: Product
-    checks: list[Checked] = field(default_factory=list)
+    checks: list[FileCheck] = field(default_factory=list)
     stale: set[Path] = field(default_factory=set)
 
     @property
@@ -78,7 +78,7 @@ class Inspection:
         self.wanted = set(wanted)
         self.checkpoints: dict[RunId, int] = defaultdict(int)
         """How many each run has to have."""
-        hashed.cache_clear()
+        cached_digest.cache_clear()
         products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
         for finding in self.found.values():
@@ -94,11 +94,11 @@ class Inspection:
         beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
         for one in beside:
             if not self.found[one].checks and not exists(self.layout.path(one)):
-                self.found[one].checks.append(checked(self.layout.path(one)))
+                self.found[one].checks.append(check_file(self.layout.path(one)))
         return any(self.found[one].is_bad for one in beside)
 
     def needs(self, product: Product) -> list[Product]:
-        return flat(self.graph.inputs(product))
+        return flatten(self.graph.inputs(product))
 
     def ask_of(self, product: Product) -> None:
         """What it has to be made from again, if it has to be."""
@@ -120,21 +120,21 @@ class Inspection:
             case Alignments(run, _):
                 self.checkpoints[run] = self.project.run_spec(run).training.keep_checkpoints
 
-    def missing(self, product: Product) -> list[Checked]:
+    def missing(self, product: Product) -> list[FileCheck]:
         """What is not there, now that it is needed; of a product that is there it may have been freed."""
         finding, mark = self.found[product], self.layout.path(product)
         lost = self.lost_checkpoints(product.run, finding) if isinstance(product, Trained) else []
         if not exists(mark):
-            return lost + ([] if mark in {one.path for one in finding.checks} else [checked(mark)])
+            return lost + ([] if mark in {one.path for one in finding.checks} else [check_file(mark)])
         if isinstance(product, Prepared):
-            lost = [one for path in self.files(product) if (one := checked(path)).state == "missing"]
+            lost = [one for path in self.files(product) if (one := check_file(path)).state == "missing"]
             finding.stale |= {mark} if lost else set()
         return lost
 
-    def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
+    def lost_checkpoints(self, run: RunId, finding: Finding) -> list[FileCheck]:
         """Of those that a training, done or going on from where it is, would not write again."""
         folder, weights = self.layout.run(run), self.layout.weights(run)
-        if is_held(folder) or any(one.state == "unreadable" for one in finding.checks):
+        if is_locked(folder) or any(one.state == "unreadable" for one in finding.checks):
             return []
         good = {one.path for one in finding.checks if one.state == "good"}
         is_over = any(map(exists, (folder / DONE_FILE, weights)))
@@ -147,16 +147,16 @@ class Inspection:
         finding.stale |= set(
             (folder / "checkpoints").glob("step-*.resume.safetensors")
         )  # it would go on behind the gap
-        return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
+        return [FileCheck(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
-    def checks(self, product: Product) -> list[Checked]:
+    def checks(self, product: Product) -> list[FileCheck]:
         """Check all files of a product that is here, and the manifest that lists it."""
         manifest = self.layout.target(product)
         is_listed = manifest_of(product) is not product and not self.is_absent(manifest)
-        listed = [checked(manifest, Manifest)] if is_listed else []
+        listed = [check_file(manifest, Manifest)] if is_listed else []
         return listed + self.own_checks(product)
 
-    def own_checks(self, product: Product) -> list[Checked]:
+    def own_checks(self, product: Product) -> list[FileCheck]:
         """Check all files of a product that is here."""
         mark = self.layout.path(product)
         if isinstance(product, Trained):
@@ -174,23 +174,23 @@ class Inspection:
                     return self.of_score(product)
         except (UserError, OSError):
             pass  # a record can't be read, or understood: which one, the files themselves tell
-        found = [checked(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
+        found = [check_file(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
         if isinstance(product, Prepared | Encoded) and exists(self.layout.path(Encoded(product.dataset))):
             found = self.without_freed(found, product.dataset)
         return self.of_view(mark) + downloads + found
 
-    def without_freed(self, found: list[Checked], dataset: str) -> list[Checked]:
+    def without_freed(self, found: list[FileCheck], dataset: str) -> list[FileCheck]:
         """Leave out the missing files that `free` removes once a corpus is encoded."""
         form = self.project.dataset_records[dataset].form
         return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
 
-    def of_view(self, mark: Path) -> list[Checked]:
+    def of_view(self, mark: Path) -> list[FileCheck]:
         """Of the copies at the top of results/ of what the configured paper has there."""
         if mark.parent != self.layout.results / self.project.config.paper:
             return []
         copies = [(RESULTS / path.name, path) for path in (mark, mark.with_suffix(".md"))]
         return [
-            Checked(view, "damaged", getsize(view), f"is no copy of {path}")
+            FileCheck(view, "damaged", getsize(view), f"is no copy of {path}")
             for view, path in copies
             if exists(view) and exists(path) and view.read_bytes() != path.read_bytes()
         ]
@@ -242,57 +242,57 @@ class Inspection:
                 return [path for path in noted_files(folder) if path.name.startswith("subwords")]
         return noted_files(folder / "prepared")
 
-    def of_downloads(self, dataset: str) -> list[Checked]:
+    def of_downloads(self, dataset: str) -> list[FileCheck]:
         """Of the fetched files that are here: really hashed."""
         found = []
         for name, source in sources_of(self.project.dataset_records[dataset]).items():
             if exists(path := self.layout.downloads / name):
-                one = checked(path)
+                one = check_file(path)
                 if one.state == "good" and (fault := wrong_size(path, source) or mismatch(path, source.known_hash)):
                     one = replace(one, state="damaged", fault=fault)
                 found.append(one)
         return found
 
-    def of_vocabulary(self, product: Vocabulary) -> list[Checked]:
+    def of_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
         mark, files = self.layout.path(product), self.files(product)
         record = mark.with_suffix(".json")
         if not exists(record):
-            return [checked(path) for path in {*files, record}]
+            return [check_file(path) for path in {*files, record}]
         said = Vocabularies.read(record)
         digests = {mark: said.digest} | ({mark.with_suffix(".tgt.model"): said.tgt.digest} if said.tgt else {})
-        return [checked(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
+        return [check_file(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
 
-    def of_corpus(self, product: Encoded) -> list[Checked]:
+    def of_corpus(self, product: Encoded) -> list[FileCheck]:
         """By the digest of all its files where there is none of each."""
         mark = self.layout.path(product)
         record = read_corpus(mark.parent)
         stores = encoded_stores(mark.parent, record.kind, record.splits)
         files = {path for store in stores for path in store}
-        beside = [checked(path) for path in sorted({*self.files(product)} - files)]
-        found = [*map(checked, sorted(files)), *self.without_freed(beside, product.dataset)]
+        beside = [check_file(path) for path in sorted({*self.files(product)} - files)]
+        found = [*map(check_file, sorted(files)), *self.without_freed(beside, product.dataset)]
         if any(one.state != "good" for one in found) or stores_digest(stores) == record.digest:
             return found
         fault = f"this or another file of {mark.parent} is not what was encoded"
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
 
-    def of_score(self, product: Score) -> list[Checked]:
+    def of_score(self, product: Score) -> list[FileCheck]:
         """What it was counted on must be what is there now."""
         mark = self.layout.path(product)
-        found = [checked(path, ScoreFile if path == mark else None) for path in self.files(product)]
+        found = [check_file(path, ScoreFile if path == mark else None) for path in self.files(product)]
         for path, digest in ScoreFile.read(mark).inputs.items():
-            if checked(Path(path)).state == "good" and checked(Path(path), None, digest).state == "damaged":
-                found.append(Checked(mark, "damaged", getsize(mark), f"was counted on another {path}"))
+            if check_file(Path(path)).state == "good" and check_file(Path(path), None, digest).state == "damaged":
+                found.append(FileCheck(mark, "damaged", getsize(mark), f"was counted on another {path}"))
         return found
 
-    def of_training(self, run: RunId) -> list[Checked]:
+    def of_training(self, run: RunId) -> list[FileCheck]:
         """Its specification, record, final weights and checkpoints; nothing of one that is going on."""
         folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
-        if is_held(folder):
+        if is_locked(folder):
             return []
-        kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        told = [checked(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
+        kept = [check_file(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
+        told = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
         if self.is_absent(mark):
             return kept + told
-        done = checked(mark)
+        done = check_file(mark)
         digest = TrainedRun.read(mark).weights_digest if done.state == "good" else None
-        return [done, checked(folder / RUN_FILE), checked(weights, None, digest), *kept, *told]
+        return [done, check_file(folder / RUN_FILE), check_file(weights, None, digest), *kept, *told]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipeline.papers.project import Project
-from pipeline.workflow.targets import stage_command
+from pipeline.workflow.targets import reprise_command
 
 
 def not_looked_at(project: Project, stage: str) -> Iterator[str]:
@@ -12,5 +12,5 @@ def not_looked_at(project: Project, stage: str) -> Iterator[str]:
     for scale in project.scales:
         runs = replace(project.layout, scale=scale).runs
         if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):
-            command = stage_command(project, stage, scale=scale)
+            command = reprise_command(project, stage, scale=scale)
             yield f"scale {scale} has runs in {project.layout.work}, too, which were not looked at: `{command}`"

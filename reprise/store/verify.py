@@ -17,10 +17,10 @@ from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.workflow.drivers import noted_drivers, why_alive
-from pipeline.workflow.file_checks import Checked
-from pipeline.workflow.graph import Graph, flat
-from pipeline.workflow.targets import options, products_in_file, reports_of_paper
+from pipeline.workflow.drivers import liveness_reason, read_drivers
+from pipeline.workflow.file_checks import FileCheck
+from pipeline.workflow.graph import Graph, flatten
+from pipeline.workflow.targets import config_options, products_in_file, reports_of_paper
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 from reprise.store.scales_beside import not_looked_at
@@ -53,7 +53,7 @@ def verify(
         repair: Set aside what is damaged, or stands for something missing.
     """
     loaded = project.load()
-    if repair and (reasons := list(filter(None, map(why_alive, noted_drivers(project.root).values())))):
+    if repair and (reasons := list(filter(None, map(liveness_reason, read_drivers(project.root).values())))):
         raise UserError(f"not repaired: {reasons[0]}")
     verify_project(loaded, [*targets], repair)
 
@@ -77,7 +77,7 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
         remedy = "check the disk" if repair else "run this with --repair, then the command that it names"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
     if again := " ".join(shlex.quote(str(path)) for path in lost_ends(graph, findings)):
-        now = f"now `snakemake{options(project)} -- {again}` makes it again"
+        now = f"now `snakemake{config_options(project)} -- {again}` makes it again"
     else:
         now = "what is set aside is needed by nothing" if done.asides else "all that is here is good"
     log.info("scale %s: %s", project.config.scale, now)
@@ -105,7 +105,7 @@ def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
     target = graph.project.layout.target
     bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
     lost = {product: target(product) for product in bad if not target(product).exists()}
-    inputs = ((own, target(one)) for product, own in lost.items() for one in flat(graph.inputs(product)))
+    inputs = ((own, target(one)) for product, own in lost.items() for one in flatten(graph.inputs(product)))
     made_of = {needed for own, needed in inputs if needed != own}
     return list(dict.fromkeys(path for path in lost.values() if path not in made_of))
 
@@ -182,7 +182,7 @@ def place_of(project: Project, product: Product, path: Path) -> Path:
     return path.parent
 
 
-def row(one: Checked, done: Repairs) -> tuple[str, str, str, str]:
+def row(one: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
     aside = done.asides.get(one.path)
     match one.state:
         case "unreadable":

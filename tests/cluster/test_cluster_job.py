@@ -12,7 +12,7 @@ import torch
 from launching import HERE, PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
-from pipeline.cluster.markers import mark_unfit, newest_checkpoint, read_starts, record_start, unfit_nodes
+from pipeline.cluster.markers import newest_checkpoint, read_starts, record_start, unfit_nodes, write_unfit_node
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import StartLine
@@ -63,14 +63,14 @@ def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
         ([signal.SIGUSR2, signal.SIGTERM], False),
     ],
 )
-def test_only_a_warning_without_an_end_asks_to_go_on_later(sent, later):
+def test_only_a_warning_without_an_end_requests_requeue(sent, later):
     """In a process of its own: the record is of the whole process."""
     program = (
-        "import os, signal, sys; from pipeline.cluster.received_signals import SignalRecord\n"
+        "import os, signal, sys; from pipeline.cluster.job_process import SignalRecord\n"
         "record = SignalRecord()\n"
         "for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, lambda *_: None)\n"
         f"for number in {[int(number) for number in sent]}: os.kill(os.getpid(), number)\n"
-        f"sys.exit(record.asks_to_go_on_later is not {later})\n"
+        f"sys.exit(record.requests_requeue is not {later})\n"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT).returncode == 0
 
@@ -116,7 +116,7 @@ def test_a_full_disk_is_no_fault_of_the_node(tmp_path, monkeypatch, number):
 def test_a_node_whose_clock_is_days_behind_is_excluded_all_the_same(tmp_path, monkeypatch):
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 3 * 24 * 3600)
-    mark_unfit(tmp_path, "n1", "no GPU", "7")
+    write_unfit_node(tmp_path, "n1", "no GPU", "7")
     monkeypatch.undo()
     assert [note.node for note in unfit_nodes(tmp_path)] == ["n1"]
     path = tmp_path / "unfit-nodes/n1.json"

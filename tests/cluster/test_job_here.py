@@ -6,18 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.cluster import job_process, launch, version
-from pipeline.cluster.job_process import Exit, JobOrder, attempt, failed
-from pipeline.cluster.launch import LaunchOptions, have_done
+from pipeline.cluster import job_process, launch
+from pipeline.cluster.job_process import Exit, JobOrder, attempt, report_failure
+from pipeline.cluster.launch import LaunchOptions, run_until_done
 from pipeline.cluster.markers import read_failure, read_starts, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Waiter
+from pipeline.core import provenance
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_file import write_json
 from pipeline.training.ownership import TakenOver
-from pipeline.workflow.held import is_held
+from pipeline.workflow.runs import is_locked
 
 KEY, WORK = "the run's key", "test_job_here:work"
 calls: list = []
@@ -26,7 +27,7 @@ does: list = []
 
 def work(run):
     """What `does` says, as the function of a job."""
-    calls.append((run, is_held(run)))
+    calls.append((run, is_locked(run)))
     does[0]()
 
 
@@ -73,7 +74,7 @@ def outcomes(run) -> list[str]:
 def test_a_start_ends_in_a_code_a_line_and_a_reason_not_to_start_again(run, error, code, outcome, said):
     does[:] = [raising(error) if error else lambda: None]
     assert attempt(order(run)) is code
-    assert calls == [(run, True)] and not is_held(run)
+    assert calls == [(run, True)] and not is_locked(run)
     assert outcomes(run) == [outcome]
     failure = read_failure(run, KEY)
     assert (failure is not None) is (said is not None)
@@ -139,9 +140,9 @@ def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkey
     monkeypatch.setattr(launch, "job_key", lambda folder: KEY)
     args = LaunchOptions(launcher="debug")
     with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
-        have_done(args, run, WORK)
+        run_until_done(args, run, WORK)
     does[:] = [lambda: write_json(run / "done.json", {"key": KEY})]
-    assert [have_done(args, run, WORK) for _ in range(2)] == [run / "done.json"] * 2
+    assert [run_until_done(args, run, WORK) for _ in range(2)] == [run / "done.json"] * 2
     assert len(calls) == 2
 
 
@@ -155,20 +156,20 @@ def test_a_launcher_that_submitted_nothing_says_so_and_another_how_to_cancel_wha
 
 
 def test_code_is_another_when_a_module_or_a_table_changes_its_words_or_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(version, "PACKAGE", tmp_path)
-    digests = [version.code_digest()]
+    monkeypatch.setattr(provenance, "ROOT", tmp_path.parent)
+    digests = [provenance.code_digest()]
     for name, text in (("a.py", "1"), ("a.py", "2"), ("sub/b.csv", "2"), ("sub/c.txt", "2"), ("notes.md", "x")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-        digests.append(version.code_digest())
+        digests.append(provenance.code_digest())
     (tmp_path / "a.py").rename(tmp_path / "d.py")
-    digests.append(version.code_digest())
+    digests.append(provenance.code_digest())
     assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
 
 
 def test_of_a_lost_peer_the_launcher_is_told_nothing_so_that_another_start_goes_on(run, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert failed(order(run), LostPeer("another process of this training died or hangs")) == Exit.FAILED
+    assert report_failure(order(run), LostPeer("another process of this training died or hangs")) == Exit.FAILED
     assert read_failure(run, KEY) is None
-    assert failed(order(run), UserError("a fault of its own")) == Exit.FAILED
+    assert report_failure(order(run), UserError("a fault of its own")) == Exit.FAILED
     assert read_failure(run, KEY) is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from launching import PROJECT
 
-from pipeline.cluster.queue import Queue, grown
+from pipeline.cluster.queue import Queue, next_interval
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import QueueSnapshot
 
@@ -113,7 +113,7 @@ def test_interval_grows_while_nothing_changes_and_shrinks_for_news(tmp_path, slu
 def test_interval_never_falls_below_the_shortest_and_ends_within_minjobage(shortest):
     interval = shortest
     for _ in range(50):
-        interval = grown(interval, shortest)
+        interval = next_interval(interval, shortest)
     assert shortest <= interval <= max(180.0, shortest)
 
 

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cluster.queue import WAITING, QueuedJob
-from pipeline.cluster.reasons import explain, reasons
+from pipeline.cluster.queue import WAITING, QueuedJob, find_reason, reasons
 
 WORDS = Path(__file__).with_name("reasons.txt").read_text().split()
 
 
 def test_no_reason_of_slurm_is_without_an_explanation():
     assert len(WORDS) > 150
-    assert [word for word in WORDS if explain(f"PENDING {word}") is None] == []
+    assert [word for word in WORDS if find_reason(f"PENDING {word}") is None] == []
 
 
 def test_every_row_explains_something_that_slurm_says():
     """Of a pattern with alternatives, some."""
     said = [f"PENDING {word}" for word in WORDS] + [f"{state} None" for state in WAITING] + list(REFUSALS)
     said += ["PENDING launch failed requeued held", "PENDING None"]
-    assert set(reasons()) == set(map(explain, said)) - {None}
+    assert set(reasons()) == set(map(find_reason, said)) - {None}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_every_row_explains_something_that_slurm_says():
     ],
 )
 def test_what_passes_by_itself_is_told_from_what_somebody_has_to_mend(state, reason, then):
-    assert explain(f"{state} {reason}").then == then
+    assert find_reason(f"{state} {reason}").then == then
 
 
 FAILED = "sbatch: error: Batch job submission failed: "
@@ -84,12 +83,12 @@ UNKNOWN = (
 
 @pytest.mark.parametrize("words", REFUSALS)
 def test_what_sbatch_refuses_for_now_is_told_from_what_it_refuses_for_good(words):
-    assert explain(words).then == REFUSALS[words]
+    assert find_reason(words).then == REFUSALS[words]
 
 
 @pytest.mark.parametrize("words", UNKNOWN)
 def test_words_for_which_a_job_waits_are_none_for_which_sbatch_is_waited_for(words):
-    assert explain(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None
+    assert find_reason(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None
 
 
 def test_a_waiting_job_is_told_of_in_words_with_what_to_do():

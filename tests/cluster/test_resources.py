@@ -5,8 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from pipeline.cluster.resources import ResourceOptions, Resources
-from pipeline.cluster.site import parse_options
+from pipeline.cluster.resources import ResourceOptions, Resources, parse_options
 from pipeline.core.errors import UserError
 from pipeline.stages import parse
 

@@ -10,7 +10,7 @@ import pytest
 import yte
 from copied_project import ROOT, call, copy_project, require
 
-from pipeline.cluster.site import Site, gres_of, load_site
+from pipeline.cluster.resources import Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project

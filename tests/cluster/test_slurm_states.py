@@ -10,7 +10,7 @@ import pytest
 from pipeline.cluster import slurm as slurm_module
 from pipeline.cluster import wait
 from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.markers import mark_unfit, read_submission, unfit_nodes
+from pipeline.cluster.markers import read_submission, unfit_nodes, write_unfit_node
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
@@ -33,7 +33,7 @@ class Recorded:
 
     def __init__(self, run, monkeypatch):
         self.run, self.listed, self.ends, self.complaints, self.notes = run, {}, [], [], []
-        monkeypatch.setattr("pipeline.cluster.queue.ask_slurm", self.squeue)
+        monkeypatch.setattr("pipeline.cluster.queue.query_slurm", self.squeue)
         monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: self.sbatch(jobs.name))
 
     def squeue(self):
@@ -283,7 +283,7 @@ def test_a_node_that_slurm_gives_again_though_it_is_unfit_is_given_up_in_the_end
 
     def sbatch(name: str) -> str:
         job = fresh(name)
-        mark_unfit(run, "n1", "no GPU is visible", job)
+        write_unfit_node(run, "n1", "no GPU is visible", job)
         return job
 
     slurm.sbatch = sbatch

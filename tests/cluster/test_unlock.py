@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.workflow import drivers
-from pipeline.workflow.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
+from pipeline.workflow.drivers import DRIVERS, Driver, read_drivers, register_driver, unregister_driver
 from reprise.cli import unlock
 
 
@@ -45,7 +45,7 @@ def dead_pid() -> int:
 def living():
     """The number of a process that is called as snakemake is."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
-    while not drivers.drives(process.pid):
+    while not drivers.is_snakemake_process(process.pid):
         time.sleep(0.01)
     try:
         yield process.pid
@@ -57,7 +57,7 @@ def living():
 def test_a_dead_driver_is_forgotten():
     note(socket.gethostname(), dead_pid())
     release()
-    assert not noted_drivers()
+    assert not read_drivers()
 
 
 def test_a_living_driver_is_kept_and_named_beside_dead_ones():
@@ -66,49 +66,49 @@ def test_a_living_driver_is_kept_and_named_beside_dead_ones():
         note(socket.gethostname(), dead_pid())
         with pytest.raises(UserError, match=f"process {pid}"):
             release()
-        assert [one.pid for one in noted_drivers().values()] == [pid]
+        assert [one.pid for one in read_drivers().values()] == [pid]
 
 
 def test_a_second_driver_of_a_file_is_refused_by_a_line_that_names_the_first():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("a", "b"))
         with pytest.raises(UserError, match=f"^b is being made already: .* as process {pid}; end it first") as raised:
-            drive(["b", "c"])
-        assert "\n" not in str(raised.value) and [one.pid for one in noted_drivers().values()] == [pid]
+            register_driver(["b", "c"])
+        assert "\n" not in str(raised.value) and [one.pid for one in read_drivers().values()] == [pid]
 
 
 def test_drivers_of_other_files_are_noted_side_by_side_until_they_end():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("a",))
         note(socket.gethostname(), dead_pid(), makes=("b",))
-        drive(["b"])
-        assert {one.pid for one in noted_drivers().values()} == {pid, os.getpid()}
-        forget_driver()
-        assert [one.pid for one in noted_drivers().values()] == [pid]
+        register_driver(["b"])
+        assert {one.pid for one in read_drivers().values()} == {pid, os.getpid()}
+        unregister_driver()
+        assert [one.pid for one in read_drivers().values()] == [pid]
 
 
 def test_what_a_dead_driver_made_is_made_by_another_without_a_word():
     note(socket.gethostname(), dead_pid())
-    drive(["x"])
-    assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
+    register_driver(["x"])
+    assert [one.pid for one in read_drivers().values()] == [os.getpid()]
 
 
 def test_a_driver_before_this_start_of_the_machine_is_forgotten_whatever_has_its_number_now(monkeypatch):
-    monkeypatch.setattr(drivers, "drives", lambda pid: True)
+    monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
     note(socket.gethostname(), os.getpid(), machine="an-earlier-start pid:[4026531836]")
-    drive(["x"])
-    assert [one.machine for one in noted_drivers().values()] == [drivers.machine()]
+    register_driver(["x"])
+    assert [one.machine for one in read_drivers().values()] == [drivers.machine_id()]
 
 
 def test_a_driver_in_another_container_of_this_machine_may_live_whatever_has_its_number_here():
-    own = drivers.machine()
+    own = drivers.machine_id()
     if own is None:
         pytest.skip("this system does not say which start of its kernel it is")
     note(socket.gethostname(), dead_pid(), machine=f"{own.split()[0]} pid:[1]")
     with pytest.raises(UserError, match=r"x is being made already: .* --force` here"):
-        drive(["x"])
+        register_driver(["x"])
     release(force=True)
-    drive(["x"])
+    register_driver(["x"])
 
 
 def test_a_file_is_known_by_whatever_path_names_it():
@@ -116,18 +116,18 @@ def test_a_file_is_known_by_whatever_path_names_it():
         note(socket.gethostname(), pid, makes=("work/a",))
         for spelt in ("work/../work/a", os.path.abspath("work/a")):
             with pytest.raises(UserError, match=f"^work/a is being made already: .* process {pid}"):
-                drive([spelt])
+                register_driver([spelt])
 
 
 def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_path):
     """Snakemake goes back from its --directory before it ends."""
     ended = []
     monkeypatch.setattr(atexit, "register", lambda function, **options: ended.append((function, options)))
-    drive(["x"])
+    register_driver(["x"])
     monkeypatch.chdir("/")
     for function, options in ended:
         function(**options)
-    assert not noted_drivers(tmp_path)
+    assert not read_drivers(tmp_path)
 
 
 def test_locks_that_an_earlier_version_left_are_removed_but_beside_no_living_driver():
@@ -145,9 +145,9 @@ def test_locks_that_an_earlier_version_left_are_removed_but_beside_no_living_dri
 
 def test_a_driver_elsewhere_that_may_live_keeps_its_files_alone():
     note("elsewhere", 1)
-    drive(["y"])
+    register_driver(["y"])
     with pytest.raises(UserError, match=r"^x is being made already: .* process 1 on elsewhere; .*unlock --force` here"):
-        drive(["x"])
+        register_driver(["x"])
 
 
 def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
@@ -162,7 +162,7 @@ def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
 
         monkeypatch.setattr(Driver, "write", write)
         with pytest.raises(UserError, match=f"process {pid}"):
-            drive(["x"])
+            register_driver(["x"])
 
 
 SLEEPS = f"{sys.executable} -c 'import time; time.sleep(20)'"
@@ -190,7 +190,7 @@ def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_to
         assert time.monotonic() < deadline
         time.sleep(0.01)
     release()
-    assert not noted_drivers()
+    assert not read_drivers()
 
 
 def is_alive(pid: int) -> bool:
@@ -202,9 +202,9 @@ def is_alive(pid: int) -> bool:
 
 def test_pid_of_another_program_does_not_count():
     note(socket.gethostname(), os.getppid())
-    if not drivers.drives(os.getppid()):
+    if not drivers.is_snakemake_process(os.getppid()):
         release()
-        assert not noted_drivers()
+        assert not read_drivers()
 
 
 @pytest.mark.parametrize("machine", [None, "another start or another container"])
@@ -213,47 +213,47 @@ def test_driver_on_another_machine_is_taken_for_alive_until_told_otherwise(machi
     with pytest.raises(UserError, match=r"on elsewhere; if it has ended, run .* there or, .* --force` here"):
         release()
     release(force=True)
-    assert not noted_drivers()
+    assert not read_drivers()
 
 
 def test_a_machine_that_has_another_name_now_is_known_again(monkeypatch):
     with living() as pid:
         with monkeypatch.context() as patched:
             patched.setattr(os, "getpid", lambda: pid)
-            drive(["x"])
+            register_driver(["x"])
         monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
         with pytest.raises(UserError, match=f"on this machine as process {pid}"):
             release(force=True)
     release()
-    assert not noted_drivers()
+    assert not read_drivers()
 
 
 @pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
 def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, alive):
-    monkeypatch.setattr(drivers, "ask_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
+    monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
     note("elsewhere", 1, job="12")
     with pytest.raises(UserError, match="scancel 12") if alive else contextlib.nullcontext():
         release()
-    assert bool(noted_drivers()) is alive
+    assert bool(read_drivers()) is alive
 
 
 def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
-    monkeypatch.setattr(drivers, "ask_slurm", lambda: None)
+    monkeypatch.setattr(drivers, "query_slurm", lambda: None)
     note("elsewhere", 1, job="12")
     with pytest.raises(UserError, match="Slurm does not say whether job 12"):
         release()
-    assert noted_drivers()
+    assert read_drivers()
 
 
 def test_own_earlier_life_of_a_requeued_driver_is_dead_and_another_in_the_same_allocation_is_not(monkeypatch):
-    monkeypatch.setattr(drivers, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
+    monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     note("elsewhere", 1, job="12")
     with pytest.raises(UserError, match="job 12 drives the workflow on elsewhere"):
-        drive(["x"])
+        register_driver(["x"])
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    drive(["x"])
-    assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
+    register_driver(["x"])
+    assert [one.pid for one in read_drivers().values()] == [os.getpid()]
 
 
 def test_nothing_happens_where_nobody_drives(caplog):
@@ -263,12 +263,12 @@ def test_nothing_happens_where_nobody_drives(caplog):
 
 
 def test_who_drives_is_forgotten_by_himself_alone():
-    drive(["x"])
-    ((path, own),) = noted_drivers().items()
+    register_driver(["x"])
+    ((path, own),) = read_drivers().items()
     for other in ({"pid": 1}, {"machine": "another"}):
         own.model_copy(update=other).write(path)
-        forget_driver()
+        unregister_driver()
         assert path.exists()
     own.write(path)
-    forget_driver()
+    unregister_driver()
     assert not path.exists()

@@ -17,7 +17,7 @@ from pipeline.core import digests, files
 from pipeline.core.digests import checking_inputs
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, complete_lines, note_path, set_aside
-from pipeline.workflow.file_checks import checked
+from pipeline.workflow.file_checks import check_file
 
 
 @pytest.fixture
@@ -248,10 +248,10 @@ def test_cut_or_altered_note_counts_as_damage(tmp_path):
             digests.noted_digest(path)
         with checking_inputs(), pytest.raises(digests.DamagedNoteError):
             open(path).close()
-        found = checked(path)
+        found = check_file(path)
         assert found.state == "damaged" and ".digests/file is damaged" in found.fault
     note_path(path).write_bytes(whole[:64])  # as earlier versions wrote it
-    assert digests.noted_digest(path) == whole[:64].decode() and checked(path).state == "good"
+    assert digests.noted_digest(path) == whole[:64].decode() and check_file(path).state == "good"
 
 
 def test_the_digest_of_a_folder_depends_on_every_name_and_byte(tmp_path):

@@ -18,7 +18,7 @@ from pipeline.data.store.sequence_store import NOISE_STEM, write_frames
 from pipeline.papers.project import load_project
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.graph import Graph, flatten
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TARGET, FULL, OTHER = (
@@ -46,7 +46,7 @@ class Workflow:
         behind = {one for corpus in corpora for one in self.graph.closure([corpus])}
         for product in self.graph.closure([target]):
             if product not in behind and product not in self.made:
-                assert all(self.layout.path(one).exists() for one in flat(self.graph.inputs(product)))
+                assert all(self.layout.path(one).exists() for one in flatten(self.graph.inputs(product)))
                 self.run(product)
                 self.made.append(product)
 

@@ -24,7 +24,7 @@ from cases import TRAININGS, Case
 
 from pipeline.data.batches.corpus_batches import AnyBatch
 from pipeline.data.batches.shape_grid import ShapeGrid
-from pipeline.planning.random_batches import random_batch
+from pipeline.planning.calibrate import random_batch
 from pipeline.training.graph_cache import CudaRecorder, Recorder
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.resume_point import everything

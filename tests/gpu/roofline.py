@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.planning.devices import Roofline, load_devices
-from pipeline.planning.gpu_time import SECONDS
+from pipeline.planning.devices import HOST_LAUNCH_S, Roofline, load_devices
 
 DEVICES = load_devices(Path(__file__).parents[2] / "workflow/devices.yaml")
 CARDS = {name: device.roofline for name, device in DEVICES.items() if device.roofline}
@@ -17,4 +16,4 @@ def device_seconds(kernels: Iterable[tuple[int, float]], card: Roofline) -> floa
 
 def update_seconds(kernels: list[tuple[int, float]], card: Roofline) -> float:
     """The device's time or that of the host, eager, whichever is longer: the device waits for the host then."""
-    return max(device_seconds(kernels, card), len(kernels) * SECONDS)
+    return max(device_seconds(kernels, card), len(kernels) * HOST_LAUNCH_S)

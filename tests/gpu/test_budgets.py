@@ -18,9 +18,8 @@ from roofline import CARDS
 from pipeline.core.artifacts import RunId
 from pipeline.models.build import size_of
 from pipeline.models.flops import BatchShape
-from pipeline.planning.corpus_size import UpdateShape
-from pipeline.planning.devices import load_devices
-from pipeline.planning.gpu_time import launches, update_seconds
+from pipeline.planning.corpus_size import StepShape
+from pipeline.planning.devices import launches, load_devices, step_seconds
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 
@@ -81,8 +80,8 @@ def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(c
     sizes = {"micro_batch_tokens": max(src, tgt) // training.micro_batches, "micro_batch_frames": max(src, tgt)}
     eager = {"cuda_graphs": False}  # as it was counted
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=sizes | eager)})
-    update = UpdateShape(src, tgt, tgt, training.src, training.tgt)
-    seconds = update_seconds(spec, update, parameters, flops, device)
+    update = StepShape(src, tgt, tgt, training.src, training.tgt)
+    seconds = step_seconds(spec, update, parameters, flops, device)
     assert 1e3 * seconds == pytest.approx(float(counted[case][f"ms {card}"]), rel=0.2)
 
 

@@ -16,7 +16,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.models.layers.padding import cached_indices
 from pipeline.papers.project import Project
-from pipeline.planning.random_batches import random_batch
+from pipeline.planning.calibrate import random_batch
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.compiled_layers import CompiledLayers
 from pipeline.training.distributed import Group

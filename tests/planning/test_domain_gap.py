@@ -17,9 +17,9 @@ from pipeline.planning.check_data import check_gaps
 from pipeline.planning.domain_gap import (
     ORDER,
     CharacterNgrams,
+    evenly_spaced,
     faults_of_positions,
     faults_of_text,
-    spread,
     unknown_words,
 )
 
@@ -100,7 +100,7 @@ def test_both_models_learn_from_as_many_lines_from_all_over_each():
     every_tenth = many | {"train": many["train"][::10]}
     ratios = [re.findall(r"[\d.]+ times", faults_of_text(GAP, one, target)[0]) for one in (many, every_tenth)]
     assert ratios[0] == ratios[1] and len(ratios[0]) == 1
-    assert spread("abcdef", 3) == ["a", "c", "e"] and spread("abc", 3) == ["a", "b", "c"]
+    assert evenly_spaced("abcdef", 3) == ["a", "c", "e"] and evenly_spaced("abc", 3) == ["a", "b", "c"]
 
 
 def toy_project(tmp_path, scale="demo"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.planning.order import operations
+from pipeline.workflow.rules import training_flops
 from reprise.kept import KeptRun
 
 MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
@@ -21,4 +21,4 @@ def test_operations_are_about_those_that_a_finished_training_counted(pattern):
     (path, *_) = sorted(MEASURED.glob(f"{pattern}seed1.json"))
     kept = KeptRun.read(path)
     assert kept.trained.steps == kept.run.training.max_steps and kept.cost
-    assert operations(kept.run) == pytest.approx(kept.cost.total.flops, rel=0.25)
+    assert training_flops(kept.run) == pytest.approx(kept.cost.total.flops, rel=0.25)

@@ -28,13 +28,12 @@ from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.errors import UserError
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
-from pipeline.planning.devices import load_devices
-from pipeline.planning.gpu_time import GRAPH_SECONDS
+from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs, done_share
 from pipeline.planning.plan import gpu_hours, notes, render
 from pipeline.planning.rates import Calibration, Point
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,9 @@ def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):
     assert translation["hours_here"] and not translation["parameters"]
     by_operations = [float(row["flops"]) / (0.33 * 9.5e12) / 3600 for row in (translation, base)]
     assert float(translation["gpu_hours_P100"]) == pytest.approx(by_operations[0], rel=1e-3)
-    parts = float(base["gpu_hours_P100"]) * 3600 / (50 * 600 * GRAPH_SECONDS)  # so small a model waits for its launches
+    parts = (
+        float(base["gpu_hours_P100"]) * 3600 / (50 * 600 * GRAPH_LAUNCH_S)
+    )  # so small a model waits for its launches
     assert parts == pytest.approx(round(parts), rel=1e-3)
     assert round(parts) >= 1 and float(base["gpu_hours_P100"]) > by_operations[1]
 
@@ -169,8 +170,10 @@ def test_how_hours_here_are_measured_is_a_command_that_works(tmp_path):
     """And makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
     asked = project.layout.path(Measured())
-    assert f"unknown; `{command(project, asked)}` measures them" in "\n".join(notes(project, Jobs(project, [], None)))
-    program, *words = shlex.split(command(project, asked))
+    assert f"unknown; `{snakemake_command(project, asked)}` measures them" in "\n".join(
+        notes(project, Jobs(project, [], None))
+    )
+    program, *words = shlex.split(snakemake_command(project, asked))
     assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}
 
 

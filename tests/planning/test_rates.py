@@ -9,7 +9,7 @@ from planning_project import ROOT, project_at
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
 from pipeline.planning import calibrate
-from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
+from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import forecast_run
@@ -81,7 +81,7 @@ def test_extremes_come_first_and_all_come(count):
 
 
 def test_families_take_turns():
-    assert list(spread_out([[1, 2, 3], [10], [20, 30]])) == [1, 10, 20, 3, 30, 2]
+    assert list(interleaved([[1, 2, 3], [10], [20, 30]])) == [1, 10, 20, 3, 30, 2]
 
 
 def test_every_run_has_a_shape_that_is_measured(project):
@@ -111,7 +111,7 @@ def test_shapes_are_measured_until_the_time_is_over_and_each_is_told_with_its_ow
 ):
     """Each takes ten seconds here."""
     caplog.set_level("INFO")
-    all_shapes = [forecast for forecast, _ in spread_out(shapes(project))]
+    all_shapes = [forecast for forecast, _ in interleaved(shapes(project))]
     expected = all_shapes[:measured]
     made = {id(one): point(f"{number}", rate=(number + 2) * 1e9) for number, one in enumerate(all_shapes)}
     numbers, now = iter(made.values()), count(step=10)

@@ -1,6 +1,6 @@
 """What logs and corpora hold is shown without what a terminal would obey."""
 
-from pipeline.workflow.failures import first_line, said_by
+from pipeline.workflow.failures import first_line, logged_error
 from reprise.cli.report import line_at
 
 EVIL, HARMLESS = "\x1b]0;title\x07 \x1b[2J", "\\x1b]0;title\\x07 \\x1b[2J"
@@ -8,7 +8,7 @@ EVIL, HARMLESS = "\x1b]0;title\x07 \x1b[2J", "\\x1b]0;title\\x07 \\x1b[2J"
 
 def test_the_cause_of_a_failure_moves_no_cursor(tmp_path):
     (tmp_path / "train.log").write_text(f"error: {EVIL}\n")
-    assert first_line(said_by(tmp_path / "train.log")[0]) == HARMLESS
+    assert first_line(logged_error(tmp_path / "train.log")[0]) == HARMLESS
 
 
 def test_an_example_of_a_corpus_moves_no_cursor(tmp_path):

@@ -19,8 +19,8 @@ from pipeline.papers.project import load_project
 from pipeline.report.partial import mark_in_part
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
 from pipeline.workflow.causes import Causes
-from pipeline.workflow.drivers import drive
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.drivers import register_driver
+from pipeline.workflow.graph import Graph, flatten
 from reprise.__main__ import main
 
 SCALE = "smoke"
@@ -38,7 +38,7 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def scores(project):
     """Of the table's rows, in their order."""
-    return [one for one in flat(Graph(project).inputs(TABLE)) if isinstance(one, Score)]
+    return [one for one in flatten(Graph(project).inputs(TABLE)) if isinstance(one, Score)]
 
 
 def make(project, *reports: str) -> None:
@@ -89,7 +89,7 @@ def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(projec
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
     score = next(one for one in scores if one.measure == "scores")
     graph = Graph(project)
-    (output,) = (one for one in flat(graph.inputs(score)) if isinstance(one, Translation))
+    (output,) = (one for one in flatten(graph.inputs(score)) if isinstance(one, Translation))
     write_training(project, score.run, [2.0], [2.0])
     failed = Output(key="toy", error="out of memory")
     path = part_of(project.layout.target(output))
@@ -99,8 +99,8 @@ def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
 
 
 def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):
-    monkeypatch.setattr("pipeline.workflow.campaign.in_words", lambda driver, jobs: "snakemake")
-    drive([str(project.layout.path(TABLE))])
+    monkeypatch.setattr("pipeline.workflow.campaign.describe_driver", lambda driver, jobs: "snakemake")
+    register_driver([str(project.layout.path(TABLE))])
     make(project, "results/smoke/weighted/table2.csv")
     assert {row["status"] for row in rows(project)} == {"waiting"}
 
@@ -145,7 +145,7 @@ def rows_of(path):
 
 
 def test_a_report_that_the_workflow_made_whole_is_left_alone_until_what_it_is_made_of_changes(project, capsys):
-    path, inputs = project.layout.path(TABLE), flat(Graph(project).inputs(TABLE))
+    path, inputs = project.layout.path(TABLE), flatten(Graph(project).inputs(TABLE))
     for one in inputs:
         touch(project.layout.path(one))
     touch(path)

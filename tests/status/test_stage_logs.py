@@ -5,8 +5,8 @@ import re
 from copied_project import ROOT
 
 from pipeline.core import artifacts as products
-from pipeline.workflow.stage_logs import stages_of
-from pipeline.workflow.wildcards import Placeholders, product_of
+from pipeline.workflow.failures import stages_of
+from pipeline.workflow.rules import Placeholders, product_of
 
 ELSEWHERE = {"train", "calibrate", "check-data", "plan", "cost", "site", "view-{view}"}
 """A training records how it ended, and these make no result that a report reads."""

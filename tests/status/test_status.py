@@ -20,8 +20,8 @@ from pipeline.core.records.jobs import Failure, Submission
 from pipeline.core.records.training import ProgressLine
 from pipeline.papers.project import load_project
 from pipeline.planning.plan import gpu_hours
-from pipeline.workflow.campaign import Campaign, Watch, in_words
-from pipeline.workflow.drivers import DRIVERS, Driver, machine, noted_drivers
+from pipeline.workflow.campaign import Campaign, Watch, describe_driver
+from pipeline.workflow.drivers import DRIVERS, Driver, machine_id, read_drivers
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
 from reprise.cli.status import command_for
@@ -348,12 +348,19 @@ def made(folder):
 )
 def test_who_drives_the_campaign_is_told_if_he_may_be_alive(driver, said):
     jobs = [QueuedJob("9", "RUNNING"), QueuedJob("8", "COMPLETED")]
-    found = in_words(noted(**driver), jobs)
+    found = describe_driver(noted(**driver), jobs)
     assert (said in found) if said else found == ""
 
 
 def noted(**other) -> Driver:
-    here = {"host": os.uname().nodename, "pid": 1, "job": None, "machine": machine(), "began": time.time(), "makes": []}
+    here = {
+        "host": os.uname().nodename,
+        "pid": 1,
+        "job": None,
+        "machine": machine_id(),
+        "began": time.time(),
+        "makes": [],
+    }
     return Driver(**(here | other))
 
 
@@ -361,7 +368,7 @@ def noted(**other) -> Driver:
 def driver(project, runs, monkeypatch):
     """Notes that a job on another node makes some files, trained weights if not told otherwise."""
     folder = project.layout.work.parent
-    monkeypatch.setattr("pipeline.workflow.campaign.noted_drivers", lambda root: noted_drivers(folder))
+    monkeypatch.setattr("pipeline.workflow.campaign.read_drivers", lambda root: read_drivers(folder))
 
     def note(job: str | None = "123", began: float | None = None, makes=None, **other) -> None:
         paths = [str(project.layout.path(makes or Trained(runs[0])))]

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.workflow.failures import said_by
-from pipeline.workflow.words_of_executor import WordsOfExecutor
+from pipeline.workflow.failures import ExecutorErrorHandler, logged_error
 
 ENDED = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. For further error details see the cluster/cloud log"
 
@@ -19,32 +18,32 @@ def failed(log, message=ENDED, event="job_error"):
 
 def test_a_stage_that_was_ended_without_a_word_has_those_of_slurm(tmp_path):
     log = tmp_path / "logs/encode.log"
-    WordsOfExecutor().emit(failed(log))
-    assert said_by(log) == ("SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.", False)
+    ExecutorErrorHandler().emit(failed(log))
+    assert logged_error(log) == ("SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.", False)
 
 
 def test_the_stages_own_reason_stands_unless_it_is_of_an_earlier_try(tmp_path):
     log = tmp_path / "encode.log"
     log.write_text("error: its own reason\n")
-    words = WordsOfExecutor()
+    words = ExecutorErrorHandler()
     words.since -= 60
     words.emit(failed(log))
-    assert said_by(log) == ("its own reason", False)
+    assert logged_error(log) == ("its own reason", False)
     os.utime(log, (1e9, 1e9))
     words.emit(failed(log))
-    assert "OUT_OF_MEMORY" in said_by(log)[0]
+    assert "OUT_OF_MEMORY" in logged_error(log)[0]
 
 
 @pytest.mark.parametrize("record", [{"event": "job_info"}, {"message": None}, {"message": ""}])
 def test_what_is_no_failure_and_says_nothing_is_not_taken_over(tmp_path, record):
-    WordsOfExecutor().emit(failed(tmp_path / "encode.log", **record))
+    ExecutorErrorHandler().emit(failed(tmp_path / "encode.log", **record))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_log_that_can_not_be_written_does_not_end_the_workflow():
-    WordsOfExecutor().emit(failed("/proc/none/encode.log"))
+    ExecutorErrorHandler().emit(failed("/proc/none/encode.log"))
 
 
 def test_slurms_own_logs_are_left_alone(tmp_path):
-    WordsOfExecutor().emit(failed(tmp_path / ".snakemake/slurm_logs/rule_encode/1.log"))
+    ExecutorErrorHandler().emit(failed(tmp_path / ".snakemake/slurm_logs/rule_encode/1.log"))
     assert not list(tmp_path.iterdir())

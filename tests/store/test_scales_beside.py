@@ -5,7 +5,7 @@ from copied_project import ROOT
 
 from pipeline.core.errors import command_advice
 from pipeline.papers.project import load_project
-from pipeline.workflow.targets import stage_command
+from pipeline.workflow.targets import reprise_command
 from reprise.__main__ import main
 
 
@@ -32,10 +32,10 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
 
 
 def test_a_command_has_the_settings_that_config_yaml_has_otherwise(tmp_path):
-    assert stage_command(load_project(ROOT), "free") == "reprise free"
+    assert reprise_command(load_project(ROOT), "free") == "reprise free"
     project = load_project(ROOT, {"scale": "smoke", "seeds": [1, 7]})
-    assert stage_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
-    assert stage_command(project, "free", scale="demo") == "reprise free --set 'seeds=[1, 7]'"
+    assert reprise_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
+    assert reprise_command(project, "free", scale="demo") == "reprise free --set 'seeds=[1, 7]'"
 
 
 @pytest.mark.parametrize(

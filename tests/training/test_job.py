@@ -25,7 +25,7 @@ from pipeline.training.key import run_key
 from pipeline.training.neighbours import move_beside
 from pipeline.training.progress import JsonLines
 from pipeline.training.trainer import Trainer
-from pipeline.workflow.held import is_held
+from pipeline.workflow.runs import is_locked
 
 
 def change(run: Path, **training) -> None:
@@ -86,11 +86,11 @@ def test_final_weights_that_are_lost_are_written_again_from_the_last_checkpoint_
 
 def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeypatch):
     run, held = new_run(), []
-    monkeypatch.setattr(Trainer, "train", lambda self: held.append(is_held(run)))
-    monkeypatch.setattr("pipeline.training.job.finish", lambda trainer: held.append(is_held(run)))
+    monkeypatch.setattr(Trainer, "train", lambda self: held.append(is_locked(run)))
+    monkeypatch.setattr("pipeline.training.job.finish", lambda trainer: held.append(is_locked(run)))
     for options in ([], ["--restart"]):
         assert main(["train", "--run", str(run), "--threads", "1", "--device", "cpu", *options]) == 0
-    assert held == [True] * 4 and not is_held(run)
+    assert held == [True] * 4 and not is_locked(run)
 
 
 def test_of_several_processes_none_restarts_a_run(new_run, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.training import ownership
 from pipeline.training.ownership import Ownership, TakenOver
-from pipeline.workflow.held import is_held
+from pipeline.workflow.runs import is_locked
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def until_it_waits(caplog, job: str) -> None:
 
 
 def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)
     with Ownership(tmp_path, "first").hold():
-        assert is_held(tmp_path)
+        assert is_locked(tmp_path)
         time.sleep(0.1)
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)
     assert not signals
 
 
@@ -117,4 +117,4 @@ def test_where_the_disk_has_no_locks_nothing_is_held(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(ownership.fcntl, "flock", flock)
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)

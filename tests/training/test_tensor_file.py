@@ -12,7 +12,7 @@ from pipeline.training.tensor_file import (
     write_tensor_file,
 )
 from pipeline.training.tensor_header import FACTS, DamagedFileError, read_facts
-from pipeline.workflow.tensor_check import check_tensors
+from pipeline.workflow.file_checks import check_tensors
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from copied_project import copy_project
 from pipeline.core.yaml_file import parse_yaml, yaml_text
 from pipeline.data.dataset import load_dataset
 from pipeline.papers.project import load_project
-from pipeline.workflow.targets import changed
+from pipeline.workflow.targets import changed_settings
 from reprise import scaffold
 from reprise.__main__ import main as reprise
 
@@ -61,7 +61,7 @@ def test_dataset_and_paper_may_be_called_as_yaml_words(root, word):
     project = load_project(root, {"paper": word})
     assert {cell.dataset for cell in project.table(word, "table1").cells.values()} == {word}
     assert not [fault for fault in project.dataset_records.faults.values() if f"/{word}.yaml" in str(fault)]
-    assert yaml.safe_load(changed(project)[0].strip("'").partition("=")[2]) == word
+    assert yaml.safe_load(changed_settings(project)[0].strip("'").partition("=")[2]) == word
 
 
 @pytest.mark.parametrize("words", [["dataset", "mine", *texts("de", "de")], ["paper", "mine", "--dataset", "nothing"]])

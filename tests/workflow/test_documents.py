@@ -19,7 +19,7 @@ import pytest
 import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, require
 
-from pipeline.cluster.site import Site
+from pipeline.cluster.resources import Site
 from pipeline.core.schema import validate
 from pipeline.papers.project import load_project
 from pipeline.papers.settings import Config

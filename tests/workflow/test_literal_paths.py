@@ -8,7 +8,7 @@ from copied_project import ROOT
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
 from pipeline.papers.project import load_project
-from pipeline.workflow.wildcards import Placeholders, product_of
+from pipeline.workflow.rules import Placeholders, product_of
 
 MADE_BY = {
     "grammar": "Raw",

@@ -6,7 +6,7 @@ from copied_project import ROOT
 from pipeline.core.artifacts import Outputs, Raw, RunArtifact, Score, Scores, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.papers.project import load_project
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
 
 SCALES = ("smoke", "paper")
@@ -39,13 +39,13 @@ def test_a_score_names_the_output_that_the_graph_says(plans):
         if isinstance(manifest, Scores):
             for product, planned in zip(plans.of(manifest), plans.scoring(manifest).scores, strict=True):
                 assert planned.output in {
-                    path_in_run(one) for one in flat(plans.graph.inputs(product)) if isinstance(one, RunArtifact)
+                    path_in_run(one) for one in flatten(plans.graph.inputs(product)) if isinstance(one, RunArtifact)
                 }
 
 
 def test_a_manifest_is_made_of_what_its_products_need_elsewhere(plans):
     for manifest, products in plans.wanted.items():
-        needed = {manifest_of(one) for product in products for one in flat(plans.graph.inputs(product))} - {manifest}
+        needed = {manifest_of(one) for product in products for one in flatten(plans.graph.inputs(product))} - {manifest}
         assert set(plans.inputs(manifest)) == {plans.layout.path(one) for one in needed}
 
 

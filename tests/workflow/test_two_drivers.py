@@ -11,7 +11,7 @@ from copied_project import ROOT, call, copy_project, require
 
 from pipeline.core.artifacts import ModelSizes, RunId
 from pipeline.papers.project import load_project
-from pipeline.workflow.drivers import noted_drivers
+from pipeline.workflow.drivers import read_drivers
 
 TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 OTHER = load_project(ROOT, {"scale": "demo"}).layout.path(ModelSizes("weighted"))
@@ -39,7 +39,7 @@ def first(project):
         env=os.environ | {"PYTHONPATH": str(project)},
     )
     deadline = time.monotonic() + PATIENCE_S
-    while not noted_drivers(project):
+    while not read_drivers(project):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
     yield process
@@ -49,7 +49,7 @@ def first(project):
 
 
 def drivers(project) -> list[int]:
-    return [one.pid for one in noted_drivers(project).values()]
+    return [one.pid for one in read_drivers(project).values()]
 
 
 def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_is_refused(project, first):

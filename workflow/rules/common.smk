@@ -19,8 +19,8 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
-from pipeline.planning.order import operations
-from pipeline.workflow.other_settings import said_of_other
+from pipeline.workflow.rules import training_flops
+from pipeline.workflow.runs import describe_other_training
 
 SCALE = project.config.scale
 WORK = f"{layout.work}/{SCALE}"
@@ -106,7 +106,7 @@ def resource(kind, name):
 
 def priority(wildcards):
     """Return the priority of a training, below 1: the one that computes most begins first."""
-    return operations(project.run_spec(rules_of.run(dict(wildcards.items())))) / 1e24
+    return training_flops(project.run_spec(rules_of.run(dict(wildcards.items())))) / 1e24
 
 
 def folder_to_train(wildcards, resources):
@@ -116,6 +116,6 @@ def folder_to_train(wildcards, resources):
         if resources.launcher == "slurm" and resources.gpus:
             precision = project.run_spec(run).training.precision
             shown(lambda _: require_bfloat16(f"{run.paper}/{run.system}", precision, resources.sbatch))(wildcards)
-        if other := said_of_other(project, run):
+        if other := describe_other_training(project, run):
             logger.info(other)
     return str(layout.run(run))

@@ -11,7 +11,7 @@ from pipeline.report.filled_table import fill
 from pipeline.report.site.names import metric_title
 from pipeline.report.site.present import Present
 from pipeline.report.site.tables import Shown, shown_cell
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Anchors:
     title: str
     scale: str
     found: list[Anchor]
-    command: str
+    snakemake_command: str
 
 
 def all_anchors(present: Present) -> list[Anchors]:
@@ -53,7 +53,7 @@ def of_paper(present: Present, paper: str) -> Anchors:
         project = load_project(project.root, project.config.model_dump() | {"scale": scale})
     there = Present(project, present.private)
     found = list(published(there, paper, here))
-    return Anchors(paper, record.title, project.config.scale, found, command(project, paper))
+    return Anchors(paper, record.title, project.config.scale, found, snakemake_command(project, paper))
 
 
 def published(present: Present, paper: str, linked: bool) -> Iterator[Anchor]:

@@ -19,7 +19,7 @@ from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.names import Labels, metric_title
 from pipeline.report.site.present import Present
-from pipeline.workflow.targets import command
+from pipeline.workflow.targets import snakemake_command
 
 MOST_PAIRS = 8
 """Differences on the first screen."""
@@ -61,7 +61,7 @@ class Card:
     tally: list[tuple[str, str, int]]
     """(verdict, mark, how many), in the order of the verdicts."""
     facts: Facts
-    command: str
+    snakemake_command: str
     measured: bool
     """Whether a run of its own, or a claim, was measured."""
 
@@ -108,7 +108,7 @@ def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tabl
         chart,
         tally(results),
         facts(present, paper, tables),
-        command(project, paper),
+        snakemake_command(project, paper),
         measured=bool(found) or any(run.paper == paper and present.trained(run) for run in present.runs),
     )
 

@@ -16,8 +16,8 @@ from pipeline.report.site.overview import Card, make_card
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.readings import shown_readings
 from pipeline.report.site.tables import SHORT, WORDS, measured_tables, other_tables, read_csv, shown_table
-from pipeline.workflow.graph import flat
-from pipeline.workflow.targets import command
+from pipeline.workflow.graph import flatten
+from pipeline.workflow.targets import snakemake_command
 
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""
@@ -51,7 +51,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
             for name, table in filled.items()
             if write_comparison(pages, paper, name, table)
         },
-        commands={name: command(present.project, path) for name, path in paths.items()},
+        commands={name: snakemake_command(present.project, path) for name, path in paths.items()},
         downloads={
             name: pages.copy(path, f"tables/{paper}-{name}.csv") for name, path in paths.items() if path.exists()
         },
@@ -80,7 +80,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     """Return a figure with its numbers; if its text may not be shown, its caption alone."""
     present, product = pages.present, Figure(paper, name)
     svg, entry = present.path(product), present.project.figure(paper, name)
-    quotes = any(isinstance(one, AttentionMaps | Alignments) for one in flat(present.graph.inputs(product)))
+    quotes = any(isinstance(one, AttentionMaps | Alignments) for one in flatten(present.graph.inputs(product)))
     shown = not quotes or present.is_shown(present.project.stand_in(entry.dataset))
     made = shown and svg.exists() and svg.with_suffix(".csv").exists()
     header, *rows = read_csv(svg.with_suffix(".csv")) if made else [[]]
@@ -93,7 +93,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
         "rows": rows[:CHARTED],
         "all": len(rows),
         "hidden": not shown,
-        "command": command(present.project, svg),
+        "command": snakemake_command(present.project, svg),
     }
 
 

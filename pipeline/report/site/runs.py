@@ -15,7 +15,7 @@ from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thin
 from pipeline.report.site.names import run_title
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.present import Present, Written, run_page, system_name, written
-from pipeline.workflow.targets import options
+from pipeline.workflow.targets import config_options
 
 SECTIONS = ("model", "fusion", "training")
 FOLLOWED = {
@@ -58,7 +58,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         cost=present.cost(run),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=printable_lines(options(present.project)),  # a mirror's password may be among them
+        options=printable_lines(config_options(present.project)),  # a mirror's password may be among them
         tables=tables,
         shown=present.is_shown(run.dataset),
         dataset=present.project.dataset_records[run.dataset],

@@ -12,14 +12,14 @@ from pathlib import Path
 from pipeline.core.disk import own_folder
 
 log = logging.getLogger(__name__)
-HELD: dict[str, int] = {}
+ACQUIRED: dict[str, int] = {}
 """Descriptors of locked files, by card; the locks end with this process."""
 
 
-def take_cards(count: int) -> None:
+def acquire_gpus(count: int) -> None:
     """Wait until `count` GPUs are free, and see no others from now on. Where there are fewer, what computes says so."""
-    cards = visible_cards()
-    if not 0 < count <= len(cards) or HELD:
+    cards = visible_gpus()
+    if not 0 < count <= len(cards) or ACQUIRED:
         return
     with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
         try:
@@ -27,23 +27,23 @@ def take_cards(count: int) -> None:
         except BlockingIOError:
             log.info("waiting for GPUs: another job waits for them, and goes first")
             fcntl.flock(queue, fcntl.LOCK_EX)
-        take_free(cards, count)
-        if len(HELD) < count:
-            log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(HELD), count)
-        while len(HELD) < count:
+        acquire_free_gpus(cards, count)
+        if len(ACQUIRED) < count:
+            log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(ACQUIRED), count)
+        while len(ACQUIRED) < count:
             time.sleep(1)
-            take_free(cards, count)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(card for card in cards if card in HELD)
+            acquire_free_gpus(cards, count)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(card for card in cards if card in ACQUIRED)
 
 
-def take_free(cards: list[str], count: int) -> None:
+def acquire_free_gpus(cards: list[str], count: int) -> None:
     for card in cards:
-        if card in HELD or len(HELD) == count:
+        if card in ACQUIRED or len(ACQUIRED) == count:
             continue
         descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            HELD[card] = descriptor
+            ACQUIRED[card] = descriptor
         except BlockingIOError:
             os.close(descriptor)
 
@@ -52,7 +52,7 @@ def lock_file(name: str) -> Path:
     return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # of a job, as are its cards' names
 
 
-def visible_cards() -> list[str]:
+def visible_gpus() -> list[str]:
     """As CUDA_VISIBLE_DEVICES names them; where a card is divided (MIG), its parts."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return list(dict.fromkeys(card for card in named.split(",") if card and card != "-1"))

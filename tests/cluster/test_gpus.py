@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from pipeline.cluster.cards import visible_cards
+from pipeline.cluster.gpus import visible_gpus
 
 TAKES = """
 import logging, sys, subprocess, os
-from pipeline.cluster.cards import take_cards
+from pipeline.cluster.gpus import acquire_gpus
 logging.basicConfig(level="INFO", format="%(message)s")
-take_cards(int(sys.argv[1]))
+acquire_gpus(int(sys.argv[1]))
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 if len(sys.argv) > 2:
     print(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL).pid, flush=True)
@@ -90,7 +90,7 @@ def test_more_gpus_than_there_are_and_none_at_all_wait_for_nothing(take):
 
 def test_a_gpu_that_is_named_twice_is_one(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,-1,1")
-    assert visible_cards() == ["0", "1"]
+    assert visible_gpus() == ["0", "1"]
 
 
 def test_jobs_of_slurm_with_gpus_of_one_name_do_not_wait_for_each_other(take):
@@ -119,6 +119,6 @@ def test_gpus_are_those_that_the_driver_lists(monkeypatch, tmp_path, said, cards
     program.chmod(0o755)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert visible_cards() == cards
+    assert visible_gpus() == cards
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert visible_cards() == []
+    assert visible_gpus() == []
