@@ -1,6 +1,6 @@
-"""A stage as a job: a command line in a folder of its own, done when the files that it makes are there.
+"""A stage as a job: a command line in a folder of its own, done when the files that it makes exist.
 
-It is written in command.json, beside which lie done.json and the other notes (markers.py).
+The command is in command.json, beside done.json and the other state files (markers.py).
 """
 
 import os
@@ -16,7 +16,7 @@ from pipeline.training.key import run_key
 
 
 def write_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
-    """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
+    """Write `command.json`, and remove `done.json` of another command, of changed inputs, or of missing outputs."""
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
@@ -28,7 +28,7 @@ def write_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Co
 
 
 def input_state(argument: str) -> str | list[int] | None:
-    """The digest noted of a file that a command names, else its size and time; None for what is no file, as JSON."""
+    """Return the recorded digest of a file that a command names, else its size and time; None if it is no file."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
         return None
     if digest := noted_digest(Path(argument)):  # Snakemake sets the time anew
@@ -38,10 +38,10 @@ def input_state(argument: str) -> str | list[int] | None:
 
 
 def perform_command(folder: Path) -> None:
-    """Do what `command.json` says, and write `done.json` (a job's function).
+    """Run the stage of `command.json`, and write `done.json`; called by the job.
 
     Raises:
-        UserError: the stage failed, or ended without one of its outputs.
+        UserError: The stage failed, or did not write one of its outputs.
     """
     command = Command.read(folder / "command.json")
     perform(command.arguments)
@@ -52,6 +52,10 @@ def perform_command(folder: Path) -> None:
 
 
 def job_key(folder: Path) -> str:
-    """The key of what `folder` is for: a command, or the training of a run. Raises UserError when it is for neither."""
+    """Return the key of a folder's job: a command, or the training of a run.
+
+    Raises:
+        UserError: The folder has neither.
+    """
     command = read_note(Command, folder / "command.json")
     return command.key if command else run_key(folder)

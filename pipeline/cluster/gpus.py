@@ -13,11 +13,14 @@ from pipeline.core.disk import own_folder
 
 log = logging.getLogger(__name__)
 ACQUIRED: dict[str, int] = {}
-"""Descriptors of locked files, by card; the locks end with this process."""
+"""Descriptors of locked files, by GPU; the locks end with this process."""
 
 
 def acquire_gpus(count: int) -> None:
-    """Wait until `count` GPUs are free, and see no others from now on. Where there are fewer, what computes says so."""
+    """Block until `count` GPUs are free, then restrict `CUDA_VISIBLE_DEVICES` to them.
+
+    If the machine has fewer GPUs, nothing is restricted, and the job itself reports it.
+    """
     cards = visible_gpus()
     if not 0 < count <= len(cards) or ACQUIRED:
         return
@@ -37,6 +40,7 @@ def acquire_gpus(count: int) -> None:
 
 
 def acquire_free_gpus(cards: list[str], count: int) -> None:
+    """Lock free GPUs until `count` are acquired."""
     for card in cards:
         if card in ACQUIRED or len(ACQUIRED) == count:
             continue
@@ -49,11 +53,12 @@ def acquire_free_gpus(cards: list[str], count: int) -> None:
 
 
 def lock_file(name: str) -> Path:
+    """Return the lock file of a GPU or of the queue. GPU names are those of the surrounding Slurm job, if any."""
     return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # of a job, as are its cards' names
 
 
 def visible_gpus() -> list[str]:
-    """As CUDA_VISIBLE_DEVICES names them; where a card is divided (MIG), its parts."""
+    """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return list(dict.fromkeys(card for card in named.split(",") if card and card != "-1"))
     listed = [shutil.which("nvidia-smi") or "true", "-L"]  # nothing where there is no driver

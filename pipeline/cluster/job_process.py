@@ -1,11 +1,15 @@
-"""What runs inside a job, on every task of it: check the node, claim the run, call the function, say how it ended.
+"""The process of a job, on each of its tasks: check the node, claim the run, call the function, report the end.
 
-The function is module-level and takes one path, the run folder. It must return at once when `done.json` carries the
-run's key, write that file last, resume from its own checkpoints, and on SIGTERM or SIGUSR2 save one and raise
-SystemExit(75). Before it is called RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are
-set; every task sees all GPUs of its node and takes the one numbered LOCAL_RANK.
+The function is module-level and takes one path, the run folder. It must
 
-Started by the launcher, on Slurm through submitit's pickle or here as a process of its own:
+- return at once if `done.json` has the run's key, and write that file last;
+- resume from its own checkpoints;
+- on SIGTERM or SIGUSR2 save one and raise SystemExit(75).
+
+RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set before the call. Every task sees all
+GPUs of its node and takes number LOCAL_RANK.
+
+The launcher starts it through submitit's pickle on Slurm, or as a process of its own:
 
     python -m pipeline.cluster.job_process '{"function": "pipeline.training.job:train_run", "run": "work/…", …}'
 """
@@ -56,7 +60,7 @@ LOST_PEER = ("connection closed by peer", "connection reset by peer", "connectio
 
 
 class Exit(enum.IntEnum):
-    """How a job's process ended, as its exit code."""
+    """Exit codes of a job's process."""
 
     DONE = 0
     FAILED = 1
@@ -67,16 +71,16 @@ class Exit(enum.IntEnum):
 
 @dataclass(frozen=True)
 class JobOrder:
-    """What a job is to do.
+    """The work of a job.
 
     Attributes:
         function: `module:name` of a module-level function of one path.
-        run: the run folder.
-        key: the run's key when the job was submitted.
-        gpus: GPUs that this job asked for in all; 0 leaves them unchecked.
-        code: digest of the package when the job was submitted.
-        then: `module:name` of what the first task calls with the same path when the run is done; empty if nothing.
-            It records its own failures.
+        run: The run folder.
+        key: The run's key at submission.
+        gpus: GPUs of the job in all; 0 leaves them unchecked.
+        code: Digest of the package at submission.
+        then: `module:name` of a function that the first task calls with the same path after the run is done; it records
+            its own failures. Empty if there is none.
     """
 
     function: str
@@ -88,7 +92,11 @@ class JobOrder:
 
 
 def run_job(order: JobOrder) -> None:
-    """Do what `order` says and end the process with an `Exit` code (raises SystemExit, always)."""
+    """Run a job and end the process with an `Exit` code.
+
+    Raises:
+        SystemExit: Always.
+    """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr, force=True
     )
@@ -104,7 +112,7 @@ def run_job(order: JobOrder) -> None:
 
 
 def attempt(order: JobOrder) -> Exit:
-    """One start of the job on this task, from the node's check to its end; never raises."""
+    """Run one start of the job on this task, from the node check to its end, and return its exit code."""
     run = Path(order.run)
     try:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
@@ -130,7 +138,7 @@ def attempt(order: JobOrder) -> Exit:
 
 
 def call_function(function: str, run: Path, key: str) -> None:
-    """Call the function; on rank 0 as the run's one owner, with a line in `starts.jsonl` for its start and its stop."""
+    """Call the function. Rank 0 does so as the run's only owner, and logs start and stop in `starts.jsonl`."""
     if rank() > 0:
         pkgutil.resolve_name(function)(run)
         return
@@ -152,7 +160,7 @@ def call_function(function: str, run: Path, key: str) -> None:
 
 @contextlib.contextmanager
 def recorded_start(run: Path) -> Iterator[None]:
-    """Write when, where and how this start of the run began and ended."""
+    """Log start and end of this attempt in `starts.jsonl`."""
     line = StartLine(
         event="start",
         time=time.time(),
@@ -175,7 +183,7 @@ def recorded_start(run: Path) -> Iterator[None]:
 
 
 def report_failure(order: JobOrder, error: BaseException) -> Exit:
-    """Tell the launcher of a failure that another start would meet again; a lost peer is none."""
+    """Write `failed.json` for errors that another start would meet again; a lost peer is none."""
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
@@ -189,7 +197,7 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
 
 
 def report_unfit_node(run: Path, reason: str) -> Exit:
-    """Name this node in the run folder. Where even that fails, the launcher infers it from the job's silence."""
+    """Write that this node is unfit. If even that fails, the launcher infers it from the job's silence."""
     log.error("node %s is unfit: %s", node_name(), reason)
     with contextlib.suppress(UserError, OSError):
         write_unfit_node(run, node_name(), reason, job_name())
@@ -197,12 +205,12 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
 
 
 def handle_stop_signal(number: int, frame: object) -> None:
-    """Until the function sets its own handlers there is nothing to save."""
+    """Exit at once; until the function sets its own handlers there is nothing to save."""
     raise SystemExit(Exit.STOPPED)
 
 
 def requeue(order: JobOrder) -> Exit:
-    """Put this job back into the queue, unless that leads nowhere; other ranks wait to be ended with it."""
+    """Requeue this job on Slurm, unless it makes no progress; other ranks wait to be ended with it."""
     # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
@@ -223,7 +231,7 @@ def requeue(order: JobOrder) -> Exit:
 
 
 def fruitless_starts(run: Path) -> int:
-    """Count the last starts, this one included, that brought no checkpoint, no output and no end of the job."""
+    """Count the latest starts, including this one, without a new checkpoint, output or end of the job."""
     newest, decoded = newest_checkpoint(run), last_output(run)
     fruitless = 0
     for line in reversed(read_starts(run)):
@@ -234,13 +242,13 @@ def fruitless_starts(run: Path) -> int:
 
 
 def last_output(folder: Path) -> float:
-    """Return when an output of a decoding was last listed (seconds since the epoch), of a run or of a job beside it."""
+    """Return when an output of a run, or of a job beside it, was last listed (seconds since the epoch)."""
     run = folder.parents[1] if folder.parent.name == "jobs" else folder
     return max((path.stat().st_mtime for path in run.glob("*/outputs*.json")), default=0.0)
 
 
 def export_distributed() -> None:
-    """Set the variables of torch.distributed's env:// method; the launcher's own processes come with them set."""
+    """Set the variables of torch.distributed's env:// method on Slurm; the launcher sets those of its own processes."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return
     from submitit.helpers import TorchDistributedEnvironment
@@ -249,12 +257,13 @@ def export_distributed() -> None:
     TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
 
 
-if __name__ == "__main__":
-    run_job(JobOrder(**json.loads(sys.argv[1])))
-
-
 class SignalRecord:
-    """The numbers of all signals with a Python handler that this process received since this was made."""
+    """The signals with a Python handler that this process has received.
+
+    SIGUSR2 means that the cluster wants its node back (time limit near, preemption): the job is requeued. SIGTERM means
+    that a user ends the job (scancel), or that Slurm ends and requeues it itself. The job's function handles both by
+    saving and stopping; afterwards this record tells which one it was.
+    """
 
     def __init__(self):
         self._seen: set[int] = set()
@@ -265,6 +274,11 @@ class SignalRecord:
 
     @property
     def requests_requeue(self) -> bool:
+        """Return whether SIGUSR2 came, but no SIGTERM."""
         with contextlib.suppress(BlockingIOError):  # nothing new
             self._seen.update(os.read(self._reader, 4096))
         return signal.SIGUSR2 in self._seen and signal.SIGTERM not in self._seen
+
+
+if __name__ == "__main__":
+    run_job(JobOrder(**json.loads(sys.argv[1])))

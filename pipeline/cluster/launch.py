@@ -1,4 +1,4 @@
-"""Launching of jobs: on Slurm or here, waiting for their end, adopting those that run already."""
+"""Launcher of jobs on Slurm or on this machine: submit or adopt a job, and wait for its end."""
 
 import logging
 import os
@@ -65,11 +65,11 @@ def launch(
     function: str = TRAIN,
     options: LaunchOptions,
 ) -> None:
-    """Run a job on Slurm or here, and wait until it ends.
+    r"""Run a job on Slurm or here, and wait until it ends.
 
-        python -m pipeline launch --run work/demo/runs/attention/base/grammar-en-de/seed1-… --launcher slurm \\
+        python -m pipeline launch --run work/demo/runs/attention/base/grammar-en-de/seed1-… --launcher slurm \
             --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low'
-        python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \\
+        python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \
             -- translate --weights model.safetensors --split test --out test.tok
 
     The first form trains a run, after writing its run.yaml with --spec. The second runs any stage, which makes the
@@ -116,6 +116,9 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
     """Return whether a stage reports that nothing is left to do.
 
     Args:
+        options: Where the job runs.
+        folder: Folder of the stage's job.
+        command: The stage with its arguments.
         beside: Run whose training job is waited for first, while something is left to do.
     """
     stage = parse(command)
@@ -131,7 +134,13 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
 
 
 def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], bool]) -> None:
-    """Wait until the job of a run's training has ended or has made everything."""
+    """Wait until the job of a run's training has ended or has made everything.
+
+    Args:
+        run: The run.
+        queue: Jobs on Slurm.
+        is_done_already: Returns whether everything is made.
+    """
     note, begun = read_submission(run), time.monotonic()
     while note and note.launcher == "slurm" and note.job and not is_done_already():
         job = queue.look_up(note.job, begun)
@@ -141,10 +150,13 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
 
 
 def run_until_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:
-    """Wait until `function` has done what `folder` is for; return its done.json.
+    """Run the job of a folder until it is done, and return its done.json.
 
     Args:
-        then: What the job calls after that, without being waited for on Slurm.
+        options: Where the job runs, and what it asks for.
+        folder: The run, or the folder of a command.
+        function: Function of the job, as module:function.
+        then: Function that the job calls afterwards. On Slurm the launcher does not wait for it.
 
     Raises:
         UserError: The job failed.
@@ -164,7 +176,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
 
 
 def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
-    """Where the jobs are: on Slurm or here."""
+    """Return the jobs of a folder, on Slurm or on this machine."""
     resources = options.resources()
     if options.launcher == "local":
         acquire_gpus(options.gpus)
@@ -175,11 +187,15 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
 
 
 class Detached(BaseException):
-    """This process was asked to end; the job was not."""
+    """This process was asked to end; its job was not."""
 
 
 def wait_or_detach(waiter: Waiter) -> None:
-    """Wait, and on a signal say what goes on without us (raises SystemExit with 128 + signal)."""
+    """Wait for a run; on a signal log which job continues without this process.
+
+    Raises:
+        SystemExit: A signal came; the code is 128 plus its number.
+    """
 
     def detach(number: int, frame: object) -> None:
         for again in (signal.SIGINT, signal.SIGTERM):

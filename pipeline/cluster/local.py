@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine: the same wrapper, the same files, no cluster."""
+"""Jobs as processes of this machine, with the same wrapper and state files as on Slurm."""
 
 import json
 import logging
@@ -22,9 +22,9 @@ STOP_WITHIN_S = 300.0
 
 
 class LocalJobs:
-    """The processes of one run, one per task, started and waited for here.
+    """The processes of one run, one per task.
 
-    They are no children of the terminal (own session): Ctrl-C reaches the launcher, which asks them to save and stop.
+    They have their own session, so Ctrl-C reaches only the launcher, which asks them to save and stop.
     """
 
     launcher = "local"
@@ -34,11 +34,11 @@ class LocalJobs:
         self.processes: list[subprocess.Popen] = []
 
     def adopt(self) -> str | None:
-        """Nothing to adopt: a process left behind by a killed launcher stops when the next one claims the run."""
+        """Return None: the next process that claims the run stops one that a killed launcher left behind."""
         return None
 
     def submit(self) -> str:
-        """Start the processes; returns the first one's pid as the job's id."""
+        """Start the processes, and return the first one's process id as the id of the job."""
         port = str(free_port())
         self.processes = [self._start(rank, port) for rank in range(self.tasks)]
         job = str(self.processes[0].pid)
@@ -48,7 +48,7 @@ class LocalJobs:
         return job
 
     def look_up(self, job: str) -> QueuedJob:
-        """RUNNING, or how the processes ended; a single dead one ends the others."""
+        """Return whether the processes run or how they ended; if one died, the others are killed."""
         codes = [process.poll() for process in self.processes]
         if any(codes):
             self._end(signal.SIGKILL)
@@ -57,10 +57,10 @@ class LocalJobs:
         return QueuedJob(job, "RUNNING" if None in codes else "COMPLETED", nodes=socket.gethostname())
 
     def log_of(self, job: str) -> None:
-        """There is none: the processes write to the launcher's own stderr."""
+        """Return None: the processes write to the launcher's stderr."""
 
     def finish(self) -> None:
-        """Wait until the processes end, which may decode the run that they trained."""
+        """Wait for the processes, which may decode the run that they trained."""
         for process in self.processes:
             process.wait()
 
@@ -99,13 +99,14 @@ class LocalJobs:
 
 
 def ended_state(code: int) -> tuple[str, str]:
-    """A process' exit code, other than 0, as a state and a reason like Slurm's."""
+    """Return a state and a reason like Slurm's for a nonzero exit code."""
     if code == Exit.STOPPED:
         return "CANCELLED", "asked to stop"
     return "FAILED", f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def free_port() -> int:
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

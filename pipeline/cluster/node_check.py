@@ -1,7 +1,7 @@
-"""A few seconds' check that this node can do the job, so that a broken one does not eat every job.
+"""A check of a few seconds that this node can run the job, so that a broken one does not eat every job.
 
-A node is broken when it answers wrong, or not at all for ten minutes. One that is slow is said to be and used: on a
-busy network file system a first import takes minutes, and an fsync many seconds. A full disk is no node's fault.
+A node is broken if it gives wrong answers, or none for ten minutes. A slow node is logged and used, because a first
+import takes minutes on a busy network file system. A full disk is not the node's fault.
 """
 
 import contextlib
@@ -23,19 +23,20 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UnfitNode(Exception):
-    """This node can't do the job; the message says why."""
+    """This node cannot run the job; the message says why."""
 
 
 def check_node(run: Path, gpu: int | None, report: Callable[[str], None]) -> None:
-    """Check that the run folder is writable and that GPU number `gpu` computes (None: no GPU is needed).
+    """Check that the run folder is writable and that a GPU computes.
 
     Args:
-        run: the run folder.
-        gpu: local index of this process' device.
-        report: called with a reason, and expected to end the process, when a check hangs.
+        run: The run folder.
+        gpu: Local index of this process's GPU; None if the job needs none.
+        report: Called with a reason, and expected to end the process, when a check hangs.
+
     Raises:
-        UnfitNode: a check failed.
-        UserError: the disk of the run folder is full.
+        UnfitNode: A check failed.
+        UserError: The disk of the run folder is full.
     """
     started = time.monotonic()
     with deadline(str(run), report):
@@ -48,8 +49,9 @@ def check_node(run: Path, gpu: int | None, report: Callable[[str], None]) -> Non
 
 @contextlib.contextmanager
 def deadline(what: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Say when the block is slow, and `report` when it hangs: from another thread, as a hung mount can't be
-    interrupted.
+    """Log when the block is slow, and call `report` when it hangs.
+
+    Both happen in another thread, because a hung mount cannot be interrupted.
     """
     timers = [
         threading.Timer(SLOW_S, log.warning, (f"{what} is slow: no answer for {SLOW_S:g} s; still waiting",)),
@@ -66,7 +68,12 @@ def deadline(what: str, report: Callable[[str], None]) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Write, sync, read back and remove a small file. Raises UnfitNode; UserError where the disk is full."""
+    """Write, sync, read back and remove a small file.
+
+    Raises:
+        UnfitNode: The file is not what was written, or cannot be written.
+        UserError: The disk is full.
+    """
     content = uuid.uuid4().bytes
     path = folder / f".node-check.{uuid.uuid4().hex}"
     try:
@@ -83,7 +90,11 @@ def check_folder(folder: Path) -> None:
 
 
 def check_gpu(index: int) -> None:
-    """One small product on the device, whose result is known."""
+    """Compute a small matrix multiplication with a known result on the GPU.
+
+    Raises:
+        UnfitNode: There is no such GPU, or its result is wrong.
+    """
     import torch  # here only: a job without GPUs need not load it for a check
 
     if not torch.cuda.is_available():

@@ -1,9 +1,9 @@
-"""What Slurm says of the user's jobs: one snapshot for all the launchers that wait on this machine.
+"""The user's jobs on Slurm: one shared snapshot for all launchers on this machine.
 
-Sites complain of users whose every job asks on its own. Here whoever finds the snapshot too old renews it under a
-file lock, and all the others read it. The interval grows while nothing changes. Needs squeue only, no accounting.
-The snapshot lies on the machine's own disk, where files can be locked, and tells time by the machine's monotonic
-clock, which all its processes share and nobody sets.
+Sites complain about users whose every job queries the controller. Here the first launcher that finds the snapshot too
+old renews it under a file lock, and all others read it. The interval grows while nothing changes. Only squeue is
+needed, no accounting. The snapshot lies on the machine's own disk, where files can be locked. Its times are those of
+the monotonic clock, which all processes share and nobody sets.
 """
 
 import contextlib
@@ -45,9 +45,10 @@ class Reason(Closed):
     """A row of reasons.csv.
 
     Attributes:
-        words: pattern of Slurm's own words; the first row that is found in them counts.
-        then: `waits` goes on by itself, `stuck` needs somebody, `never` starts as it was asked for.
-        meaning, remedy: in words; {job} stands for its id. No remedy where there is nothing to do.
+        words: Pattern of Slurm's own words; the first row that matches counts.
+        then: `waits` resolves itself, `stuck` needs somebody, `never` cannot start as requested.
+        meaning: The reason in words.
+        remedy: What to do, with {job} for the job id; empty if nothing.
     """
 
     words: str
@@ -56,23 +57,25 @@ class Reason(Closed):
     remedy: str
 
     def describe(self, job: str) -> str:
+        """Return meaning and remedy for one job."""
         return self.meaning + (f": {self.remedy}" if self.remedy else "").format(job=job)
 
 
 @cache
 def reasons() -> tuple[Reason, ...]:
+    """Read the table of reasons."""
     with open(TABLE, encoding="utf-8", newline="") as file:
         return tuple(validate(Reason, row, str(TABLE)) for row in csv.DictReader(file))
 
 
 def find_reason(words: str) -> Reason | None:
-    """What state and reason of a waiting job, or the complaint of sbatch, mean; None where nobody knows."""
+    """Return what state and reason of a waiting job, or an error of sbatch, mean; None if unknown."""
     return next((reason for reason in reasons() if re.search(reason.words, words, re.IGNORECASE)), None)
 
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """One line of squeue. `state` is Slurm's word (PENDING, RUNNING, …); GONE when Slurm no longer knows the job."""
+    """A line of squeue; the state is Slurm's word, or GONE if Slurm no longer knows the job."""
 
     job: str
     state: str
@@ -82,16 +85,17 @@ class QueuedJob:
 
     @property
     def is_over(self) -> bool:
+        """Return whether the job has ended."""
         return self.state in OVER or self.state == "GONE"
 
     @property
     def reason_to_wait(self) -> Reason | None:
-        """None where it does not wait, or for no reason that is known."""
+        """Return why the job waits; None if it does not, or for an unknown reason."""
         return find_reason(f"{self.state} {self.reason}") if self.state in WAITING else None
 
     @property
     def in_words(self) -> str:
-        """`is running on n1`; `waits: other jobs come first`."""
+        """Describe the state: `is running on n1`; `waits: other jobs come first`."""
         if self.state not in WAITING:
             return f"is {self.state.lower()}" + (f" on {self.nodes}" if self.nodes else "")
         reason = self.reason_to_wait
@@ -102,8 +106,8 @@ class Queue:
     """The shared snapshot.
 
     Args:
-        interval_s: the shortest time between two queries, whoever asks, seconds.
-        folder: where the snapshot lives.
+        interval_s: Least number of seconds between two queries of all launchers together.
+        folder: Folder of the snapshot.
     """
 
     def __init__(self, interval_s: float, folder: Path | None = None):
@@ -111,7 +115,7 @@ class Queue:
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
-        """The user's jobs at a moment after `newer_than` (monotonic seconds); None while that is not known yet."""
+        """Return the user's jobs at a moment after `newer_than` (monotonic seconds), or None if not known yet."""
         snapshot = self._read()
         if snapshot.asked + snapshot.interval <= time.monotonic():
             snapshot = self._renew() or snapshot
@@ -120,28 +124,28 @@ class Queue:
         return [QueuedJob(*row) for row in snapshot.jobs]
 
     def look_up(self, job: str, newer_than: float) -> QueuedJob | None:
-        """One job by its id; GONE when the snapshot does not list it, None while there is no snapshot new enough."""
+        """Return a job by its id; GONE if the snapshot lacks it, None without a snapshot that is new enough."""
         jobs = self.jobs(newer_than)
         if jobs is None:
             return None
         return next((found for found in jobs if found.job == job), QueuedJob(job, "GONE"))
 
     def reset_interval(self) -> None:
-        """Go back to the shortest interval: something new is to be watched."""
+        """Return to the shortest interval, because a new job is to be watched."""
         with self._lock() as locked:
             snapshot = self._read()
             if locked and snapshot.interval > self.interval_s:
                 snapshot.model_copy(update={"interval": self.interval_s}).write(self.path)
 
     def _read(self) -> QueueSnapshot:
-        """Where there is none that can be read, or one of before the machine was started anew, one of long ago."""
+        """Read the snapshot; an empty one if it is unreadable or older than this boot."""
         with contextlib.suppress(UserError):
             if (snapshot := QueueSnapshot.read(self.path)).asked <= time.monotonic():
                 return snapshot
         return QueueSnapshot(asked=0.0, taken=0.0, interval=self.interval_s, jobs=[])
 
     def _renew(self) -> QueueSnapshot | None:
-        """Ask Slurm, unless another launcher just does."""
+        """Query Slurm, unless another launcher is doing so."""
         with self._lock() as locked:
             old = self._read()
             if not locked or old.asked + old.interval > time.monotonic():
@@ -158,7 +162,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[bool]:
-        """Yields whether the lock was free, or there are none; the kernel frees it when its holder dies."""
+        """Yield whether the lock was free, or locks do not exist; the kernel releases it when its holder dies."""
         with open(self.path.with_suffix(".lock"), "a") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,14 +175,15 @@ class Queue:
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:
-    """The next interval when nothing changed, seconds."""
+    """Return the next interval when nothing changed, seconds."""
     return max(shortest_s, min(interval_s * GROWTH, 3 * shortest_s, LONGEST_INTERVAL_S))
 
 
 def query_slurm() -> list[list[str]] | None:
-    """One squeue of all the user's jobs, ended ones included: rows of (job, state, reason, nodes, name).
+    """Run squeue once for all of the user's jobs, including ended ones.
 
-    Returns None when Slurm does not answer: its controller may be restarting.
+    Returns:
+        Rows of (job, state, reason, nodes, name), or None if Slurm does not answer; its controller may be restarting.
     """
     # Without what alters squeue's output or a surrounding job's view.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}

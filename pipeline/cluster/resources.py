@@ -1,4 +1,4 @@
-"""What a job asks for. Written once, in the rule or the profile, and handed through unchanged."""
+"""Resources that a job requests, and the site's options for sbatch from `slurm/site.yaml`."""
 
 import argparse
 import re
@@ -19,15 +19,17 @@ LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 
 @dataclass(frozen=True)
 class Resources:
-    """A job's resources.
+    """The resources of a job.
 
     Attributes:
-        gpus, tasks: in all, over all nodes; a task is one process, tasks = max(1, gpus) unless given.
-        cpus: per task.
-        mem_mb: memory per node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
-        runtime: time limit of one start, minutes; the job goes on in another after it.
-        sbatch: what else the site wants, as on sbatch's command line: `--partition=gpu --account=me`. Of
-            `--gres=gpu:a100:8,tmpdisk:100`, a job takes as many of the node's eight GPUs as it asks for.
+        gpus: GPUs over all nodes.
+        nodes: Number of nodes.
+        tasks: Processes over all nodes.
+        cpus: CPU cores of each task.
+        mem_mb: Memory of each node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
+        runtime: Time limit of one start, minutes; the job resumes in another start.
+        sbatch: Further options of the site: `--partition=gpu --account=me`. Of `--gres=gpu:a100:8,tmpdisk:100`, a job
+            takes as many of the node's eight GPUs as it requests.
     """
 
     gpus: int
@@ -45,11 +47,15 @@ class Resources:
 
     @property
     def warning_s(self) -> int:
-        """Seconds before the limit at which Slurm signals; it may do so half a minute earlier."""
+        """Return how many seconds before the time limit Slurm signals; it may do so half a minute earlier."""
         return min(LONGEST_WARNING_S, self.runtime * 60 // 6)
 
     def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
-        """The arguments of `SlurmExecutor.update_parameters`; `unfit`: nodes that the job must not run on, too."""
+        """Return the arguments of `SlurmExecutor.update_parameters`.
+
+        Args:
+            unfit: Further nodes to exclude.
+        """
         options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
         card, _, gres = gres_of(self.sbatch)
         excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
@@ -142,12 +148,13 @@ class Site(Closed):
 
     @property
     def options(self) -> str:
-        """Of sbatch, for jobs that want GPUs."""
+        """Return the sbatch options of jobs that request GPUs."""
         named = {"partition": self.partition, "account": self.account, "gres": self.gres}
         return " ".join([f"--{name}={value}" for name, value in named.items() if value] + self.sbatch.split())
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
+        """Check that launchers can parse the options."""
         try:
             gres_of(self.options)
         except UserError as error:
@@ -156,12 +163,20 @@ class Site(Closed):
 
 
 def load_site(path: Path = SITE) -> Site:
-    """Raises UserError naming the key, its value and what is allowed."""
+    """Read the site's options.
+
+    Raises:
+        UserError: A key or value is wrong.
+    """
     return validate(Site, load_yaml(path), str(path))
 
 
 def parse_options(options: str) -> dict[str, object]:
-    """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}. Raises UserError where it is spelt otherwise."""
+    """Parse `--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
+
+    Raises:
+        UserError: The options have another form.
+    """
     try:
         words = shlex.split(options)
     except ValueError as error:
@@ -178,7 +193,14 @@ def parse_options(options: str) -> dict[str, object]:
 
 
 def gres_of(options: str) -> tuple[str, int | None, list[str]]:
-    """Type of GPUs, or "", number on a node, and all else of --gres=gpu:a100:8,nvme:1. Raises UserError for others."""
+    """Parse `--gres=gpu:a100:8,nvme:1`.
+
+    Returns:
+        The type of the GPUs or "", their number on a node, and all other resources.
+
+    Raises:
+        UserError: The option has another form.
+    """
     gres = str(parse_options(options).get("gres", "gpu"))
     parts = re.sub(r"\(S:[^)]*\)", "", gres).split(",")  # without sockets, which sinfo adds
     gpus, *others = sorted(parts, key=lambda part: part.split(":")[0] != "gpu")

@@ -1,7 +1,7 @@
-"""Jobs on Slurm: submitted through submitit, found again by id or by name, watched in the shared queue.
+"""Jobs on Slurm: submitted through submitit, found again by id or name, watched in the shared queue.
 
-Slurm requeues a job under its id after a preemption, a time limit or a lost node, so that here it just waits again.
-Neither submitit's result files nor accounting (sacct) are looked at: both are silent about too many ends.
+Slurm requeues a job under its id after a preemption, a time limit or a lost node, so the launcher just keeps waiting.
+Neither submitit's result files nor accounting (sacct) are read, because both miss too many ends.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 UNEXPLAINED_TRIES = 7  # of a submission that fails for no reason that is known; any other is waited out
 FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, each twice as long as the one before
 LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
-"""What submitit leaves of submissions that failed."""
+"""Files that submitit leaves after failed submissions."""
 
 
 class SlurmJobs:
@@ -40,7 +40,7 @@ class SlurmJobs:
         self.submitted = 0.0  # by the machine's clock; what the queue said before then is no news of our job
 
     def adopt(self) -> str | None:
-        """The id of a job of this run that waits or works in Slurm, or None; asks Slurm when there may be one."""
+        """Return the id of a pending or running job of this run, or None."""
         recorded = read_submission(self.run)
         known = recorded if recorded and (recorded.launcher, recorded.key) == (self.launcher, self.order.key) else None
         asked = time.monotonic()
@@ -60,10 +60,10 @@ class SlurmJobs:
         return job.job
 
     def submit(self) -> str:
-        """Submit a job, again and again while Slurm does not answer or takes no more of them, and return its id.
+        """Submit a job and return its id; retry while Slurm does not answer or accepts no more jobs.
 
         Raises:
-            UserError: sbatch refuses for good, or often and for no reason that is known.
+            UserError: sbatch refuses for good, or repeatedly for an unknown reason.
         """
         said: Reason | None = None
         unexplained = 0
@@ -87,23 +87,23 @@ class SlurmJobs:
         raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{unfit}")
 
     def look_up(self, job: str) -> QueuedJob | None:
-        """What Slurm says of a job; None while it is silent."""
+        """Return a job as Slurm reports it; None while Slurm does not answer."""
         return self.queue.look_up(job, self.submitted)
 
     def log_of(self, job: str) -> Path:
-        """The job's own log, all its restarts in one file."""
+        """Return the log of the job, which all its restarts share."""
         return self.run / "slurm" / f"{job}_0_log.out"
 
     def release(self, job: str) -> None:
-        """A job goes on without its launcher."""
+        """Log that a job continues without its launcher."""
         what = "%s: job %s goes on without us; the same command waits for it again, `scancel %s` cancels it"
         log.warning(what, self.run, job, job)
 
     def finish(self) -> None:
-        """Do not wait for what a job does after its run is done: it goes on without its launcher."""
+        """Do not wait for what a job does after its run is done."""
 
     def _jobs_newer_than(self, moment: float) -> list[QueuedJob]:
-        """Waits until Slurm answers, and as long as the limit on queries asks for."""
+        """Wait until Slurm answers, as long as the limit on queries requires."""
         while (jobs := self.queue.jobs(moment)) is None:
             time.sleep(min(1.0, self.queue.interval_s))
         return jobs
@@ -117,7 +117,11 @@ class SlurmJobs:
         record.write(self.run / "job.json")
 
     def _sbatch(self) -> str:
-        """One submission. Raises RuntimeError with sbatch's words when it fails."""
+        """Submit once.
+
+        Raises:
+            RuntimeError: sbatch failed; the message is its own.
+        """
         import submitit  # here only: a launcher that adopts a job does without
 
         folder = self.run / "slurm"  # of all jobs: one that starts at once could not open its log in a folder to come
@@ -150,7 +154,7 @@ class SlurmJobs:
 
 
 def delays(interval_s: float) -> Iterator[float]:
-    """Seconds to wait after each failed submission, for ever; shorter in step with a short interval of the queue."""
+    """Yield the seconds to wait after each failed submission, in proportion to the interval of the queue."""
     scale, delay_s = min(1.0, interval_s / 60), FIRST_DELAY_S
     while True:
         yield scale * delay_s
@@ -158,12 +162,12 @@ def delays(interval_s: float) -> Iterator[float]:
 
 
 def job_name(run: Path, key: str) -> str:
-    """A name that says which run it is, and is another for another folder or another spec."""
+    """Return a job name that identifies the run, its folder and its specification."""
     folder = run.resolve()
     digest = hashlib.sha256(f"{folder} {key}".encode()).hexdigest()[:10]
     return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(folder.parts[1:][-4:])) + "-" + digest
 
 
 def last_line(words: str) -> str:
-    """The last line of sbatch's complaint that says something."""
+    """Return the last line of an sbatch error that has text."""
     return next((line for line in reversed(words.strip().split("\n")) if line.strip()), "no reason given").strip()

@@ -1,8 +1,8 @@
-"""Waiting for a run to end, and the one place that decides whether a job that ended without an end is started again.
+"""Wait for a run to end, and decide whether a job that ended without a result is restarted.
 
-Started again: jobs that the cluster stopped (time limit, preemption without requeue, lost node) or that died without a
-word (kill -9), as long as they get further, and jobs on a node that is unfit, on another node. Not started again:
-jobs that failed by their own fault, that were cancelled, or that need more memory.
+Restarted are jobs that the cluster stopped (time limit, preemption without requeue, lost node) or that were killed, as
+long as they make progress. Jobs on an unfit node are restarted on another one. Not restarted are jobs that failed by
+themselves, were cancelled, or need more memory.
 """
 
 import logging
@@ -38,16 +38,27 @@ class Jobs(Protocol):
 
     launcher: str
 
-    def adopt(self) -> str | None: ...
-    def submit(self) -> str: ...
-    def look_up(self, job: str) -> QueuedJob | None: ...
-    def log_of(self, job: str) -> Path | None: ...
-    def release(self, job: str) -> None: ...
-    def finish(self) -> None: ...
+    def adopt(self) -> str | None:
+        """Return the id of a live job of the run."""
+
+    def submit(self) -> str:
+        """Submit a job, and return its id."""
+
+    def look_up(self, job: str) -> QueuedJob | None:
+        """Return the state of a job."""
+
+    def log_of(self, job: str) -> Path | None:
+        """Return the log of a job."""
+
+    def release(self, job: str) -> None:
+        """Stop waiting for a job."""
+
+    def finish(self) -> None:
+        """Clean up after a run that is done."""
 
 
 class Waiter:
-    """Waits for one run, through all the jobs it takes."""
+    """A wait for one run, through all the jobs that it takes."""
 
     def __init__(self, run: Path, key: str, jobs: Jobs):
         self.run, self.key, self.jobs = run, key, jobs
@@ -61,7 +72,7 @@ class Waiter:
         """Return when `done.json` carries the run's key.
 
         Raises:
-            UserError: the job failed, was cancelled, or dies again and again.
+            UserError: The job failed, was cancelled, or dies repeatedly.
         """
         (self.run / "failed.json").unlink(missing_ok=True)  # we were asked to try again
         self.job = self.jobs.adopt()
@@ -76,14 +87,14 @@ class Waiter:
             self.jobs.finish()
 
     def detach(self) -> None:
-        """Say what goes on without this process."""
+        """Log which job continues without this process."""
         if self.job is None:
             log.warning("%s: nothing was submitted", self.run)
             return
         self.jobs.release(self.job)
 
     def _follow(self, job: str, from_start: bool) -> None:
-        """Pass the job's log on until the run is done or the job over; return if another job is to go on."""
+        """Copy the job's log until the run is done or the job is over; return if another job is to continue."""
         tail = LogTail(self.jobs.log_of(job), from_start)
         pause_s = FIRST_LOOK_S
         while True:
@@ -104,7 +115,11 @@ class Waiter:
             self._check_resubmission(state)
 
     def _settled(self, job: str) -> bool:
-        """Whether `done.json` came after all (raises what failed.json says)."""
+        """Return whether `done.json` appeared after the job ended.
+
+        Raises:
+            UserError: `failed.json` appeared instead.
+        """
         until = time.monotonic() + (SETTLE_S if self.jobs.launcher == "slurm" else 0)
         while True:
             if is_done(self.run, self.key):
@@ -115,13 +130,13 @@ class Waiter:
             time.sleep(FIRST_LOOK_S)
 
     def _report(self, state: QueuedJob) -> None:
-        """Each of Slurm's words once, until it runs: reasons to wait come and go by turns."""
+        """Log each state of the job once until it runs, because reasons to wait alternate."""
         if (words := state.in_words) not in self.reported:
             log.info("job %s %s", state.job, words)
         self.reported = {words} if state.state == "RUNNING" else self.reported | {words}
 
     def _raise_failure(self, job: str) -> None:
-        """Raise UserError with what the job itself says of its failure."""
+        """Raise UserError with the failure that the job recorded."""
         failure = read_failure(self.run, self.key)
         if failure is None:
             return
@@ -129,7 +144,11 @@ class Waiter:
         raise UserError("\n".join([f"{self.run}: job {job} failed on {failure.node}: {failure.error}", *more]))
 
     def _check_resubmission(self, state: QueuedJob) -> None:
-        """Return if another job shall go on where this one ended without a word; raise UserError if not."""
+        """Return if another job should continue after one that ended without a result.
+
+        Raises:
+            UserError: No other job should start.
+        """
         if self._left_unfit_node(state):
             return
         step = newest_checkpoint(self.run)
@@ -155,7 +174,7 @@ class Waiter:
         log.warning("job %s died (%s) after step %d; another goes on", state.job, how, step)
 
     def _left_unfit_node(self, state: QueuedJob) -> bool:
-        """Whether the job ended since its node is unfit, by its own word or because it could not even open its log."""
+        """Return whether the job ended because its node is unfit: it says so, or could not open its log."""
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
             write_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
@@ -182,10 +201,10 @@ BACKLOG_BYTES = 4096  # of a job that was running before we came
 
 
 class LogTail:
-    """Reads what was added to a log since it last looked, whole lines only.
+    """Reader of the complete lines that were added to a log since the last call.
 
     Args:
-        path: the log; may not exist yet. None: there is none, nothing is ever new.
+        path: The log, which may not exist yet; None if there is none.
         from_start: False skips all but the last lines of what is there already.
     """
 
@@ -196,6 +215,7 @@ class LogTail:
             self.position = max(0, path.stat().st_size - BACKLOG_BYTES)
 
     def new_lines(self) -> Iterator[str]:
+        """Yield the new lines."""
         if self.path is None or not self.path.exists():
             return
         with open(self.path, "rb") as handle:
@@ -208,7 +228,7 @@ class LogTail:
 
 
 def last_lines(path: Path | None, number: int) -> str:
-    """The last lines of a log, for an error message; says so when there are none."""
+    """Return the last lines of a log for an error message."""
     if path is None:
         return "(the log is above)"
     if not path.exists():

@@ -67,7 +67,7 @@ def provenance() -> dict[str, str | int]:
 
 
 def code_digest() -> str:
-    """SHA-256 over the names and contents of the package's files, Python and tables."""
+    """Return the SHA-256 of the names and contents of the package's Python files and tables."""
     package = ROOT / "pipeline"
     found = (path for path in package.rglob("*") if path.suffix in (".py", ".txt", ".csv"))
     return sha256_json({str(path.relative_to(package)): sha256_file(path) for path in found})

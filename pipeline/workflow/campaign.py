@@ -1,4 +1,4 @@
-"""A campaign at one moment: its runs by state, all else that it makes, what it has cost and will cost, what failed."""
+"""State of a campaign: runs by state, other products, cost so far, and failures."""
 
 import itertools
 import os
@@ -33,26 +33,28 @@ from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.runs import STATES, Runs, RunState
 
 WRITTEN_IN_PART = 1.0
-"""The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""
+"""Modification time of reports that `reprise results` wrote. The workflow rebuilds them, as they may be incomplete."""
 SITE_LOG = "logs/site.log"
 COUNTED: dict[str, tuple[type[Product], ...]] = {
     "decodings": (Translation, Parse, Transcript),
     "scores": (Score,),
     "reports": (Table, Figure, Claims),
 }
-"""Products that are counted, in words."""
+"""Kinds of products that are counted, by name."""
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What there is to say of it.
+    """The state of a campaign at one moment.
 
     Attributes:
-        driver: who drives it, in words; empty if nobody does.
-        made: (there, of all) of trainings, decodings, scores and reports.
-        failed: of stages other than trainings that make what is watched.
-        hours: spent, by device.
-        jobs: of the user on Slurm, by state.
+        time: When it was read, UNIX seconds.
+        driver: The Snakemake processes that make it, in words; empty if there are none.
+        runs: State of each training.
+        made: (made, wanted) numbers of trainings, decodings, scores and reports.
+        failed: Failed stages other than trainings.
+        hours: Device hours spent, by device.
+        jobs: Numbers of the user's jobs on Slurm, by state.
     """
 
     time: float
@@ -64,23 +66,27 @@ class Campaign:
     jobs: dict[str, int]
 
     def of_state(self, state: str) -> list[RunState]:
+        """Return the runs in one state."""
         return [one for one in self.runs if one.state == state]
 
     @property
     def counts(self) -> dict[str, int]:
+        """Return the number of runs in each state."""
         return {state: len(self.of_state(state)) for state in STATES}
 
     @property
     def share(self) -> float:
-        """Of all updates, those that are done."""
+        """Return the fraction of all training steps that are done."""
         return sum(one.step for one in self.runs) / max(1, sum(one.steps for one in self.runs))
 
 
 class Watch:
-    """Looks at the campaign of some reports again and again.
+    """A repeated view of the campaign of some reports.
 
     Args:
-        interval_s: the shortest time between two questions to Slurm, seconds.
+        project: The project.
+        reports: Reports whose products are watched.
+        interval_s: Least number of seconds between two queries of Slurm.
     """
 
     def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
@@ -91,6 +97,7 @@ class Watch:
         self.logs = self.logs_asked_for()
 
     def look(self) -> Campaign:
+        """Read the current state."""
         drivers = [one for one in read_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
         jobs = self.jobs(drivers) or []
         living = {words: one for one in drivers if (words := self.in_words(one))}
@@ -108,44 +115,50 @@ class Watch:
         )
 
     def trained_file(self, run: RunId) -> str:
-        """As drivers note it that make it."""
+        """Return the record of a training, as drivers register it."""
         return os.path.abspath(self.project.root / self.project.layout.path(Trained(run)))
 
     def in_words(self, driver: Driver) -> str:
-        """Empty when it has surely ended."""
+        """Describe a driver; empty if it has surely ended."""
         return describe_driver(driver, self.jobs([driver], time.monotonic() - (time.time() - driver.began)))
 
     def jobs(self, drivers: Iterable[Driver], newer_than: float = 0.0) -> list[QueuedJob] | None:
-        """By the snapshot that the launchers of this machine share; none where nothing was submitted, None where Slurm
-        did not answer after `newer_than`."""
+        """Return the user's jobs from the snapshot that all launchers of this machine share.
+
+        Returns:
+            An empty list if nothing was ever submitted. None if Slurm has not answered since `newer_than`.
+        """
         if not (any(one.job for one in drivers) or self.has_submitted):
             return []
         return Queue(self.interval_s).jobs(max(0.0, newer_than)) if shutil.which("squeue") else None
 
     @property
     def has_submitted(self) -> bool:
-        """Whether Slurm ever had a job of one of the runs."""
+        """Return whether a job of one of the runs was ever submitted to Slurm."""
         return any(map(was_submitted, self.run_folders()))
 
     def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
+        """Count the products of some kinds that are made, and all that are wanted."""
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
 
     def run_folders(self) -> list[Path]:
+        """Return the folders of the watched runs."""
         return [self.project.layout.run(run) for run in runs_in(self.products)]
 
     def logs_asked_for(self) -> set[Path]:
-        """Of the stages that make what is watched, and of its site."""
+        """Return the logs of the stages that make the watched products and their site."""
         layout = self.project.layout
         return {log for one in self.products for log in logs_of(layout, one)} | {layout.scale_folder / SITE_LOG}
 
     def other_failures(self) -> Iterable[Failed]:
+        """Yield failed stages other than trainings."""
         corpora = [self.project.layout.corpus(name) for name in datasets_in(self.products)]
         for folder in (*corpora, *self.run_folders(), self.project.layout.scale_folder):
             yield from (one for one in failures(folder) if one.log in self.logs)
 
     def hours(self) -> dict[str, float]:
-        """Of trainings and decodings, by device; several processes count as so many devices."""
+        """Sum up hours of trainings and decodings by device; each process counts as a device."""
         hours: dict[str, float] = defaultdict(float)
         layout = self.project.layout
         costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
@@ -158,16 +171,22 @@ class Watch:
 
 
 def is_made(path: Path) -> bool:
-    """Whether it is there, and not written in part."""
+    """Return whether a file exists and was not written from partial results."""
     return path.exists() and path.stat().st_mtime > WRITTEN_IN_PART
 
 
 def was_submitted(folder: Path) -> bool:
+    """Return whether a job of this run was ever submitted to Slurm."""
     return (folder / "slurm").exists() or any(folder.glob("jobs/**/slurm"))
 
 
 def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
-    """Who drives the workflow; empty when it has surely ended. jobs: None where Slurm does not say."""
+    """Describe a driver; empty if it has surely ended.
+
+    Args:
+        driver: The registered driver.
+        jobs: Jobs on Slurm; None if Slurm does not answer.
+    """
     if is_on_this_machine(driver):
         return f"snakemake, process {driver.pid} of this machine" if is_snakemake_process(driver.pid) else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"

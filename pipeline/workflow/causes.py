@@ -1,4 +1,4 @@
-"""Why something was not made, in words: failed, running, waiting or not run."""
+"""Reasons why a product is missing: failed, running, waiting or not run."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -14,11 +14,11 @@ from pipeline.workflow.runs import describe_product
 FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
 BLOCKED = "not run: needs "
 PRIORITIES = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
-"""What words begin with; of several causes the first of these is said."""
+"""Starts of the reasons; of several reasons the first in this order is reported."""
 
 
 class Causes:
-    """Looks at what is not there at one moment of a campaign."""
+    """Reasons for missing products at one moment of a campaign."""
 
     def __init__(self, graph: Graph, campaign: Campaign):
         self.graph, self.layout = graph, graph.project.layout
@@ -29,14 +29,15 @@ class Causes:
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
     def missing(self, products: Iterable[Product]) -> list[Product]:
+        """Return the products whose files do not exist."""
         return [one for one in dict.fromkeys(products) if not self.layout.path(one).exists()]
 
     def why(self, products: Iterable[Product]) -> str:
-        """Of all that is missing of some products, the word that tells most; empty if all are there."""
+        """Return the most informative reason among all missing products; empty if none is missing."""
         return min((self.of(one) for one in self.missing(products)), key=priority_of, default="")
 
     def _of(self, product: Product) -> str:
-        """Of a product that is not there: its own end, or else what became of that which it is made from."""
+        """Return the reason for a missing product: its own failure, or the state of its inputs."""
         if isinstance(product, Trained) and (state := self.runs.get(product.run)):
             if state.state == "failed":
                 return FAILED + first_line(state.why)
@@ -48,7 +49,7 @@ class Causes:
         return min((self.by(product, one) for one in needed), key=priority_of, default=self.unmade)
 
     def by(self, product: Product, needed: Product) -> str:
-        """What is said of a product as `needed` is not there; the end of its own run is its own."""
+        """Return the reason for a product whose input is missing; a failure in the same run is its own."""
         words = self.of(needed)
         if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words
@@ -57,7 +58,7 @@ class Causes:
         return words if words.startswith(BLOCKED) else self.unmade
 
     def failure(self, product: Product) -> Failed | None:
-        """Of the stage that makes it, by its log."""
+        """Return the failure of the stage that makes a product, from its manifest or log."""
         if isinstance(product, DatasetArtifact):  # each of its stages needs the one before
             return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
         if isinstance(product, RunArtifact) and (listed := manifest_of(product)) is not product:
@@ -72,4 +73,5 @@ class Causes:
 
 
 def priority_of(words: str) -> int:
+    """Return the place of a reason in PRIORITIES."""
     return next(place for place, start in enumerate(PRIORITIES) if words.startswith(start))

@@ -1,7 +1,7 @@
-"""Who drives the workflow of this folder: a note for each in .snakemake/drivers, with the files that it makes.
+"""Registry of running Snakemake processes: a file for each in .snakemake/drivers, with the files that it makes.
 
-They stand in for Snakemake's own locks (`nolock` in profiles/default), of which any snakemake that ends removes all,
-another's too. Nobody has to release a note: once its process is gone it counts no more.
+It replaces Snakemake's locks (`nolock` in profiles/default), because any Snakemake that ends removes the locks of all.
+An entry needs no release: it is ignored once its process is gone.
 """
 
 import atexit
@@ -22,7 +22,7 @@ DRIVERS = Path(".snakemake/drivers")
 
 
 class Driver(Record):
-    """A process that drives the workflow."""
+    """A Snakemake process of this project."""
 
     host: str
     pid: int
@@ -34,10 +34,13 @@ class Driver(Record):
 
 
 def register_driver(makes: Iterable[str]) -> None:
-    """Note that this process makes some files, until it ends; called by the Snakefile when it begins to.
+    """Register this process as the maker of some files until it ends.
+
+    Args:
+        makes: Files that its jobs write.
 
     Raises:
-        UserError: another driver, which has to be taken for alive, makes one of them.
+        UserError: Another process, which may be alive, makes one of them.
     """
     own = Driver(
         host=socket.gethostname(),
@@ -61,7 +64,7 @@ def register_driver(makes: Iterable[str]) -> None:
 
 
 def read_drivers(root: Path = Path()) -> dict[Path, Driver]:
-    """Of a project, by their notes; some may be dead."""
+    """Return the registered drivers of a project by file; some may be dead."""
     notes = {path: read_note(Driver, path) for path in sorted((root / DRIVERS).glob("*.json"))}
     return {path: driver for path, driver in notes.items() if driver}
 
@@ -73,14 +76,21 @@ def own_files() -> list[str]:
 
 
 def unregister_driver() -> None:
-    """Of this process, which makes nothing any more."""
+    """Remove the entry of this process."""
     for path, driver in read_drivers().items():
         if (driver.machine, driver.pid) == (machine_id(), os.getpid()):
             path.unlink(missing_ok=True)
 
 
 def prune_stale(force: bool = False) -> tuple[list[Driver], list[str]]:
-    """Drivers that are surely gone, forgotten now, and why each of the others must be taken for alive."""
+    """Remove the entries of dead drivers.
+
+    Args:
+        force: Also remove those of machines that cannot be asked.
+
+    Returns:
+        The removed drivers, and for each other driver why it may be alive.
+    """
     dead, reasons = [], []
     for path, driver in read_drivers().items():
         if reason := liveness_reason(driver, force):
@@ -92,7 +102,7 @@ def prune_stale(force: bool = False) -> tuple[list[Driver], list[str]]:
 
 
 def machine_id() -> str | None:
-    """What process numbers are of, by whatever name: this start of the kernel, and the container if there is one."""
+    """Identify this boot of the kernel and the container, within which process ids are unique."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -101,23 +111,29 @@ def machine_id() -> str | None:
 
 
 def is_on_this_machine(driver: Driver) -> bool:
-    """Whether its process would be seen from here, by the number that it knows of itself."""
+    """Return whether the process of a driver would be visible here."""
     own = machine_id()
     return driver.machine == own if driver.machine and own else driver.host == socket.gethostname()
 
 
 def is_from_earlier_boot(driver: Driver) -> bool:
-    """Whether this machine was started anew since."""
+    """Return whether this machine was rebooted since the driver started."""
     noted, own = driver.machine or "", machine_id() or ""
     return driver.host == socket.gethostname() and bool(noted and own) and noted.split()[0] != own.split()[0]
 
 
 def restart_count() -> int:
+    """Return how often Slurm has restarted this job."""
     return int(os.environ.get("SLURM_RESTART_COUNT") or 0)
 
 
 def liveness_reason(driver: Driver, force: bool = False) -> str | None:
-    """Why a driver must be taken for alive; None when it is surely gone, or elsewhere and `force` is set."""
+    """Return why a driver must be assumed alive, or None if it is surely gone.
+
+    Args:
+        driver: The registered driver.
+        force: Assume that processes of machines which cannot be asked are gone.
+    """
     host, pid, job = driver.host, driver.pid, driver.job
     if is_on_this_machine(driver):
         alive = pid != os.getpid() and is_snakemake_process(pid)  # of our own number it is from before this process
@@ -140,7 +156,7 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
 
 
 def stop_command(pid: int) -> str:
-    """What ends a snakemake: SIGINT is ignored in the background of a script. Trainings save where it reaches them."""
+    """Return a command that ends a Snakemake. SIGINT is ignored by background processes of scripts."""
     try:
         own_group = os.getpgid(pid) == pid
     except ProcessLookupError:  # it has ended meanwhile
@@ -149,7 +165,7 @@ def stop_command(pid: int) -> str:
 
 
 def is_snakemake_process(pid: int) -> bool:
-    """Whether process `pid` of this machine lives and is a snakemake: its number may have been given to another."""
+    """Return whether a process of this machine is a running Snakemake; its id may have been reused."""
     try:
         return b"snakemake" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

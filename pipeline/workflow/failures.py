@@ -1,4 +1,7 @@
-"""What failed and why: by the notes of jobs and the logs of stages, which are written anew when one is tried again."""
+"""Failed stages and their causes, from the state files of jobs and the logs of stages.
+
+A log is overwritten when its stage is retried.
+"""
 
 import contextlib
 import logging
@@ -37,13 +40,14 @@ TAIL_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Failed:
-    """A stage that ended in an error, and was not begun again.
+    """A stage that ended in an error and was not restarted.
 
     Attributes:
-        stage: as its log is called, such as `train` or `translate-final-test`.
-        folder: of the run or corpus that it belongs to.
-        log: what has more on it.
-        is_bug: whether nobody foresaw it.
+        stage: Name of its log, such as `train` or `decode-final`.
+        folder: The run or corpus that it belongs to.
+        cause: The error message.
+        log: Its log.
+        is_bug: Whether the error is a fault of this program.
     """
 
     stage: str
@@ -54,7 +58,10 @@ class Failed:
 
 
 def failures(folder: Path) -> Iterator[Failed]:
-    """Of the stages of a run or corpus; one for each log. `reprise make` keeps in one of them what all of them said."""
+    """Yield the failed stages of a run or corpus, one per log.
+
+    The log of `reprise make` repeats all of them and is skipped.
+    """
     notes = {folder / "logs/train.log": folder / "failed.json"}
     for log in sorted({*(folder / "logs").glob("*.log"), *notes} - {folder / MAKE_LOG}):
         note = read_note(Failure, notes[log]) if log in notes else None
@@ -64,7 +71,7 @@ def failures(folder: Path) -> Iterator[Failed]:
 
 
 def logged_error(log: Path) -> tuple[str, bool]:
-    """The line in which a stage said why it failed, and whether it was taken by surprise; empty if it did not fail."""
+    """Return the error in a log, and whether it is an unexpected exception; empty if the stage did not fail."""
     try:
         lines = tail(log, TAIL_BYTES).decode(errors="replace").splitlines()
     except FileNotFoundError:
@@ -77,14 +84,14 @@ def logged_error(log: Path) -> tuple[str, bool]:
 
 
 def was_taken_over(run: Path, since: float) -> bool:
-    """Whether a later job or process had one that worked on a run let go of it, after `since` (UNIX seconds)."""
+    """Return whether another job or process took this run over after `since` (UNIX seconds)."""
     with contextlib.suppress(UserError):  # a line that can't be read
         return any(line.outcome == "taken over" and line.time >= since for line in read_starts(run))
     return False
 
 
 def first_line(cause: str) -> str:
-    """With what a terminal would obey escaped."""
+    """Return the first line of a cause, safe for terminals."""
     return one_line(without_secrets(cause.strip()).split("\n")[0])
 
 
@@ -98,11 +105,12 @@ CORPUS_STAGES: dict[type[DatasetArtifact], tuple[str, ...]] = {
 
 
 def logs_of(layout: Layout, product: Product) -> list[Path]:
+    """Return the logs of the jobs that make a product."""
     return [layout.log(product, stage) for stage in stages_of(product)]
 
 
 def stages_of(product: Product) -> list[str]:
-    """Return the names of a product's logs; none of a training, which records how it ended (runs.py)."""
+    """Return the names of a product's logs; none for a training, whose end is recorded (runs.py)."""
     match manifest_of(product):
         case DatasetArtifact() as made:
             return [*CORPUS_STAGES[type(made)]]
@@ -122,19 +130,23 @@ def stages_of(product: Product) -> list[str]:
 
 
 EXECUTOR_SUFFIXES = ("For further error details", "\n    sbatch call")
-"""Begin of what Snakemake and its executor add to each of these messages."""
+"""Starts of the hints that Snakemake and its executor append to each message."""
 
 
 class ExecutorErrorHandler(logging.Handler):
-    """Of Snakemake's log: takes what an executor said over into the log of the stage, unless this try left a reason."""
+    """A log handler that copies an executor's error into the log of the stage, unless the stage logged its own error.
+
+    Attributes:
+        failed_logs: Logs of all failed jobs.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.since = time.time()
         self.failed_logs: list[Path] = []
-        """Of every job that failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Handle one event of Snakemake."""
         if getattr(getattr(record, "event", None), "value", None) != "job_error":
             return
         told = getattr(record, "rule_msg", None) or ""
@@ -147,6 +159,7 @@ class ExecutorErrorHandler(logging.Handler):
                 self.take_over(" ".join(told.split()), log)
 
     def take_over(self, told: str, log: Path) -> None:
+        """Append an error to a log that has none of this attempt."""
         if log.exists() and log.stat().st_mtime >= self.since and logged_error(log)[0]:
             return
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whether a file is what its stage wrote: by the digest noted of it, by its own, or as a record that can be read."""
+"""Check whether a file is what its stage wrote: by a recorded digest, by its own digest, or by parsing it."""
 
 import errno
 import hashlib
@@ -44,7 +44,7 @@ NAMED: dict[str, Any] = {
     COST_FILE: training.TrainingCost,
     "subwords.json": preparation.Vocabularies,
 }
-"""What files of these names hold."""
+"""Record types by file name."""
 LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
 MARKS: dict[type[Product], Any] = {
     Spoken: preparation.Spoken,
@@ -56,12 +56,19 @@ MARKS: dict[type[Product], Any] = {
     ModelSizes: probes.ModelSizes,
     LayerTimes: probes.LayerCosts,
 }
-"""What the file that says that a product is there holds."""
+"""Record types of the file that stands for a product."""
 
 
 @dataclass(frozen=True)
 class FileCheck:
-    """A file, or a folder of files that were made together. fault: in words, of one that is not good."""
+    """The result for a file, or for a folder of files that were made together.
+
+    Attributes:
+        path: The file or folder.
+        state: The result.
+        bytes: Size.
+        fault: What is wrong, if it is not good.
+    """
 
     path: Path
     state: State
@@ -70,7 +77,13 @@ class FileCheck:
 
 
 def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileCheck:
-    """kind: of the record that it holds; digest: what another record says of it."""
+    """Check a file.
+
+    Args:
+        path: The file or folder.
+        kind: Type of the record that it holds, if known.
+        digest: Its digest according to another record.
+    """
     try:
         fault = find_fault(path, kind, digest)
         return FileCheck(path, "damaged" if fault else "good", bytes_of(path), fault or "")
@@ -81,7 +94,12 @@ def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileC
 
 
 def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
-    """Raises OSError or UnreadableError when the file is not there or can't be read."""
+    """Return what is wrong with a file, or None.
+
+    Raises:
+        OSError: The file does not exist or cannot be read.
+        UnreadableError: The file cannot be read.
+    """
     try:
         written = digest or noted_digest(path)
     except DamagedNoteError:
@@ -123,6 +141,7 @@ def damaged_notes(found: Iterable[FileCheck]) -> list[FileCheck]:
 
 
 def has_damaged_note(path: Path) -> bool:
+    """Return whether the note of a file holds no digest."""
     try:
         noted_digest(path)
     except DamagedNoteError:
@@ -132,26 +151,27 @@ def has_damaged_note(path: Path) -> bool:
 
 @cache
 def cached_digest(path: Path) -> str:
-    """Each file once a process."""
+    """Return the digest of a file, computed once a process."""
     return retry_read(path, partial(digest_of, path))
 
 
 def bytes_of(path: Path) -> int:
+    """Return the size of a file or folder."""
     return sum(one.stat().st_size for one in path.rglob("*")) if path.is_dir() else path.stat().st_size
 
 
 TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}
 TYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
-"""Of safetensors, and torch's names of them."""
+"""Element types of safetensors, and torch's names of them."""
 CHUNK = 1 << 20
 
 
 def check_tensors(path: Path) -> None:
-    """Hash the tensors, a little at a time.
+    """Compare a tensor file with the digest in its header, in small chunks and without torch.
 
     Raises:
-        DamagedFileError: the file is not what was written.
-        OSError: it is absent, or can't be read.
+        DamagedFileError: The file is not what was written.
+        OSError: It does not exist or cannot be read.
     """
     head = read_with_retries(path, length_of_head)
     facts = facts_in(head, path)
@@ -169,7 +189,11 @@ def check_tensors(path: Path) -> None:
 
 
 def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
-    """(name, type and shape, first byte, end) by name; bytes count from the end of the header."""
+    """List the tensors of a file by name.
+
+    Returns:
+        For each: name, type and shape, first byte, end; bytes count from the end of the header.
+    """
     header = {name: entry for name, entry in parse(head[8:]).items() if name != "__metadata__"}
     try:
         return [
@@ -182,7 +206,11 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
 
 
 def hash_bytes(handle: IO[bytes], count: int, digest: Any) -> None:
-    """Raises OSError when the disk ends the file early."""
+    """Hash the next `count` bytes.
+
+    Raises:
+        OSError: The disk ends the file early.
+    """
     while count:
         content = handle.read(min(count, CHUNK))
         if not content:

@@ -1,7 +1,7 @@
-"""What everything is made from, said once: rules, plan, checks of data and clearing up read it.
+"""The dependencies of all products, read by rules, plan, checks of data and clean-up.
 
-`inputs` is one step; `closure` goes on to the corpora: over averaged weights, language models of fusions and decodings,
-runs that others start from, and corpora that are only scored on.
+`inputs` is one step. `closure` follows averaged weights, language models, runs that others start from, and corpora that
+are only scored on, down to the raw data.
 """
 
 import logging
@@ -18,15 +18,18 @@ Inputs = Mapping[str, products.Product | list[products.Product]]
 
 
 class Graph:
-    """The papers of a project as a directed acyclic graph of products."""
+    """The papers of a project as a directed acyclic graph of products.
+
+    Attributes:
+        logged: Faults of datasets that were logged.
+    """
 
     def __init__(self, project: Project):
         self.project = project
-        self.told: list[UserError] = []
-        """Faults of datasets that were logged."""
+        self.logged: list[UserError] = []
 
     def reports(self, papers: Iterable[str]) -> list[products.Report]:
-        """Every table, claim and figure that can be made of some papers at this scale."""
+        """Return every table, claims page and figure of some papers at this scale."""
         found: list[products.Report] = []
         for paper in papers:
             record = self.project.papers[paper]
@@ -46,7 +49,7 @@ class Graph:
         return found
 
     def readable(self, papers: Iterable[str]) -> list[products.Report]:
-        """Reports of some papers, without those that a faulty dataset file is read for; its fault is logged."""
+        """Return the reports of some papers that read no faulty dataset file; faults are logged."""
         return self.without_faults(self.reports(papers))
 
     def without_faults(self, reports: list[products.Report]) -> list[products.Report]:
@@ -62,13 +65,13 @@ class Graph:
             except UserError as error:
                 if error not in faults.values():
                     raise
-                if error not in self.told:
+                if error not in self.logged:
                     log.warning("%s; what needs this dataset is left out", error)
-                self.told.append(error)
+                self.logged.append(error)
         return found
 
     def has(self, report: products.Product) -> bool:
-        """Whether a paper's file describes a report of this kind under its name; all else is taken to be there."""
+        """Return whether a paper describes this report; other products always exist."""
         match report:
             case products.ExampleTable(paper, name):
                 return name in self.project.papers[paper].examples
@@ -81,7 +84,7 @@ class Graph:
         return True
 
     def closure(self, targets: Iterable[products.Product]) -> list[products.Product]:
-        """`targets` and all that they are made from, each once, what is needed before what needs it."""
+        """Return `targets` and everything they depend on, each once, dependencies first."""
         found: dict[products.Product, None] = {}
 
         def visit(product: products.Product) -> None:
@@ -96,10 +99,10 @@ class Graph:
         return list(found)
 
     def inputs(self, product: products.Product) -> Inputs:
-        """What `product` is made from, by the name that its rule gives it.
+        """Return the direct inputs of a product, by the name that its rule gives them.
 
         Raises:
-            UserError: something that it refers to does not exist.
+            UserError: The product refers to something that does not exist.
         """
         match product:
             case products.DatasetArtifact():
@@ -121,6 +124,7 @@ class Graph:
         return {}
 
     def corpus_inputs(self, product: products.DatasetArtifact) -> Inputs:
+        """Return the inputs of a product of a dataset."""
         record = self.project.dataset_records[product.dataset]
         raw: dict[str, products.Product | list[products.Product]] = (
             {"raw": products.Raw(product.dataset)} if record.collector else {}
@@ -143,6 +147,7 @@ class Graph:
         return raw
 
     def run_inputs(self, product: products.RunArtifact) -> Inputs:
+        """Return the inputs of a product of a run."""
         run = product.run
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
@@ -168,7 +173,7 @@ class Graph:
         raise TypeError(f"nothing is known of {product!r}")
 
     def score_inputs(self, score: products.Score) -> Inputs:
-        """By what is scored: log-likelihoods, translations, transcripts or parses."""
+        """Return the inputs of a score, which depend on what is scored."""
         run, decoding, split = score.run, score.decoding, score.split
         corpus = {"corpus": products.Encoded(run.dataset)}
         elsewhere = {"scored_on": products.Encoded(score.scored_on)} if score.scored_on else {}
@@ -185,27 +190,27 @@ class Graph:
         return translation | prepared
 
     def weights(self, run: products.RunId, decoding: str) -> products.Product:
-        """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""
+        """Return what a decoding loads: averaged checkpoints, or the final weights of the training."""
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
         return products.Averaged(run, decoding) if averages else products.Trained(run)
 
     def decoded_with(self, run: products.RunId, decoding: str) -> Inputs:
-        """The weights of a decoding, and the language model beside them if there is one."""
+        """Return the weights of a decoding, and its external language model if there is one."""
         other = self.project.decoding_language_model(run, decoding)
         language_model = {"language_model": products.Trained(other)} if other else {}
         return {"weights": self.weights(run, decoding), **language_model}
 
 
 def flatten(inputs: Inputs) -> list[products.Product]:
-    """All products of some inputs."""
+    """Return all products of some inputs."""
     return [one for value in inputs.values() for one in (value if isinstance(value, list) else [value])]
 
 
 def runs_in(found: Iterable[products.Product]) -> list[products.RunId]:
-    """Runs that are trained for some products, in order."""
+    """Return the runs that are trained for some products, in order."""
     return list(dict.fromkeys(product.run for product in found if isinstance(product, products.Trained)))
 
 
 def datasets_in(found: Iterable[products.Product]) -> list[str]:
-    """Datasets whose corpora some products are made from, in alphabetical order."""
+    """Return the datasets that some products are made from, in alphabetical order."""
     return sorted({product.dataset for product in found if isinstance(product, products.DatasetArtifact)})

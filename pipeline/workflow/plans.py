@@ -24,11 +24,11 @@ KINDS: dict[type[products.Product], str] = {
     products.Parse: "parse",
     products.Transcript: "transcript",
 }
-"""Kinds of outputs, in the order in which they are made: those that a search could alter the model for come last."""
+"""Kinds of outputs in the order in which they are made; those whose search may alter the model come last."""
 DESCRIBED = ("gates", "perplexity")
-"""Kinds that read what a dataset file says of the test sets."""
+"""Kinds that read the description of test sets in the dataset file."""
 SCORED: dict[str, Any] = {"translation": "text", "parse": "trees", "transcript": "speech"}
-"""What kind of score an output has, by the name that the graph gives the output."""
+"""Kind of score of an output, by the output's name in the graph."""
 
 
 class Plans:
@@ -75,6 +75,7 @@ class Plans:
         ]
 
     def datasets_of(self, product: products.Product) -> list[str]:
+        """Return the datasets that a product is made from."""
         return datasets_in(self.graph.closure([product]))
 
     def is_here(self, dataset: str) -> bool:
@@ -123,7 +124,7 @@ class Plans:
         return PlannedTraining(threads=threads, plans=[self.decoding(one) for one in manifests])
 
     def trainings(self) -> dict[str, PlannedTraining]:
-        """Return the same of every run, by its folder among the runs."""
+        """Return how every run is decoded at the end of its training job, by its folder among the runs."""
         runs = dict.fromkeys(one.run for one in self.wanted if isinstance(one, products.Outputs))
         return {str(self.layout.run(run).relative_to(self.layout.runs)): self.training(run) for run in runs}
 
@@ -181,8 +182,10 @@ class Plans:
         return list(dict.fromkeys(found))
 
     def encoded(self, dataset: str) -> str:
+        """Return the folder of an encoded corpus."""
         return str(self.layout.path(products.Encoded(dataset)).parent)
 
     @staticmethod
     def dataset_file(dataset: str) -> str:
+        """Return the file that describes a dataset."""
         return f"workflow/datasets/{dataset}.yaml"

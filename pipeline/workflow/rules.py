@@ -1,4 +1,4 @@
-"""What the rules ask: the files that a job reads, and the values that its command line and its re-run depend on."""
+"""Values that the rules ask for: inputs of a job, parameters of its command line, and priorities."""
 
 import json
 import re
@@ -54,6 +54,7 @@ class Rules:
         return self.plans.datasets(self.product(kind, wildcards))
 
     def corpus_folder(self, wildcards: Wildcards) -> str:
+        """Return the folder of a corpus."""
         return str(self.layout.corpus(wildcards["dataset"]))
 
     def record(self, wildcards: Any) -> Any:
@@ -66,11 +67,13 @@ class Rules:
         return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
 
     def run(self, wildcards: Wildcards) -> RunId:
+        """Return the run that wildcards name."""
         product = self.product(Trained, wildcards)
         assert isinstance(product, Trained)
         return product.run
 
     def run_folder(self, wildcards: Wildcards) -> str:
+        """Return the folder of a run."""
         return str(self.layout.run(self.run(wildcards)))
 
     def specification(self, wildcards: Wildcards) -> str:
@@ -84,15 +87,14 @@ class Rules:
         return self.plans.decoding(product).model_dump_json(exclude_defaults=True)
 
     def scoring_plan(self, wildcards: Wildcards) -> str:
+        """Return the plan of the scores of a decoding as JSON."""
         product = self.product(Scores, wildcards)
         assert isinstance(product, Scores)
         return self.plans.scoring(product).model_dump_json(exclude_defaults=True)
 
     def training_gpus(self, wildcards: Wildcards) -> int:
+        """Return the GPUs that a training asks for."""
         return self.project.training_gpus(self.run(wildcards))
-
-    def is_trained(self, wildcards: Wildcards) -> bool:
-        return self.layout.path(Trained(self.run(wildcards))).exists()
 
     def report(self, section: str, wildcards: Wildcards) -> str:
         """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes it."""
@@ -103,6 +105,7 @@ class Rules:
         return json.dumps([entry, notes, self.project.scale.model_dump(), self.project.config.seed_list])
 
     def claims(self, wildcards: Wildcards) -> str:
+        """Return the claims of a paper and the seeds as JSON."""
         claims = self.project.claims[wildcards["paper"]].model_dump()
         return json.dumps([claims, self.project.config.seed_list])
 
@@ -151,9 +154,14 @@ class Rules:
 
 
 def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
-    """The product of a kind whose fields, and those of its run, are found in `values` by name.
+    """Return the product of a kind that wildcards name.
 
-    Fields that are not there are left at their default. Raises KeyError when one without a default is not there.
+    Args:
+        kind: Class of the product.
+        values: Values by field name; missing fields keep their defaults.
+
+    Raises:
+        KeyError: A field without a default is missing.
     """
     if issubclass(kind, RunArtifact):
         seed = values["seed"]
@@ -165,11 +173,12 @@ def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
 
 
 def field_names(kind: type[Product]) -> list[str]:
+    """Return the fields of a product."""
     return [field.name for field in fields(kind)]
 
 
 class Placeholders(dict[str, str]):
-    """`{name}` for every name: of a product, these make the pattern that a rule's files have."""
+    """A mapping that has `{name}` for every name, with which a product's path is the pattern of a rule."""
 
     def __missing__(self, name: str) -> str:
         return f"{{{name}}}"
@@ -183,11 +192,11 @@ USUAL_SHAPES: dict[Reads, tuple[int, int, int]] = {
     "speech": (32, 300, 40),
     "text": (32, 0, 40),
 }
-"""Symbols, and positions a side of a usual sentence: what a corpus holds is not known before it is made."""
+"""Vocabulary and positions per side of a usual sentence, since corpora are unknown before they are made."""
 
 
 def training_flops(spec: RunSpec) -> float:
-    """About how many a training computes: to compare trainings by, not to plan with."""
+    """Estimate the FLOPs of a training: the largest starts first, so that none is left at the end."""
     training, (symbols, src, tgt) = spec.training, USUAL_SHAPES[spec.model.reads]
     rows = training.sentences_per_update or (training.tokens_per_update or 0) / tgt
     return training.max_steps * run_flops(spec, BatchShape(symbols, rows * src, rows * tgt, src, tgt))

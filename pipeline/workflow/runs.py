@@ -1,4 +1,4 @@
-"""In which state each run of a campaign is, and why."""
+"""State of each run of a campaign, its cause, and its progress."""
 
 import errno
 import fcntl
@@ -35,12 +35,15 @@ PROGRESS_TAIL_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Progress:
-    """The last update that a training told of.
+    """The last progress line of a training.
 
     Attributes:
-        loader_share: of the time, spent waiting for batches.
-        seconds_left: by the training's own pace, less what has passed since it said so.
-        silent_s: seconds since then.
+        step: Step of the line.
+        perplexity: Training perplexity.
+        tokens_per_s: Throughput in target tokens.
+        loader_share: Fraction of the time spent waiting for batches.
+        seconds_left: Estimate of the training, minus the time since the line.
+        silent_s: Seconds since the line.
     """
 
     step: int
@@ -53,13 +56,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunState:
-    """A training.
+    """The state of a training.
 
     Attributes:
-        step: updates done, by its last word or its newest checkpoint, of `steps`.
-        why: of one that waits, failed, or is not run.
-        remedy: what somebody has to do; empty if nothing.
-        job: Slurm's number of it.
+        run: The run.
+        state: One of STATES.
+        step: Steps done, by its last log line or newest checkpoint.
+        steps: Steps of the whole training.
+        why: Why it waits, failed, or is not run.
+        remedy: What the user has to do; empty if nothing.
+        job: Job id on Slurm.
+        progress: Its last progress line while it runs.
     """
 
     run: RunId
@@ -73,7 +80,7 @@ class RunState:
 
 
 class Runs:
-    """Looks at runs; remembers only what does not change."""
+    """Reader of run states, which caches only what does not change."""
 
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
@@ -81,7 +88,13 @@ class Runs:
         self.otherwise = cache(lambda run: newest_other_training(graph.project, run))
 
     def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
-        """jobs: the user's on Slurm; driven: whether somebody sees to it that what can be run is."""
+        """Return the state of a run.
+
+        Args:
+            run: The run.
+            jobs: Jobs of the user on Slurm.
+            driven: Whether a running Snakemake will start it.
+        """
         folder, steps = self.layout.run(run), self.steps(run)
         if (folder / DONE_FILE).exists():
             return RunState(run, "done", steps, steps)
@@ -98,7 +111,7 @@ class Runs:
         return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
 
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
-        """What it waits for: what it is made from, or its turn."""
+        """Return what a run waits for: an input, or its turn."""
         missing = [one for one in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
         if missing:
             return f"needs {describe_product(missing[0])}"
@@ -111,13 +124,14 @@ class Runs:
 
 
 def running_state(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
+    """Return the state of a run that is being trained."""
     progress = read_progress(folder)
     why, remedy = diagnose(progress, folder) if progress else ("", "")
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
 
 
 def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
-    """What is wrong with a training that runs, and what to do; empty if nothing is."""
+    """Return what is wrong with a running training, and the remedy; both empty if nothing is."""
     if progress.silent_s > SILENT_S:
         return f"has said nothing for {progress.silent_s / 60:.0f} minutes", f"look into {folder / 'logs/train.log'}"
     if progress.loader_share > STARVED and progress.step > 1:  # the first batch is waited for by all
@@ -127,30 +141,33 @@ def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
 
 
 def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
-    """The job on Slurm that a launcher submitted for `folder` last, while it waits or works."""
+    """Return the last submitted Slurm job of a folder if it is pending or running."""
     note = read_submission(folder)
     number = note.job if note and note.launcher == "slurm" else None
     return next((job for job in jobs if job.job == number and not job.is_over), None)
 
 
 def training_failures(folder: Path) -> Iterator[Failed]:
+    """Yield the failure of a run's training."""
     return (one for one in failures(folder) if one.stage == "train")
 
 
 def remedy_of(failed: Failed) -> str:
+    """Return what to do about a failure."""
     if failed.is_bug:
         return f"a fault of the program, please report it with {failed.log}"
     return f"mend it, then the same command goes on; more in {failed.log}"
 
 
 def describe_product(product: Product) -> str:
+    """Describe a missing product."""
     if isinstance(product, DatasetArtifact):
         return f"the corpus {product.dataset}"
     return f"{product.run.folder} first" if isinstance(product, RunArtifact) else str(product)
 
 
 def read_progress(folder: Path) -> Progress | None:
-    """Of the run in `folder`; None before its first line."""
+    """Read the progress of the run in `folder`; None before its first line."""
     path = folder / PROGRESS_FILE
     lines = last_lines(path)
     found = next((line for line in reversed(lines) if isinstance(line, ProgressLine)), None)
@@ -162,7 +179,7 @@ def read_progress(folder: Path) -> Progress | None:
 
 
 def last_lines(path: Path) -> list[AnyProgress]:
-    """Those at the end of the file that are whole."""
+    """Parse the complete lines at the end of a file."""
     try:
         whole = tail(path, PROGRESS_TAIL_BYTES).split(b"\n")[:-1]
     except FileNotFoundError:
@@ -177,7 +194,7 @@ def last_lines(path: Path) -> list[AnyProgress]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process on this machine works on the run."""
+    """Return whether a process of this machine works on the run (pipeline/training/ownership.py takes the lock)."""
     try:
         with open(folder / "run.lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -193,12 +210,18 @@ def is_locked(folder: Path) -> bool:
 
 
 NAMED = 3
-"""Settings that differ; of more their number is said."""
+"""Differing settings that are listed; of others only the number."""
 
 
 @dataclass(frozen=True)
 class OtherTraining:
-    """A finished one. differences: from today's settings, in words; hours: that it took, on one device."""
+    """A finished training of the same name with other settings.
+
+    Attributes:
+        folder: Its folder.
+        differences: How the current settings differ, in words.
+        hours: Device hours it took.
+    """
 
     folder: Path
     differences: str
@@ -206,7 +229,7 @@ class OtherTraining:
 
 
 def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
-    """The newest; None if there is none, if its settings are the same, or can't be read, as of an old version."""
+    """Return the newest finished training with other settings; None if there is none or its settings cannot be read."""
     finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
     if not finished:
         return None
@@ -220,12 +243,13 @@ def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
 
 
 def listed_differences(differences: list[str]) -> str:
+    """Join the first differences, and count the others."""
     more = f"; {len(differences) - NAMED} more" if len(differences) > NAMED else ""
     return "; ".join(differences[:NAMED]) + more
 
 
 def describe_other_training(project: Project, run: RunId) -> str:
-    """In a line, of a run that is about to be trained; empty if there is none."""
+    """Describe in one line a finished training with other settings; empty if there is none."""
     other = newest_other_training(project, run)
     if other is None:
         return ""

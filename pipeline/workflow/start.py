@@ -1,4 +1,4 @@
-"""What happens before the first job of a workflow starts and after the last one failed."""
+"""Actions before the first job of a workflow and after its last failure."""
 
 import subprocess
 import sys
@@ -18,14 +18,20 @@ from pipeline.workflow.rules import Rules
 REPORTS = ("table", "layer_table", "figure", "claims", "view", "site")
 """Rules whose outputs lie in results/."""
 FETCHING = {"download", "features"}
-"""Rules that read files which somebody has to have or fetch."""
+"""Rules that read files which the user must have or fetch."""
 SITE = "results/site/index.html"
 BEGUN = time.time()
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job that is to run: its rule, the dataset of its wildcards if it has one, and the files it makes."""
+    """A job that will run.
+
+    Attributes:
+        rule: Name of its rule.
+        dataset: Dataset of its wildcards; empty if it has none.
+        makes: Files that it writes.
+    """
 
     rule: str
     dataset: str
@@ -33,13 +39,15 @@ class PlannedJob:
 
 
 def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[Project, list[str]], None]) -> None:
-    """Register this driver, check the data, and write how runs are decoded.
+    """Register this process, check the data, and write how runs are decoded.
 
     Args:
-        check: Raises UserError when the data of some datasets can't be had.
+        rules: The project's rules.
+        jobs: Jobs that will run.
+        check: Raises UserError when the data of some datasets is unavailable.
 
     Raises:
-        UserError: Another driver makes one of the files, or a file that a job reads can't be had.
+        UserError: Another process makes one of the files, or data is unavailable.
     """
     planned = list(jobs)
     if makes := {path for job in planned for path in job.makes} - {SITE}:
@@ -79,10 +87,10 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
-    """Make the reports that were asked for of what is there, then print the cause of each failure and its log.
+    """Write the requested reports from what is there, then print the cause and log of each failure.
 
     Args:
-        logs: Of the jobs that failed.
+        logs: Logs of the failed jobs.
         settings: Options that select this configuration.
     """
     failed, reports = sorted(set(logs)), sorted(path for path in own_files() if is_report(path))
@@ -95,14 +103,15 @@ def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
 
 
 def is_report(path: str) -> bool:
+    """Return whether a path is that of a report."""
     parts = Path(path).parts
     return len(parts) == 4 and parts[0] == str(RESULTS) and Path(path).suffix in (".csv", ".svg")
 
 
 def last_words(path: Path) -> str:
-    """Return the line in which a stage says why it failed, or its last line.
+    """Return the error message in a log, or its last line.
 
-    Of a training that another driver has taken over it says that: its log is the other's now.
+    A training that another process took over says so instead, because the log belongs to that process now.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

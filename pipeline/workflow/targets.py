@@ -1,4 +1,4 @@
-"""Files under results/ that can be asked for, and what to say of one that can't."""
+"""Files in results/ that can be requested, and error messages for those that cannot."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from pipeline.workflow.graph import Graph
 AnyProduct = TypeVar("AnyProduct", bound=Product)
 
 PLANS = {"plan", "cost"}
-"""Of all papers at a scale; rules of these names write them anew each time."""
+"""Files about all papers of a scale; rules of these names always rewrite them."""
 TEXTS, PICTURES = ("csv", "md"), ("svg", "png")
 
 
@@ -26,21 +26,28 @@ RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)\b", re.MULTILINE)
 
 
 def names_of_rules(root: Path) -> set[str]:
-    """Of the workflow's files, where the target of a paper has its name too."""
+    """Return the names of all rules, which papers must not have."""
     files = [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]
     texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
     return {"all", *(name for text in texts for name in RULE.findall(text))}  # a loop in the Snakefile makes `all`
 
 
 def refuse_names_of_rules(project: Project) -> None:
-    """Raises UserError for a paper that is called as a rule is: its target would be another's."""
+    """Refuse a paper with the name of a rule.
+
+    Raises:
+        UserError: A paper has such a name.
+    """
     if taken := sorted(names_of_rules(project.root) & set(project.papers)):
         raise UserError(f"workflow/papers/{taken[0]}: a rule of the workflow has this name; rename the folder")
 
 
 def refuse_odd_folders(project: Project) -> None:
-    """Raises UserError for a work folder that is a file or in whose name Snakemake would see wildcards, and where names
-    are no text."""
+    """Refuse folders that Snakemake cannot handle.
+
+    Raises:
+        UserError: The work folder is a file or has braces or line breaks in its name, or a path is not UTF-8.
+    """
     require_work(project)
     for folder in (project.root.resolve(), project.layout.work.resolve()):
         if re.search("[\ud800-\udfff]", str(folder)):
@@ -50,9 +57,12 @@ def refuse_odd_folders(project: Project) -> None:
 
 
 def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:
-    """Why nothing makes `target`, with those that exist; None where something may, or where it is no result.
+    """Return why no rule makes `target`, with the existing names; None if a rule may, or if it is no result.
 
-    rules: names of the workflow's rules, for targets that are no path; without them, such targets are not judged.
+    Args:
+        project: The project.
+        target: A file or name.
+        rules: Names of the rules, for targets that are no path; without them such targets are not judged.
     """
     match PurePosixPath(target).parts:
         case [name] if rules and "." not in name:
@@ -76,12 +86,17 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
 
 
 def scale_hint(scale: str) -> str:
-    """How to have another scale, whoever was asked."""
+    """Return how to select another scale."""
     return f"; add --config scale={scale} (snakemake) or --set scale={scale} (reprise)"
 
 
 def changed_settings(project: Project, **other: str) -> list[str]:
-    """`KEY=VALUE`, for a shell, of what config.yaml has otherwise. other: keys that shall have another value."""
+    """Return `KEY=VALUE`, quoted for a shell, of each setting that differs from config.yaml.
+
+    Args:
+        project: The project.
+        other: Settings to replace.
+    """
     there = load_yaml(project.root / "config.yaml") or {}
     config = project.config.model_dump() | other
     texts = {key: yaml_text(value) if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
@@ -89,27 +104,27 @@ def changed_settings(project: Project, **other: str) -> list[str]:
 
 
 def config_options(project: Project) -> str:
-    """Those of a snakemake command that has this configuration."""
+    """Return the Snakemake options that select this configuration."""
     return f" --config {' '.join(words)}" if (words := changed_settings(project)) else ""
 
 
 def set_options(project: Project, **other: str) -> str:
-    """The same of a stage's command."""
+    """Return the `--set` options that select this configuration."""
     return "".join(f" --set {word}" for word in changed_settings(project, **other))
 
 
 def reprise_command(project: Project, stage: str, **other: str) -> str:
-    """What calls a stage with this configuration, but for some keys of it."""
+    """Return the `reprise` command that runs a stage with this configuration, with some settings replaced."""
     return f"reprise {stage}{set_options(project, **other)}"
 
 
 def snakemake_command(project: Project, target: object) -> str:
-    """What makes a target with this configuration."""
+    """Return the command that makes a target with this configuration."""
     return f"snakemake{config_options(project)} -- {shlex.quote(str(target))}"
 
 
 def not_here(project: Project, paper: str) -> str | None:
-    """Of a paper without a table at this scale: at which it has one. None for other targets."""
+    """Return why a paper without tables at this scale is no target, with its scales; None for other targets."""
     if paper not in project.papers or project.tables_here(paper):
         return None
     scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
@@ -117,7 +132,7 @@ def not_here(project: Project, paper: str) -> str | None:
 
 
 def former_name(project: Project, target: str) -> str | None:
-    """Of a file of a run whose folder is named without what the run is made of: where it lies."""
+    """Return where the file of a run lies whose folder was named without its content digits; None for other targets."""
     try:
         paper, system, dataset, seed, *rest = PurePosixPath(target).relative_to(project.layout.runs).parts
         folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
@@ -127,7 +142,15 @@ def former_name(project: Project, target: str) -> str | None:
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:
-    """Of a table, a figure or the claims of a paper; without `pictures`, of their texts alone."""
+    """Return why a paper has no such report, or None.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+        file: Name of the file.
+        target: The target, for the message.
+        pictures: Whether pictures are allowed.
+    """
     record, name = project.papers[paper], PurePosixPath(file).stem
     pictured = {*record.figures, *record.layer_costs} if pictures else set()
     names = {*record.tables, *record.examples, *record.transcripts, *record.layer_costs, *pictured, "claims"}
@@ -139,21 +162,24 @@ def unknown_report(project: Project, paper: str, file: str, target: str, picture
 
 
 def other_scales(project: Project, paper: str, table: str) -> list[str]:
-    """Those that a table is made at, where today's is none of them."""
+    """Return the scales at which a table is made, if the current one is not among them."""
     scales = getattr(project.papers[paper].tables.get(table), "scales", None) or [project.config.scale]
     return [] if project.config.scale in scales else scales
 
 
 def only_at(scales: list[str]) -> str:
+    """Return that something is made at some scales only."""
     return f"is made at scale {' and '.join(scales)} only{scale_hint(scales[0])}"
 
 
 def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:
+    """Return what is wrong with the name or ending of a file, or None."""
     path = PurePosixPath(file)
     return unknown(path.stem, names, target) or unknown(path.suffix.removeprefix("."), endings, f"{target}: ending")
 
 
 def wrong_scale(project: Project, scale: str, target: str) -> str | None:
+    """Return what is wrong with the scale of a target, or None."""
     if fault := unknown(scale, project.scales, target):
         return fault
     if scale != project.config.scale:

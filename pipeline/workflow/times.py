@@ -1,9 +1,9 @@
-"""Restore times of files that a copy of the work folder lost.
+"""Restore modification times that a copy of the work folder lost.
 
-Snakemake runs a job again when an input is newer than an output. `cp -r` gives every file a new time, so that a copied
-work folder would be made again although nothing in it changed. The note of a file (pipeline/core/digests.py) holds the
-time at which the file was made. An input that is newer than what was made of it, but still has the noted content, gets
-that time back. Called when the Snakefile is read. No file is read unless an input is newer than an output.
+Snakemake reruns a job when an input is newer than an output. `cp -r` gives every file a new time, so a copied work
+folder would be rebuilt although nothing changed. The note of a file (pipeline/core/digests.py) holds its original time.
+An input that is newer than its product but has the recorded content gets that time back. This runs when the Snakefile
+is read. Files are only hashed if an input is newer than an output.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ SITE = RESULTS / "site/index.html"
 
 
 def restore_times(project: Project) -> None:
-    """Give inputs that are newer than their products, but unchanged, the time at which they were made.
+    """Restore the times of unchanged inputs that are newer than their products.
 
-    Products that are made last come first, so that each has its final time when it is compared with its inputs. Several
-    products stand in one manifest, whose time one of them may still lower: passes are repeated until nothing changes.
+    The last products come first, so each has its final time when it is compared with its inputs. Products that share a
+    manifest may still lower its time, so passes repeat until nothing changes.
     """
     if not Path(project.config.work).is_dir():
         return
@@ -42,7 +42,7 @@ def restore_times(project: Project) -> None:
 
 
 def restore_inputs(graph: Graph, product: Product) -> int:
-    """Compare what a product is made from with the product."""
+    """Compare the inputs of a product with the product."""
     made_ns = oldest(output_files(graph, product))
     inputs = (path for one in flatten(graph.inputs(product)) for path in output_files(graph, one))
     return sum(restore(path, made_ns) for path in inputs)
@@ -59,10 +59,10 @@ def restore_report(graph: Graph, report: Report) -> int:
 
 
 def output_files(graph: Graph, product: Product) -> list[Path]:
-    """Return the file that stands for a product, and those that its job makes beside it under the same name.
+    """Return the file that stands for a product, and files of the same name that its job also writes.
 
-    The outputs and scores of a decoding are declared by their manifest alone. Speech is prepared and encoded by one
-    job, so that its report is an output of this job, too.
+    Outputs and scores of a decoding are declared by their manifest alone. The job that encodes speech also writes its
+    report of preparation.
     """
     mark = graph.project.layout.target(product)
     if manifest_of(product) is not product:
@@ -75,15 +75,17 @@ def output_files(graph: Graph, product: Product) -> list[Path]:
 
 @cache
 def noted_beside(folder: Path) -> list[Path]:
+    """Return the noted files of a folder, read once."""
     return noted_files(folder)
 
 
 def oldest(paths: Iterable[Path]) -> int | None:
-    """Return the earliest time of change, in ns, of the files that are there."""
+    """Return the earliest modification time, in ns, of the existing files."""
     return min((found for path in paths if (found := modified_ns(path)) is not None), default=None)
 
 
 def modified_ns(path: Path) -> int | None:
+    """Return the modification time of a file, in ns; None if it does not exist."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
@@ -91,14 +93,14 @@ def modified_ns(path: Path) -> int | None:
 
 
 def restore(path: Path, made_ns: int | None) -> bool:
-    """Give a file its noted time if it is newer than what was made of it, and has its noted content.
+    """Restore the time of a file that is newer than its product and has its recorded content.
 
     Args:
         path: An input.
-        made_ns: When what is made of it was last changed; None if it is not there.
+        made_ns: Modification time of its product, ns; None if it does not exist.
 
     Returns:
-        Whether its time was changed.
+        Whether the time was changed.
     """
     now_ns = modified_ns(path)
     if made_ns is None or now_ns is None or now_ns <= made_ns:
@@ -114,7 +116,7 @@ def restore(path: Path, made_ns: int | None) -> bool:
 
 
 def set_time_if_unchanged(path: Path, digest: str, changed_ns: int) -> bool:
-    """Set the time of the file that was hashed, even if another one takes its name meanwhile."""
+    """Set the time of the file that was hashed, even if another file takes its name meanwhile."""
     with open(path, "rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
             return False

@@ -155,14 +155,15 @@ def test_a_launcher_that_submitted_nothing_says_so_and_another_how_to_cancel_wha
     assert "`scancel 42` cancels it" in caplog.messages[-1]
 
 
-def test_code_is_another_when_a_module_or_a_table_changes_its_words_or_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "ROOT", tmp_path.parent)
+def test_code_digest_changes_with_modules_and_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    package = tmp_path / "pipeline"
     digests = [provenance.code_digest()]
     for name, text in (("a.py", "1"), ("a.py", "2"), ("sub/b.csv", "2"), ("sub/c.txt", "2"), ("notes.md", "x")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
         digests.append(provenance.code_digest())
-    (tmp_path / "a.py").rename(tmp_path / "d.py")
+    (package / "a.py").rename(package / "d.py")
     digests.append(provenance.code_digest())
     assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
 
