@@ -76,6 +76,20 @@ def test_symbolic_links_inside_a_tar_are_read(tmp_path):
     assert read(archive) == {"e/file": content, "d/up": content, "d/chain": content}
 
 
+def test_hard_links_to_symbolic_links_are_read(tmp_path):
+    content = noise()
+    links = [symbolic_link("d/soft", "../e/file"), hard_link("hard", "d/soft"), hard_link("lost", "d/none")]
+    archive = tar(tmp_path / "a.tar", *links, entry("e/file", content))
+    assert read(archive) == {"e/file": content, "d/soft": content, "hard": content}
+
+
+@pytest.mark.parametrize("magic", [b"Rar!\x1a\x07\x01\x00", b"7z\xbc\xaf\x27\x1c", b"\x28\xb5\x2f\xfd"])
+def test_other_archives_are_refused_with_those_that_are_read(tmp_path, magic):
+    (tmp_path / "a").write_bytes(magic + noise()[:400])
+    with pytest.raises(UserError, match="remove it and fetch it again; zip and tar archives are read"):
+        read(tmp_path / "a")
+
+
 def test_symbolic_links_inside_a_zip_are_read(tmp_path):
     content = noise()
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:

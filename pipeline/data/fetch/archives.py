@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 Member = tuple[str, int, IO[bytes]]
 """Name, size in bytes, content; read the content before asking for the next member."""
 Wanted = Callable[[str], bool]
+READ_FORMATS = "zip and tar archives are read, tar also if compressed by gzip, bzip2 or xz"
 MOST_MEMBERS = 10_000_000
 LONGEST_HEADER = 1 << 14
 """Bytes between two members: names and extended attributes. tarfile parses longer ones in quadratic time."""
@@ -131,6 +132,8 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
             holders[name] = holder  # of several members of this name, the one before the link
             if wanted(name):
                 hard.setdefault(holder, []).append(name)
+        elif entry.islnk() and (end := symbolic.get(link_target("", entry.linkname))) is not None:
+            symbolic[name] = end
         elif entry.issym():
             symbolic[name] = link_target(posixpath.dirname(name), entry.linkname)
     links = {name: holders[end] for name, end in ends(symbolic, holders) if wanted(name)}
@@ -176,7 +179,7 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
     """Yield number and header of each entry, and the content of a regular file."""
     with opened(archive) as file, decompressed(file, archive) as stream:
         bounded = BoundedStream(stream)
-        with parsing(archive):
+        with parsing(archive, f"remove it and fetch it again; {READ_FORMATS}"):
             tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=BLOCK)  # noqa: SIM115 - no file
         for number in range(MOST_MEMBERS):
             with parsing(archive):
