@@ -1,7 +1,7 @@
 """From run folders to claims, cells and figures.
 
-- `names`, `view`: what settings files refer to, and the part of a project that is used here.
-- `run_folders`, `training_curves`, `layer_times`: what stages wrote.
-- `evidence`, `convergence`: how sure a difference is, and whether a system was trained far enough.
-- `claims/`, `cells/`, `figures/`: each kind as a class, listed in the package's `__init__`.
+- `names`, `view`: names in settings files, and a paper at one scale, which resolves them.
+- `run_folders`, `training_curves`: files of finished runs, and whether a system was trained far enough.
+- `evidence`: effect sizes, standard errors and p-values.
+- `claims/`, `cells/`, `figures/`: each kind is a class that the package lists in its `__init__`.
 """

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample
-from pipeline.analysis.layer_times import LayerTimings
 from pipeline.analysis.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import (
@@ -98,14 +97,6 @@ class RunFolders:
     def layer_costs(self) -> LayerCosts | None:
         """Read what the stage `layer-times` measured at this scale."""
         return LayerCosts.read_if_there(self.layout.path(LayerTimes()))
-
-    def layer_timings(self) -> LayerTimings:
-        """Read the same.
-
-        Raises:
-            NotRun: It is missing.
-        """
-        return LayerTimings.read(self.require(LayerTimes()))
 
     @cached_property
     def model_sizes(self) -> dict[tuple[str, int], int]:

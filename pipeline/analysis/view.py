@@ -6,8 +6,8 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from pipeline.analysis.convergence import Floors
 from pipeline.analysis.names import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
+from pipeline.analysis.training_curves import Floors
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
 from pipeline.core.layout import Layout

@@ -7,10 +7,10 @@ Importing a metric loads nothing that counts (sacreBLEU, rapidfuzz), because a d
 from typing import Any
 
 from pipeline.core.schema import known
-from pipeline.metrics import bleu, brackets, chrf, error_rates, perplexity, phenomena
+from pipeline.metrics import bleu, brackets, error_rates, perplexity, phenomena
 from pipeline.metrics.metric import Metric, MetricInputs
 
-MODULES = (bleu, brackets, chrf, error_rates, perplexity, phenomena)
+MODULES = (bleu, brackets, error_rates, perplexity, phenomena)
 METRICS: dict[str, Metric[Any]] = {metric.name: metric for module in MODULES for metric in module.METRICS}
 
 

@@ -1,12 +1,18 @@
-"""BLEU (Papineni et al. 2002) in several recipes, and GLEU, from statistics kept for every sentence.
+"""N-gram metrics: BLEU (Papineni et al. 2002) in several recipes, GLEU and chrF, from statistics of every sentence.
 
-sacreBLEU counts. Its statistics per sentence are (N, 10) integers
+sacreBLEU counts, and is imported only where it does. The statistics of BLEU are (N, 10) integers
 
     hypothesis length, reference length, matching 1…4-grams, hypothesis 1…4-grams
 
-A score, its interval and a paired test need nothing else, so they are stored beside the score.
+A score, its interval and a paired test need nothing else, so they are stored beside the score. chrF is the F-score of
+character n-grams of raw text with more weight on recall (Popović 2015):
+
+    chrF = (1 + beta²) P R / (beta² P + R)      P, R: mean precision and recall of 1…6-grams without spaces, beta = 2
+
+The mean is over the orders of which both sides have n-grams, as in every version of sacreBLEU.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,10 +21,16 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.data.languages import BleuTokenizer, bleu_tokenizer
-from pipeline.metrics.metric import Metric, Translations
+from pipeline.metrics.metric import Metric, Translations, percentage
 
 Smoothing = Literal["none", "exp"]
 MAX_ORDER = 4
+"""Longest n-grams of BLEU and GLEU."""
+BETA = 2
+"""Weight of recall in chrF."""
+ONE_WORD = "OOV"
+"""Stands for the symbol of unknown words, as in Table 3 of the Multi-channel Encoder."""
+HYPHEN = re.compile(r"(\S)-(\S)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -65,20 +77,62 @@ def bleu_metric(
     applies: Callable[[Translations], bool] = lambda texts: True,
 ) -> Metric[Translations]:
     """Build a BLEU metric whose recipe depends on the test set."""
-
-    def counter(texts: Translations) -> Any:
-        from pipeline.metrics.sacrebleu_counts import SentenceBLEU  # loads sacreBLEU
-
-        return SentenceBLEU(recipe(texts), smoothing)
-
     return Metric(
         name,
         Translations,
-        statistics=lambda texts: counter(texts).statistics(texts),
+        statistics=lambda texts: bleu_statistics(texts, recipe(texts), smoothing),
         total=partial(bleu, smoothing=smoothing),
-        signature=lambda texts: counter(texts).signature(texts),
+        signature=lambda texts: bleu_signature(texts, recipe(texts), smoothing),
         applies=applies,
     )
+
+
+def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
+    """Build sacreBLEU's BLEU counter for a recipe."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    counter: Any = BLEU(lowercase=recipe.lowercase, tokenize=recipe.tokenizer, smooth_method=smoothing, force=True)
+    if recipe.reference_length == "shortest":  # mteval-v11b
+        counter._get_closest_ref_len = lambda hypothesis_length, reference_lengths: min(reference_lengths)
+    return counter
+
+
+def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> np.ndarray:
+    """Count N hypotheses against one or more lists of N references.
+
+    Returns:
+        int32, shape (N, 10).
+    """
+    lines = texts.raw if recipe.text == "raw" else texts.tokenised
+    hypotheses, references = lines.hypotheses, lines.references
+    if recipe.compound_split:
+        hypotheses = [split_compounds(line) for line in hypotheses]
+        references = [[split_compounds(line) for line in lines] for lines in references]
+    if recipe.whole_unknown:
+        from pipeline.data.text.vocabulary import UNKNOWN_WORD  # loads sentencepiece
+
+        hypotheses = [line.replace(UNKNOWN_WORD, ONE_WORD) for line in hypotheses]
+    rows = bleu_counter(recipe, smoothing)._extract_corpus_statistics(hypotheses, references)
+    return np.array(rows, dtype=np.int32).reshape(-1, 2 + 2 * MAX_ORDER)
+
+
+def bleu_signature(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> str:
+    """Describe how the score is counted; ends with sacreBLEU's own signature."""
+    counter = bleu_counter(recipe, smoothing)
+    counter.num_refs = len(texts.raw.references)
+    own = [f"text:{'raw' if recipe.text == 'raw' else texts.tokeniser}"]
+    if recipe.compound_split:
+        own.append("compounds:split")
+    if recipe.reference_length != "closest":
+        own.append(f"reflen:{recipe.reference_length}")
+    if recipe.whole_unknown:
+        own.append("unknown:one-word")
+    return "|".join([*own, counter.get_signature().format()])
+
+
+def split_compounds(line: str) -> str:
+    """Make each hyphen between two non-spaces a token, as tensor2tensor's `get_ende_bleu.sh` does."""
+    return HYPHEN.sub(r"\1 ##AT##-##AT## \2", line)
 
 
 def bleu(totals: np.ndarray, smoothing: Smoothing = "none") -> np.ndarray:
@@ -118,6 +172,40 @@ def gleu_statistics(bleu_statistics: np.ndarray) -> np.ndarray:
     return np.stack([matches, np.maximum(in_hypothesis, in_reference)], axis=1).astype(np.int32)
 
 
+def chrf_counter(texts: Translations) -> Any:
+    """Build sacreBLEU's chrF counter, which ignores case if the corpus is lower-cased."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(beta=BETA, lowercase=texts.case == "lc")
+
+
+def chrf_statistics(texts: Translations) -> np.ndarray:
+    """Count n-grams of hypothesis, reference and both, for each order.
+
+    Returns:
+        Shape (N, 18); of several references, the counts of the best one.
+    """
+    rows = chrf_counter(texts)._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
+    return np.array(rows, dtype=np.int32)
+
+
+def chrf(totals: np.ndarray) -> np.ndarray:
+    """Return chrF in percent, given summed statistics (…, 18)."""
+    ngrams = np.asarray(totals, dtype=np.float64).reshape(*np.shape(totals)[:-1], -1, 3)
+    found, wanted, both = ngrams[..., 0], ngrams[..., 1], ngrams[..., 2]
+    counted = (found > 0) & (wanted > 0)
+    orders = np.maximum(counted.sum(axis=-1), 1)
+    precision, recall = (percentage(both, side * counted).sum(axis=-1) / orders for side in (found, wanted))
+    return (1 + BETA**2) / 100 * percentage(precision * recall, BETA**2 * precision + recall)
+
+
+def chrf_signature(texts: Translations) -> str:
+    """Describe how the score is counted; ends with sacreBLEU's own signature."""
+    theirs = chrf_counter(texts)
+    theirs.num_refs = len(texts.raw.references)
+    return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"
+
+
 BLEU_PAPER = bleu_metric("bleu_paper", paper_recipe)
 BLEU_TOK = bleu_metric("bleu_tok", lambda texts: Recipe("tokenised", lowercase=texts.case == "lc"))
 """Tokenised text in the corpus's case, counted as by `multi-bleu.perl`."""
@@ -135,4 +223,5 @@ GLEU = Metric(
     applies=lambda texts: len(texts.tokenised.references) == 1,
 )
 """Smaller of n-gram precision and recall (Wu et al. 2016, section 5)."""
-METRICS = (BLEU_PAPER, BLEU_TOK, BLEU_TOK_LC, BLEU_CLOSEST, SACREBLEU, GLEU)
+CHRF = Metric("chrf", Translations, chrf_statistics, chrf, chrf_signature)
+METRICS = (BLEU_PAPER, BLEU_TOK, BLEU_TOK_LC, BLEU_CLOSEST, SACREBLEU, GLEU, CHRF)

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.cells.cell import Row
-from pipeline.analysis.convergence import Floors, load_floors
+from pipeline.analysis.claims import Claims, load_claims
 from pipeline.analysis.figures.figure import Figure
+from pipeline.analysis.training_curves import Floors, load_floors
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
-from pipeline.papers.claims import Claims, load_claims
 from pipeline.papers.content import CorpusContents
 from pipeline.papers.paper import DecodingEntry, Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
 from pipeline.papers.scale import Scale

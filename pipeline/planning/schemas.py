@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.analysis.convergence import Floors
+from pipeline.analysis.claims import Claims
+from pipeline.analysis.training_curves import Floors
 from pipeline.cluster.resources import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin
-from pipeline.papers.claims import Claims
 from pipeline.papers.paper import Paper
 from pipeline.papers.scale import Scale
 from pipeline.papers.settings import Config

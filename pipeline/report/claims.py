@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Verdict
-from pipeline.analysis.convergence import PLATEAU
+from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins

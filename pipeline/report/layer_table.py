@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
-from pipeline.analysis.layer_times import LayerTimings
 from pipeline.core.schema import known
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project, ProjectOptions

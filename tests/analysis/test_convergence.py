@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.analysis.convergence import Floor, below_floor, load_floors
+from pipeline.analysis.training_curves import Floor, below_floor, load_floors
 from pipeline.core.errors import UserError
 
 

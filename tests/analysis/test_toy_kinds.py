@@ -66,7 +66,7 @@ def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys):
     assert "- letters: letters, 3 times; `grammar-smoke-en-de` stands in for wmt14-en-de." in markdown
 
 
-def test_a_new_kind_of_figure_is_drawn_once_what_it_needs_is_there(with_toys):
+def test_new_kind_of_figure_is_drawn_from_its_products(with_toys):
     missing = stage(with_toys, "figure", "--figure", "figure9", "--out", "out/figure9.svg")
     assert missing.returncode == 1
     assert "done.json: no such file; figure figure9 of weighted is drawn from it" in missing.stderr
@@ -122,7 +122,7 @@ def test_every_class_with_a_kind_is_in_its_union(package, union, base):
 
 def test_importing_kinds_loads_no_heavy_library():
     """Every dry run imports them."""
-    script = "import sys, pipeline.papers.claims, pipeline.papers.paper; print(*sys.modules)"
+    script = "import sys, pipeline.analysis.claims, pipeline.papers.paper; print(*sys.modules)"
     loaded = set(run(ROOT, "-c", script).stdout.split())
     assert "pipeline.analysis.claims.scores" in loaded
     assert not {"torch", "matplotlib", "sacrebleu", "rapidfuzz", "sentencepiece"} & loaded

@@ -14,17 +14,17 @@ from fabricated import write_score, write_training
 from made_records import start_cost, training_cost
 
 from pipeline.analysis import evidence, run_folders
+from pipeline.analysis.claims import Claims
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.verdicts import ClaimResult, evaluate_claims
-from pipeline.analysis.convergence import Floors
 from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.training_curves import Floors
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import Layout
 from pipeline.core.records import record
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import validate
-from pipeline.papers.claims import Claims
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "data"

@@ -7,9 +7,8 @@ import pytest
 import sacrebleu
 
 from pipeline.metrics import metric_named, metrics_of
-from pipeline.metrics.bleu import bleu
+from pipeline.metrics.bleu import bleu, split_compounds
 from pipeline.metrics.metric import Texts, Translations
-from pipeline.metrics.sacrebleu_counts import split_compounds
 
 WORDS = [*"abcdefgh", "A", "x-y"]
 
@@ -69,7 +68,7 @@ def test_a_hand_computed_case():
     assert bleu(counts.sum(axis=0)) == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 / 4 / 3) ** 0.25)
 
 
-def test_without_a_match_of_some_order_the_score_is_zero_unless_smoothed():
+def test_bleu_without_match_of_an_order_is_zero_unsmoothed():
     counts = np.array([6, 7, 5, 3, 1, 0, 6, 5, 4, 3])
     assert bleu(counts) == 0
     smoothed = sacrebleu.BLEU.compute_bleu([5, 3, 1, 0], [6, 5, 4, 3], 6, 7, smooth_method="exp").score

@@ -113,7 +113,7 @@ def test_the_cut_off_counts_punctuation():
     assert metric_named("f1_40").statistics(parses).tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
-def test_aligned_f1_is_f1_of_the_trees_made_by_alignment_and_nothing_else_counts_these():
+def test_aligned_f1_alone_reads_trees_made_by_alignment():
     good, bad = ([tree(CASES[name][1])] for name in ("the same tree", "a flat parse"))
     aligned, in_order = Parses(good, bad, [], good), Parses(good, good, [], bad)
     by_alignment = metric_named("f1_aligned")
@@ -131,7 +131,7 @@ def test_trees_over_other_words_are_refused():
         sentence_counts(tree("(TOP (NN a))"), tree("(TOP (NN b))"))
 
 
-def test_no_more_brackets_match_than_either_tree_has_and_all_of_a_tree_with_itself():
+def test_matching_brackets_are_bounded_by_either_tree():
     rng = Random(1)
     symbols = ["(S", "(NP", "(VP", "(PP", "/S", "/NP", "/VP", "/PP", "NN", "VB", "IN", "DT", ",", "."]
     for _ in range(200):

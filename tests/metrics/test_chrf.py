@@ -48,6 +48,6 @@ def test_many_corpora_at_once_have_the_scores_of_each():
     np.testing.assert_allclose(CHRF.total(rows[chosen].sum(axis=1)), expected, atol=1e-9)
 
 
-def test_nothing_in_common_is_zero_and_the_reference_itself_a_hundred():
+def test_chrf_is_0_without_overlap_and_100_for_the_reference():
     for hypothesis, score in (("xyz", 0), ("", 0), ("abc d", 100)):
         assert CHRF.total(CHRF.statistics(translations([hypothesis], ["abc d"])).sum(axis=0)) == pytest.approx(score)

@@ -29,7 +29,7 @@ def test_all_sentences_count_by_their_length():
     assert rates(["a b", "one two"], ["a c", "one two"]) == {"wer": 25.0, "cer": pytest.approx(100 / 10)}
 
 
-def test_an_empty_hypothesis_is_all_removals_and_a_long_one_may_exceed_a_hundred():
+def test_error_rate_of_empty_and_of_long_hypotheses():
     assert rates(["two words"], [""]) == {"wer": 100.0, "cer": 100.0}
     assert rates(["a"], ["a b c"])["wer"] == 200.0
 
@@ -44,7 +44,7 @@ def printed(table: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("table", ["table3.csv", "table5.csv"])
-def test_every_printed_domain_gap_follows_from_the_printed_word_error_rates(table):
+def test_printed_domain_gaps_follow_from_printed_wers(table):
     rows = {row["system"]: row for row in printed("table3.csv")}
     source, target = (float(rows[name]["target_wer"]) for name in ("attention-source", "attention-target"))
     with_gap = [row for row in printed(table) if row["domain_gap"]]

@@ -51,7 +51,7 @@ def score_path(metric, decoding, split, scored_on=None):
     return path_in_run(Score(RunId("p", "s", "d", 1), measure_of(metric), decoding, split, scored_on))
 
 
-def test_the_folders_are_those_of_the_stages_that_have_what_is_read():
+def test_folders_are_those_of_the_stages_that_have_the_inputs():
     assert score_path("bleu_paper", "final", "test") == "scores/final/test.json"
     assert score_path("wer", "final", "test", "other") == "scores/final/test@other.json"
     assert score_path("perplexity", "final", "dev") == "perplexities/final/dev.json"
@@ -59,7 +59,7 @@ def test_the_folders_are_those_of_the_stages_that_have_what_is_read():
         assert score_path(name, "final", "dev") == "phenomena/final/dev.json"
 
 
-def test_metrics_are_those_of_what_a_stage_has_and_of_the_test_set():
+def test_metrics_depend_on_inputs_and_test_set():
     def names(references: int, **facts) -> set[str]:
         texts = Texts(["a"], [["a"]] * references)
         return {metric.name for metric in metrics_of(Translations(texts, texts, **facts))}
@@ -84,7 +84,7 @@ assert not {{*{heavy}}} & {{*sys.modules}}
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_unknown_name_is_refused_with_those_that_there_are_and_the_nearest():
+def test_unknown_metric_is_refused_with_nearest_name():
     with pytest.raises(UserError, match=r"'bleu_papr'; allowed: balanced, .*, wer; did you mean 'bleu_paper'\?$"):
         metric_named("bleu_papr")
     with pytest.raises(UserError, match="unknown name 'statistics'"):
@@ -120,7 +120,7 @@ def test_statistics_cut_short_are_named(tmp_path, part):
         read_statistics(tmp_path / "test.json", "chrf")
 
 
-def test_statistics_with_zeroed_bytes_are_named_or_read_as_they_were(tmp_path):
+def test_statistics_with_zeroed_bytes_are_refused_or_equal(tmp_path):
     path, values = tmp_path / "test.npz", np.random.default_rng(0).integers(9, size=(50, 18))
     write_statistics(path, {"chrf": values})
     content = path.read_bytes()

@@ -55,7 +55,7 @@ RUN = {
 }
 
 
-def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
+def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):
     torch.set_num_threads(1)
     dataset, corpus, run = tmp_path / "toy.yaml", tmp_path / "corpus", tmp_path / "run"
     dataset.write_text(yaml.safe_dump(DATASET), encoding="utf-8")

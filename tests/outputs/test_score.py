@@ -62,7 +62,7 @@ def score(corpus, out, hypothesis="hyp") -> int:
     )
 
 
-def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_path):
+def test_score_file_has_interval_and_signature_of_each_metric(corpus, tmp_path):
     out = tmp_path / "scores" / "toy.json"
     assert score(corpus, out) == 0
     found = json.loads(out.read_text())
@@ -77,7 +77,7 @@ def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_
     assert found["references"] == sha256_file(corpus / "prepared" / "test.de")
 
 
-def test_a_test_set_of_nist_is_also_counted_by_the_closest_reference(corpus, tmp_path):
+def test_nist_set_is_also_scored_by_closest_reference(corpus, tmp_path):
     path = corpus / "toy.yaml"
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"bleu": "nist"}))
     assert score(corpus, tmp_path / "nist.json") == 0
@@ -110,7 +110,7 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
         read_statistics(ours, "perplexity")
 
 
-def test_scores_of_lower_cased_text_say_so_and_are_compared_with_their_like_alone(corpus, tmp_path):
+def test_lower_cased_scores_compare_only_with_lower_cased(corpus, tmp_path):
     """The raw references are the same, so that the digest of these does not tell them apart."""
     cased, lowered, out = (tmp_path / name for name in ("cased.json", "lowered.json", "again.json"))
     write(corpus / "hyp.tok", [line.split() for line in (corpus / "hyp.tok").read_text().swapcase().splitlines()], "")
@@ -144,7 +144,7 @@ def test_lower_cased_corpora_are_scored_without_case(corpus, tmp_path):
         assert "case:lc" in lowered[metric]["signature"] and "case:lc" not in cased[metric]["signature"]
 
 
-def test_one_sentence_has_a_score_without_interval_and_decides_nothing(corpus, tmp_path, capsys):
+def test_single_sentence_has_no_interval_and_no_comparison(corpus, tmp_path, capsys):
     """However often it is drawn again, it stays the same: the interval had no width, and p was 0.001."""
     for path in [*corpus.glob("*/test.*"), *corpus.glob("hyp.*"), *corpus.glob("perfect.*")]:
         path.write_text(path.read_text().splitlines()[1] + "\n")
@@ -205,7 +205,7 @@ def test_scoring_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_every_one_of_four_references_counts_and_their_order_does_not(corpus, tmp_path):
+def test_four_references_count_in_any_order(corpus, tmp_path):
     """Each sentence of the translation is that of one reference, in turn; the references share no word."""
     count, prepared, raw = 4, tmp_path / "prepared", tmp_path / "raw"
     words = [[f"w{number}x{place}" for place in range(6)] for number in range(count)]

@@ -67,7 +67,7 @@ def test_a_model_without_attention_is_refused(tmp_path, capsys):
     assert "no attention over speech" in capsys.readouterr().err
 
 
-def test_entropy_of_even_attention_is_the_logarithm_of_the_positions():
+def test_entropy_of_even_attention_is_log_of_positions():
     alignments = torch.zeros(1, 3, 8)
     alignments[0, 0], alignments[0, 1, 2] = 1 / 8, 1.0
     alignments[0, 2] = 1 / 8

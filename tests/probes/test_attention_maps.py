@@ -14,7 +14,7 @@ def uniform(heads=H, n=N):
     return torch.full((heads, n, n), 1 / n)
 
 
-def test_maps_are_the_softmax_of_the_scaled_products_of_that_layer():
+def test_maps_are_softmax_of_the_layers_scaled_products():
     torch.manual_seed(0)
     config = TransformerConfig(architecture="transformer", num_layers=3, d_model=16, d_ff=8, num_heads=4)
     model = Transformer(config, 20, 20).eval()
@@ -39,7 +39,7 @@ def test_the_farthest_word_is_found():
     assert choice.score == 1
 
 
-def test_the_sharpest_heads_of_a_pronoun_are_found_and_neighbours_do_not_count():
+def test_sharpest_heads_of_a_pronoun_skip_neighbours():
     tokens = ["▁a"] * N
     tokens[6] = "▁its"
     maps = uniform()

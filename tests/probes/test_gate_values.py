@@ -35,7 +35,7 @@ def test_a_phrase_covers_the_words_in_it_however_it_is_parted():
     assert covered(["ann", "看见", "anna"], ["Ann"]) == {0}
 
 
-def test_kinds_are_of_known_words_and_an_idioms_words_are_no_function_words():
+def test_kinds_are_of_known_words_and_idioms_come_first():
     record = {"names": [{"text": "Anna Keller"}, {"text": "Zoe"}], "idioms": [{"zh": ["把", "蒙在鼓里"]}]}
     words = ["anna", "keller", "把", "zoe", "蒙", "在", "鼓里", "的", "狗", "。"]
     vocabulary = ["的", "在", "。", "anna", "keller", "鼓里", "蒙", "把"]

@@ -9,7 +9,7 @@ import pytest
 from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
-from pipeline.analysis.figures.attention_heads import shown_as
+from pipeline.analysis.figures.attention import shown_as
 from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
 from pipeline.analysis.figures.figure import COLOURS
 from pipeline.analysis.view import PaperView
@@ -67,7 +67,7 @@ def test_dev_curves_name_their_unit_and_who_does_not_reach_the_line(project, pap
     drawing = figure.draw(PaperView(project, paper))
     (axes,) = drawing.picture.axes
     assert axes.get_ylabel() == "development cross-entropy (nats per symbol)"  # subwords, words or characters
-    assert re.search(r"reached by [^;]+ after \d+ updates; not by [^;]+\.$", drawing.facts)
+    assert re.search(r"reached by [^;]+ after \d+ steps; not by [^;]+\.$", drawing.facts)
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):

@@ -9,8 +9,8 @@ import torch
 from made_records import layer_costs
 
 from pipeline.__main__ import main
+from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
-from pipeline.analysis.layer_times import LayerTimings
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import derived, plot
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from pipeline.analysis.figures.attention_heads import columns
+from pipeline.analysis.figures.attention import columns
 from pipeline.analysis.figures.figure import new_figure, save
 from pipeline.report.markup import grid, literal
 

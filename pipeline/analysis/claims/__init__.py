@@ -1,12 +1,14 @@
-"""Kinds of claims, by the `kind` that claims.yaml gives.
+"""Claims of a paper: the record of `workflow/papers/<paper>/claims.yaml`, and kinds of claims by their `kind`.
 
-A new kind is a class derived from `Claim` and a member of `AnyClaim`. Every dry run imports them, so they may import
-numpy, but neither torch nor a library that counts scores.
+A claim states what has to hold as a predicate over measurements, never what was found. A new kind is a class
+derived from `Claim` and a member of `AnyClaim`. Every dry run imports them, so they may import numpy, but neither torch
+nor a library that counts scores.
 """
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.analysis.claims.inside_models import BranchesClaim, GateClaim
 from pipeline.analysis.claims.losses import (
@@ -17,9 +19,14 @@ from pipeline.analysis.claims.losses import (
     StepsClaim,
     TrainingLossClaim,
 )
+from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, LevelClaim, OrderClaim, RatioClaim
 from pipeline.analysis.claims.sentence_lengths import BeyondTrainingClaim, LongSentencesClaim
+from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
 from pipeline.analysis.claims.without_training import CheaperClaim, ExponentClaim, ProvedClaim
+from pipeline.analysis.run_folders import NotRun, RunFolders
+from pipeline.analysis.view import NamedScore, PaperView
+from pipeline.core.schema import Closed, load_yaml, unknown, validate
 
 AnyClaim = Annotated[
     AgreementClaim
@@ -42,3 +49,75 @@ AnyClaim = Annotated[
     | TrainingLossClaim,
     Field(discriminator="kind"),
 ]
+
+
+class Claims(Closed):
+    """Claims of one paper."""
+
+    scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims refer to, by name")
+    claims: dict[str, AnyClaim] = Field(description="Claims by a short name")
+    primary: list[str] = Field(
+        default=[],
+        max_length=5,
+        description="Main claims, chosen before any run; their p-values are adjusted together",
+    )
+
+    @model_validator(mode="after")
+    def scores_fit(self) -> Self:
+        """Refuse a claim whose scores are unknown or do not fit."""
+        for name, claim in self.claims.items():
+            try:
+                claim.check(self.scores)
+            except ValueError as error:
+                raise ValueError(f"claims.{name}: {error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def primary_claims_are_trained(self) -> Self:
+        """Refuse a primary claim that is unknown, needs no training, or is not the paper's."""
+        for name in self.primary:
+            if fault := unknown(name, self.claims, "primary"):
+                raise ValueError(fault)
+            if self.claims[name].about != "trainings":
+                raise ValueError(f"primary: {name} needs no training; name a claim about trainings")
+            if self.claims[name].extra:
+                raise ValueError(f"primary: {name} is an extra claim; name one that the paper makes")
+        if len(set(self.primary)) < len(self.primary):
+            raise ValueError("primary: a claim is listed twice; remove one")
+        return self
+
+    def evaluate(self, view: PaperView, faults: Faults = (NotRun,)) -> list[ClaimResult]:
+        """Evaluate every claim of the paper, chains link by link.
+
+        Args:
+            view: The paper at one scale.
+            faults: Exceptions that make a claim count as not run.
+        """
+        measured = Measurements(RunFolders(view), self.scores, NoisePools(view, self.systems))
+        return evaluate_claims(self.claims, self.primary, measured, faults)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Return the systems that claims name; run-to-run variance is pooled over them."""
+        found = [
+            name
+            for claim in self.claims.values()
+            for name in (*(term.system for term in claim.compared), *(system for system, _ in claim.trainings))
+        ]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def datasets(self) -> list[str]:
+        """Return the datasets that the claims are about, as the papers name them."""
+        named = [score.dataset for score in self.scores.values()]
+        named += [dataset for claim in self.claims.values() for _, dataset in claim.trainings]
+        return list(dict.fromkeys(named))
+
+
+def load_claims(path: Path) -> Claims:
+    """Read a paper's claims; a paper without the file has none.
+
+    Raises:
+        UserError: A key is unknown, a value is bad, or a score is unknown.
+    """
+    return validate(Claims, load_yaml(path), str(path)) if path.exists() else Claims(claims={})

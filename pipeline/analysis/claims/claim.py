@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.convergence import System
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.names import ScaleName
 from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import PaperView, Scores, Term
 from pipeline.core.artifacts import Product
 from pipeline.core.schema import Closed, nearest

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from pipeline.analysis.claims.claim import Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements, Values, mean
-from pipeline.analysis.convergence import PLATEAU, System
 from pipeline.analysis.evidence import Evidence, Sample, contrast
 from pipeline.analysis.names import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
-from pipeline.analysis.training_curves import LossCurve, curve_gaps, mean_gaps
+from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Product, RunId
 from pipeline.core.records.training import DEV_LOSS
@@ -180,7 +179,7 @@ class OwnPlateausClaim(TrainedPair):
         ours, theirs = (measured.training_sample(*one, self.quantity, steps) for one in self.trainings)
         name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
         of = f"within {100 * PLATEAU:g} % of its lowest dev loss"
-        reached = f"{of}: {self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
+        reached = f"{of}: {self.system} after {ours.mean:.0f} steps, {self.baseline} after {theirs.mean:.0f}"
         evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
         return Findings(reached, [evidence], "steps of trainings")
 

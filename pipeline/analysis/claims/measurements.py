@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeline.analysis.convergence import System, below_floor
 from pipeline.analysis.evidence import Sample, bootstrap_sample, degrees_of_freedom, seed_scores, training_sample
 from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
+from pipeline.analysis.training_curves import System, below_floor
 from pipeline.analysis.view import NamedScore, PaperView, Scores, Term
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError

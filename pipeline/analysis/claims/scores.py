@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.convergence import System
 from pipeline.analysis.evidence import Evidence, Sample, Scale, contrast, smaller_factor
 from pipeline.analysis.names import ScoreName, SystemName
+from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import Scores, Term, as_term, difference_name
 from pipeline.core.schema import Number
 from pipeline.metrics import metric_named
@@ -64,7 +64,7 @@ class OrderClaim(ScoreClaim):
         "it has to exceed it",
     )
     equal_budgets: bool = Field(
-        default=False, description="Says what is reached in some updates, so that no system has to be at its plateau"
+        default=False, description="Compares systems after a number of steps, so that none has to be at its plateau"
     )
 
     @property

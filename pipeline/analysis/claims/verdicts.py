@@ -17,8 +17,8 @@ import numpy as np
 
 from pipeline.analysis.claims.claim import Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.convergence import not_at_plateau, over_fitted
 from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.training_curves import not_at_plateau, over_fitted
 from pipeline.core.artifacts import Trained
 
 LEVEL = 0.05

@@ -8,10 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.analysis.figures.alignments import Alignments
-from pipeline.analysis.figures.attention_heads import AttentionHeads
-from pipeline.analysis.figures.bleu_by_length import BleuByLength
-from pipeline.analysis.figures.curves import BranchWeights, DevCurves, LossCurves
+from pipeline.analysis.figures.attention import Alignments, AttentionHeads
+from pipeline.analysis.figures.curves import BleuByLength, BranchWeights, DevCurves, LossCurves
 
 AnyFigure = Annotated[
     Alignments | AttentionHeads | BleuByLength | BranchWeights | DevCurves | LossCurves, Field(discriminator="kind")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.papers.claims import load_claims
+from pipeline.analysis.claims import load_claims
 from pipeline.papers.project import Project, load_project
 
 ROOT = Path(__file__).resolve().parents[3]

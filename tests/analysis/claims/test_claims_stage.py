@@ -56,7 +56,7 @@ def test_an_unknown_score_or_key_is_one_line(project_with):
         project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], ascendign=1))
 
 
-def test_the_stage_writes_every_claim_of_a_paper_and_says_not_run_where_nothing_ran(tmp_path):
+def test_stage_writes_every_claim_as_not_run_without_runs(tmp_path):
     out = tmp_path / "claims.csv"
     assert main(["claims", "--paper", "attention", "--set", f"work={tmp_path}", "--out", str(out)]) == 0
     rows = list(csv.DictReader(out.open(encoding="utf-8")))

@@ -15,7 +15,7 @@ import pytest
 from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_files, remember_resamples
 from scipy.stats import beta, t
 
-from pipeline.analysis import convergence
+from pipeline.analysis import training_curves
 from pipeline.analysis.claims.verdicts import LEVEL, ClaimResult
 from pipeline.analysis.training_curves import LossCurve, mean_gap
 from pipeline.papers.project import load_project
@@ -61,7 +61,7 @@ def deal(family, many, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def plateaus_aside(monkeypatch):
     """Trainings that still learn are as good to count false decisions by."""
-    monkeypatch.setattr(convergence, "PLATEAU", 1.0)
+    monkeypatch.setattr(training_curves, "PLATEAU", 1.0)
     remember_files(monkeypatch)
     remember_resamples(monkeypatch)
 
@@ -122,7 +122,7 @@ def upper_bound(false: int, of: int) -> float:
 
 
 @pytest.mark.slow
-def test_no_more_than_one_in_twenty_decisions_between_trainings_of_one_system(deal, many, family):
+def test_equal_trainings_are_decided_at_most_once_in_twenty(deal, many, family):
     """Before any adjustment in all, in no kind clearly more; after it, as claims are judged, far fewer."""
     generator = np.random.default_rng(0)
     everyone = replace(deal, seeds_of={"X0": list(range(many.count))})
@@ -146,7 +146,7 @@ def test_no_more_than_one_in_twenty_decisions_between_trainings_of_one_system(de
         assert beta.ppf(0.05, false[name], judgements[name] - false[name] + 1) <= LEVEL, name
 
 
-def test_gaps_between_curves_are_false_in_five_of_a_hundred_of_many_deals(deal, many):
+def test_gaps_between_curves_are_false_in_five_percent(deal, many):
     """By a reference that computes each gap once: a few hundred deals of twenty trainings say 4 to 7.5 %."""
     steps, train, dev = (many.arrays[name] for name in ("steps", "train", "dev"))
     curves = [LossCurve(steps, *losses) for losses in zip(train, dev, strict=True)]
@@ -169,7 +169,7 @@ def test_gaps_between_curves_are_false_in_five_of_a_hundred_of_many_deals(deal, 
     assert np.mean(ratios >= t.isf(LEVEL / 2, evidence.degrees_of_freedom)) == pytest.approx(LEVEL, abs=0.005)
 
 
-def test_single_trainings_are_told_apart_provisionally_and_in_no_more_than_one_of_twenty_pairs(deal, many, family):
+def test_single_equal_seeds_are_decided_once_in_twenty(deal, many, family):
     """By the noise that was measured once; without it, ten of ten curves and seven of ten losses were told apart."""
     false, judgements, verdicts = 0, 0, set()
     for one, other in combinations(range(many.count), 2):
@@ -193,7 +193,7 @@ SEEN = {"order-perplexity": "perplexity", "steps": "dev_loss"}
     indirect=["family"],
     scope="module",
 )
-def test_an_effect_that_plan_says_a_design_sees_is_seen_four_times_in_five(deal, many, name):
+def test_detectable_effect_is_found_four_times_in_five(deal, many, name):
     """Fabricated: losses of every other system raised by that much. Within three standard errors of 80 %."""
     effect = smallest_effect(many.record, SEEN[name], [SEEDS, SEEDS], SYSTEMS * (SEEDS - 1))
     many.raised(effect).write(deal, first=many.count)

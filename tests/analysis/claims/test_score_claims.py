@@ -54,7 +54,7 @@ def test_every_link_of_a_chain_is_judged_alone(project_with):
     assert [(row["claim"], direction(row)) for row in rows] == [("one-1", UPHELD), ("one-2", CONTRADICTED)]
 
 
-def test_without_one_of_its_runs_a_claim_is_not_run_and_shows_no_number(project_with):
+def test_claim_without_one_of_its_runs_shows_no_number(project_with):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
     put_perplexities(project, A=1.0)
     row = row_of(project)
@@ -72,7 +72,7 @@ def test_no_worse_by_a_margin_is_less_than_better(project_with, second, expected
 
 
 @pytest.mark.parametrize(("second", "expected"), [(0.601, UPHELD), (0.45, CONTRADICTED), (0.64, UNCLEAR)])
-def test_values_are_close_when_the_interval_lies_within_the_margin(project_with, second, expected):
+def test_values_are_close_if_the_interval_is_within_the_margin(project_with, second, expected):
     project = project_with(claims_of(kind="close", score="bleu", terms=["A", "C"], margin=4))
     for system, precision in (("A", 0.6), ("C", second)):
         write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 2))
@@ -137,9 +137,7 @@ def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [(3, UNCLEAR), (1, "provisional upheld")])
-def test_a_systems_own_trainings_tell_of_its_noise_before_what_was_measured_once(
-    project_with, monkeypatch, seeds, verdict
-):
+def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch, seeds, verdict):
     """Scored under its own decoding alone: 45 to 65 BLEU are no 50, though trainings measured once lay 0.2 apart."""
     term = {"system": "C", "decodings": ["uniform"]}
     project = project_with(claims_of(kind="level", score="bleu", term=term, at_least=50.0), seeds=seeds)
@@ -195,7 +193,7 @@ def test_a_system_below_the_floor_upholds_nothing(project_with, claim):
 
 
 def test_a_baseline_that_still_learns_decides_nothing(project_with):
-    """The system that is said to be worse, alone; 0.5 % over the last fifth of its updates is the bound."""
+    """The system that is said to be worse, alone; 0.5 % over the last fifth of its steps is the bound."""
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
     for system, loss, last in (("A", 1.0, 1.0), ("C", 1.5, 0.994)):
         run = runs(project, system)[0]
@@ -203,7 +201,7 @@ def test_a_baseline_that_still_learns_decides_nothing(project_with):
         write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(loss))
     row = row_of(project)
     assert row["verdict"] == "not trained far enough"
-    assert row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its updates; C less A")
+    assert row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its steps; C less A")
     project.claims["weighted"].claims["one"] = (
         project.claims["weighted"].claims["one"].model_copy(update={"equal_budgets": True})
     )
@@ -214,9 +212,7 @@ def test_a_baseline_that_still_learns_decides_nothing(project_with):
     "claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "level", "term": "C", "at_least": 50.0}]
 )
 @pytest.mark.parametrize(("precision", "verdict"), [(0.7, "provisional upheld"), (0.4, "not trained far enough")])
-def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing(
-    project_with, claim, precision, verdict
-):
+def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim, precision, verdict):
     """More training could only have helped it: what it has not reached yet is no evidence that it can't."""
     project = project_with(claims_of(score="bleu", **claim))
     for system, found, last in (("A", 0.55, 2.0), ("C", precision, 1.98)):
@@ -237,9 +233,7 @@ def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing
     ],
 )
 @pytest.mark.parametrize(("loss", "verdict"), [(1.5, "upheld"), (1.02, "not distinguishable"), (0.5, "contradicted")])
-def test_that_a_system_ended_far_above_its_lowest_loss_is_said_and_changes_no_verdict(
-    project_with, ends, said, loss, verdict
-):
+def test_over_fitted_system_is_named_and_keeps_its_verdict(project_with, ends, said, loss, verdict):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
     for system, mean in (("A", 1.0), ("C", loss)):
         for run, own in zip(runs(project, system), (-0.03, 0.0, 0.03), strict=True):
@@ -249,7 +243,7 @@ def test_that_a_system_ended_far_above_its_lowest_loss_is_said_and_changes_no_ve
     assert (row["verdict"], row["evidence"].startswith(said)) == (verdict, True)
 
 
-def test_that_a_system_gets_no_further_is_not_upheld_while_it_learns(project_with):
+def test_upper_bound_is_not_upheld_while_the_system_learns(project_with):
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_most=50.0))
     (run,) = runs(project, "C")
     write_training(project, run, [2.0] * 8 + [1.98] * 2, [1.0] * 10)
@@ -257,10 +251,10 @@ def test_that_a_system_gets_no_further_is_not_upheld_while_it_learns(project_wit
     assert row_of(project)["verdict"] == "not trained far enough"
     (folder_of(project, run) / "progress.jsonl").unlink()
     write_training(project, run, [2.0], [1.0])
-    assert row_of(project)["evidence"].startswith("C: its dev loss was not measured before the last fifth of its upd")
+    assert row_of(project)["evidence"].startswith("C: its dev loss was not measured before the last fifth of its ste")
 
 
-def test_what_a_system_that_still_learns_would_contradict_helps_no_other_claim_to_be_decided(project_with):
+def test_unconverged_winner_is_excluded_from_adjustment(project_with):
     """It is not decided, so that it is none of those by which Benjamini and Hochberg let others be."""
     claims = {
         "learning": {"kind": "level", "score": "bleu", "term": "C", "at_least": 50.0},
@@ -280,7 +274,7 @@ def test_what_a_system_that_still_learns_would_contradict_helps_no_other_claim_t
     assert float(rows["near"]["p_adjusted"]) == pytest.approx(2 * float(rows["near"]["p_value"]), rel=0.01)
 
 
-def test_a_claim_whose_system_has_no_curve_any_more_is_not_run_and_the_others_are_judged(project_with):
+def test_claim_without_loss_curve_is_not_run(project_with):
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_least=50.0))
     (run,) = runs(project, "C")
     write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
@@ -288,7 +282,7 @@ def test_a_claim_whose_system_has_no_curve_any_more_is_not_run_and_the_others_ar
     assert row_of(project)["verdict"] == NOT_RUN
 
 
-def test_a_system_that_gets_nothing_right_tells_nothing_of_the_noise_of_factors(project_with):
+def test_system_with_zero_score_leaves_the_pool_of_factors(project_with):
     """No logarithm of its scores is a number: others are judged as if it were not there."""
     ratio = claims_of(kind="ratio", score="bleu", smaller=["A", "C"], larger=["N4", "N8"])
     facts = ratio["claims"]["one"]
@@ -348,7 +342,7 @@ def test_what_is_lost_beyond_the_lengths_trained_on_is_compared(project_with, lo
     assert row["ours"].endswith("on 2 sentences of 10 to 14 subwords, trained on at most 9")
 
 
-def test_what_has_learnt_nothing_loses_nothing_beyond_its_training_and_upholds_nothing(project_with):
+def test_untrained_system_upholds_nothing_beyond_training(project_with):
     """As likely as any of 300 symbols is each, on short sentences and on long ones."""
     project = project_with(beyond_training())
     put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[10, 14])
@@ -360,7 +354,7 @@ def test_what_has_learnt_nothing_loses_nothing_beyond_its_training_and_upholds_n
     assert (row["verdict"], row["evidence"].startswith("A: perplexity of 300, where 100")) == ("not trained", True)
 
 
-def test_sentences_no_longer_than_those_trained_on_are_counted_and_nothing_is_claimed(project_with):
+def test_beyond_training_counts_sentences_that_are_too_short(project_with):
     project = project_with(beyond_training())
     assert row_of(project)["verdict"] == NOT_RUN
     put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 7])
@@ -372,7 +366,7 @@ def test_sentences_no_longer_than_those_trained_on_are_counted_and_nothing_is_cl
 
 
 @pytest.mark.parametrize("changes", [{"metric": "bleu_paper"}, {"split": ["test", "test3"]}, {"split": "test2"}])
-def test_lengths_beyond_training_are_those_of_one_split_among_several_and_judged_by_perplexity(project_with, changes):
+def test_beyond_training_needs_a_perplexity_of_several_splits(project_with, changes):
     with pytest.raises(UserError, match=r"claims\.one: needs a perplexity of test2 and of other splits"):
         project_with(beyond_training(**changes))
 
@@ -389,7 +383,7 @@ def long_sentences(project_with, lengths, **says):
 
 
 @pytest.mark.parametrize(("better_at", "expected"), [("long", UPHELD), ("short", CONTRADICTED)])
-def test_an_advantage_on_long_sentences_is_distinguished_from_one_on_short_ones(project_with, better_at, expected):
+def test_advantage_on_long_sentences_differs_from_short_ones(project_with, better_at, expected):
     lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
     project = long_sentences(project_with, lengths)
     helped = lengths > 20 if better_at == "long" else lengths <= 20
@@ -475,7 +469,7 @@ def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
         ({"metrics": "chr"}, r"can't compare scores on references \S+ by chr and references \S+ by toy"),
     ],
 )
-def test_systems_scored_on_other_references_or_otherwise_are_not_compared(project_with, changes, said):
+def test_systems_scored_differently_are_not_compared(project_with, changes, said):
     """The same test set, prepared anew between both; and the same references, counted in another way."""
     project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
     for system in ("A", "C"):

@@ -12,7 +12,7 @@ from pipeline.papers.project import Project
 @pytest.mark.parametrize(
     ("losses", "expected"), [((1.0, 1.2), UPHELD), ((1.2, 1.0), CONTRADICTED), ((1.0, 1.02), UNCLEAR)]
 )
-def test_training_losses_are_compared_by_the_noise_between_trainings(project_with, losses, expected):
+def test_training_losses_use_run_to_run_variance(project_with, losses, expected):
     """Standard deviation 0.01 over three seeds: a difference has to exceed 0.0227 (t of 4 degrees of freedom)."""
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
     for system, loss in zip(("A", "C"), losses, strict=True):
@@ -21,7 +21,7 @@ def test_training_losses_are_compared_by_the_noise_between_trainings(project_wit
     assert direction(row_of(project)) == expected
 
 
-def test_counts_of_several_trainings_are_judged_by_how_they_differ(project_with):
+def test_counts_of_trainings_are_tested_by_their_spread(project_with):
     """Of six pairs 3, 4 and 5 are changed: by Student's t, 4 less 0.5 is 6.06 standard errors, p 0.026."""
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="changes_of_rank", at_least=0.5)
     project = project_with(claim, seeds=3)
@@ -36,7 +36,7 @@ def test_counts_of_several_trainings_are_judged_by_how_they_differ(project_with)
     assert float(row["p_value"]) == pytest.approx(0.0262, abs=1e-4)
 
 
-def test_branches_of_a_system_that_still_learns_contradict_nothing(project_with):
+def test_branches_of_unconverged_system_contradict_nothing(project_with):
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="spread", at_least=1.5)
     project = project_with(claim, seeds=3)
     for run in runs(project, "C"):
@@ -45,7 +45,7 @@ def test_branches_of_a_system_that_still_learns_contradict_nothing(project_with)
     assert row_of(project)["verdict"] == "not trained far enough"
 
 
-def test_a_training_loss_that_a_system_had_no_time_to_lower_says_nothing(project_with):
+def test_unconverged_training_loss_decides_nothing(project_with):
     """Either way: of the one that is said to have the higher loss, and of the one that has it against what is said."""
     for slow, losses in (("C", (1.0, 1.2)), ("A", (1.2, 1.0))):
         project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
@@ -56,7 +56,7 @@ def test_a_training_loss_that_a_system_had_no_time_to_lower_says_nothing(project
                 write_training(project, run, dev, [loss + 0.01 * run.seed] * 10)
         row = row_of(project)
         assert row["verdict"] == "not trained far enough"
-        assert row["evidence"].startswith(f"{slow}: its dev loss fell by 5.0% over the last fifth of its updates")
+        assert row["evidence"].startswith(f"{slow}: its dev loss fell by 5.0% over the last fifth of its steps")
 
 
 def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
@@ -70,9 +70,7 @@ def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
 
 
 @pytest.mark.parametrize(("measured", "expected"), [(None, UNCLEAR), (0.01, "provisional upheld"), (0.1, UNCLEAR)])
-def test_single_trainings_are_told_apart_by_what_was_measured_of_noise_once(
-    project_with, monkeypatch, measured, expected
-):
+def test_single_seeds_use_measured_noise(project_with, monkeypatch, measured, expected):
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
     for system, loss in (("A", 1.0), ("C", 1.1)):
         write_training(project, runs(project, system)[0], [2.0] * 10, [loss] * 10)
@@ -107,8 +105,8 @@ def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expect
 @pytest.mark.parametrize(
     ("ours", "expected", "said"),
     [
-        ([4.0, 2.5, *[2.5] * 8], UPHELD, "C after 199 updates, A after 599"),
-        ([4.0, 3.8, 3.6, 3.4, 3.2, 3.0, 2.8, 2.5, 2.5, 2.5], CONTRADICTED, "C after 796 updates, A after 599"),
+        ([4.0, 2.5, *[2.5] * 8], UPHELD, "C after 199 steps, A after 599"),
+        ([4.0, 3.8, 3.6, 3.4, 3.2, 3.0, 2.8, 2.5, 2.5, 2.5], CONTRADICTED, "C after 796 steps, A after 599"),
     ],
 )
 def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, ours, expected, said):
@@ -125,7 +123,7 @@ def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, o
     assert said in row["ours"]
 
 
-def test_a_plateau_that_one_of_them_has_not_reached_decides_nothing(project_with):
+def test_plateaus_of_an_unconverged_system_decide_nothing(project_with):
     project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)
     for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
         write_training(project, one, [4.0, *[2.0] * 9], [1.0] * 10)
@@ -140,7 +138,7 @@ def test_steps_cannot_be_counted_without_a_validation_in_time(project_with):
     assert row_of(project)["verdict"] == NOT_RUN
 
 
-def test_trainings_of_one_system_without_a_training_loss_in_common_say_nothing_of_their_noise(project_with):
+def test_seeds_without_common_training_loss_have_no_noise(project_with):
     """One seed got stuck above where the other began, so that their gap is not known; the baseline's pass both."""
     project = project_with(claims_of(kind="curves", dataset=DATA, system="C", baseline="A"), seeds=2)
     for run, losses in zip(runs(project, "C"), ([5.0, 4.0, 3.0], [8.0, 7.0, 6.0]), strict=True):
@@ -154,7 +152,7 @@ def test_trainings_of_one_system_without_a_training_loss_in_common_say_nothing_o
 @pytest.mark.parametrize(
     ("shift", "expected"), [(-0.2, UPHELD), (0.2, CONTRADICTED), (-0.04, UNCLEAR), (None, UNCLEAR)]
 )
-def test_curves_are_compared_at_equal_training_loss_by_the_gaps_within_a_system(project_with, shift, expected):
+def test_curves_at_equal_training_loss_use_gaps_within_a_system(project_with, shift, expected):
     """Curves of one system lie 0.02 and 0.04 apart: of standard deviation 0.02, so that 0.045 has to be passed."""
     project = project_with(claims_of(kind="curves", dataset=DATA, system="C", baseline="A"), seeds=3)
     train = np.array([5.0, 4.0, 3.0, 2.0])
@@ -181,7 +179,7 @@ BOUNDS = {"spread": {"at_least": 1.2, "at_most": 2.5}, "changes_of_rank": {"at_l
 @pytest.mark.parametrize(
     ("quantity", "value", "expected"), [(q, *case) for q, cases in BRANCHES.items() for case in cases]
 )
-def test_branch_weights_are_judged_by_what_training_made_of_their_draw(project_with, quantity, value, expected):
+def test_branch_weights_are_compared_with_their_draw(project_with, quantity, value, expected):
     """The draw itself differs by a factor of three, of which nothing counts. Of two branches there is one pair, whose
     order is lost, or kept, in three of three trainings once in four times by chance alone."""
     bounds = BOUNDS.get(quantity, {"at_least": 0.1})
@@ -200,7 +198,7 @@ def test_branch_weights_are_judged_by_what_training_made_of_their_draw(project_w
     assert row_of(project)["verdict"] == expected
 
 
-def test_what_was_drawn_has_to_be_in_the_log_and_not_what_came_of_it_first(project_with):
+def test_branch_log_must_start_with_the_draw(project_with):
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="spread", at_least=1.2)
     project = project_with(claim, seeds=3)
     for run in runs(project, "C"):
@@ -219,7 +217,7 @@ def put_timed_training(project, system, dev, seconds, device="toy processor"):
     ("baseline", "expected"),
     [([3.0, 2.8, 2.6, 1.0], UPHELD), ([2.0, 1.5, 1.2, 1.0], CONTRADICTED), ([3.0, 2.0, 1.5, 1.0], UNCLEAR)],
 )
-def test_losses_are_compared_at_the_time_at_which_the_shorter_training_ended(project_with, baseline, expected):
+def test_equal_time_is_the_end_of_the_shorter_training(project_with, baseline, expected):
     """The system's 20 s are half of the baseline's, which gets lower in the end; at half it had its second loss."""
     project = project_with(claims_of(kind="equal_time", dataset=DATA, system="C", baseline="A"), seeds=3)
     put_timed_training(project, "C", [3.0, 2.0], 20.0)
@@ -230,7 +228,7 @@ def test_losses_are_compared_at_the_time_at_which_the_shorter_training_ended(pro
     assert row["ours"] == f"C and A: 2.020 and {baseline[1] + 0.02:.3f} nats after 20 s (trained for 20 and 40 s)"
 
 
-def test_times_are_compared_on_equal_hardware_and_after_a_validation(project_with):
+def test_equal_time_needs_equal_hardware_and_a_validation(project_with):
     project = project_with(claims_of(kind="equal_time", dataset=DATA, system="C", baseline="A"))
     put_timed_training(project, "C", [3.0, 2.0], 20.0, device="another")
     put_timed_training(project, "A", [3.0, 2.0], 20.0)

@@ -26,7 +26,7 @@ def test_holm_steps_down_until_one_is_too_large(p_values):
 
 
 @pytest.mark.parametrize("p_values", P_VALUES[20:40].tolist())
-def test_a_false_discovery_rate_takes_the_largest_that_lies_below_its_line(p_values):
+def test_false_discovery_takes_the_largest_below_its_line(p_values):
     ordered = sorted(p_values)
     below = [p for rank, p in enumerate(ordered, start=1) if p <= LEVEL * rank / len(ordered)]
     expected = {i for i, p in enumerate(p_values) if below and p <= max(below)}
