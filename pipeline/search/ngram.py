@@ -18,8 +18,11 @@ from torch import Tensor, nn
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
-NEVER = 1e-30
-"""Probability of symbols that are never written; not zero, so that weight 0 times its logarithm is a number."""
+NEVER = 1e-6
+"""Probability given to PAD, UNK and BOS, which no text has.
+
+A fusion of logits reads its logarithm as a feature, so it has to be about as low as a neural language model's.
+"""
 
 
 class Ngram(nn.Module):
@@ -56,7 +59,8 @@ class Ngram(nn.Module):
                 if seen is not None:
                     kinds = np.count_nonzero(seen)
                     probs = (seen + kinds * probs) / (seen.sum() + kinds)
-            self.known[context] = torch.from_numpy(np.log(np.maximum(probs, NEVER))).float()
+            probs[[PAD, UNK, BOS]] = NEVER
+            self.known[context] = torch.from_numpy(np.log(probs)).float()
         return self.known[context]
 
     def initial_cache(self, sentences: int) -> Tensor:

@@ -1,6 +1,7 @@
 """Cold Fusion as data: systems, table rows, controls, and proportions at each scale."""
 
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from cell_runs import cell_runs
 
 from pipeline.data.batches.fixed_size_batches import random_share
+from pipeline.data.dataset import load_dataset
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,3 +169,15 @@ def test_every_system_of_the_paper_resolves(scale):
             continue
         run = project.runs_of("coldfusion", system, heard.get(system, "source"))[0]
         assert project.run_spec(run).system == system
+
+
+def test_full_text_contains_every_line_of_the_single_domains():
+    """Table 2: the full text is that of both domains and more. Every n-th line from the first one on is taken."""
+    full, *single = (
+        load_dataset(ROOT / f"workflow/datasets/{name}-text.yaml").text.splits["train"]
+        for name in ("librispeech-tedlium3", "librispeech", "tedlium3")
+    )
+    taken = {part.source: part for part in full}
+    for part in chain(*single):
+        assert taken[part.source].model_copy(update={"every": part.every}) == part
+        assert part.every > taken[part.source].every and part.every % taken[part.source].every == 0

@@ -50,12 +50,11 @@ def test_printed_systems_follow_the_default_of_every_reading(project, paper):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_omitted_settings_follow_the_default_readings(project, paper):
-    """But for `memory_write`, whose default stands in the digests of finished trainings that have no memory."""
     rows = [row["system"] for table in project.printed[paper].values() for row in table if row.get("system")]
     models = {type(project.run_spec(RunId(*project.locate(one, paper), "any", 1)).model) for one in rows}
     for reading in project.papers[paper].readings.values():
         for path, value in reading.choices[reading.default].settings.items():
-            for model in models if path.startswith("model.") and path != "model.memory_write" else ():
+            for model in models if path.startswith("model.") else ():
                 field = model.model_fields.get(path.removeprefix("model."))
                 assert field is None or field.is_required() or field.default == value, (model.__name__, path)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.core.symbols import BOS, EOS
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.ngram import Ngram
 from pipeline.search.scorers import ExternalLM
@@ -36,6 +36,17 @@ def test_every_distribution_sums_to_one_and_an_unseen_context_is_that_of_its_end
         assert float(probs(model, *context).sum()) == pytest.approx(1, abs=1e-5)
     longer = Ngram(3, VOCAB, TEXTS)
     assert torch.equal(longer.log_probs((B, A)), longer.log_probs((A,)))  # nothing was seen after B A
+
+
+@pytest.mark.parametrize("order", [2, 6])
+def test_unwritten_symbols_are_no_outliers_as_features(order):
+    """A fusion of logits reads log-probabilities less the largest one; a neural model gives about -12 for these."""
+    rng = np.random.default_rng(order)
+    model = Ngram(order, 40, [rng.integers(A, 40, 12) for _ in range(50)])
+    for context in [(BOS,) * (order - 1), *map(tuple, rng.integers(A, 40, (20, order - 1)).tolist())]:
+        feature = model.log_probs(context) - model.log_probs(context).max()
+        assert (feature[[PAD, UNK, BOS]] > -14).all()
+        assert feature[[PAD, UNK, BOS]].max() < feature[A:].min()
 
 
 def test_its_steps_add_up_to_the_texts_probability():

@@ -21,8 +21,9 @@ class RecurrentConfig(ModelSettings):
     d_attention: Width = Field(description="Hidden width of the attention and of the memory's addressing")
     d_readout: Width = Field(description="Width of the output layer's input")
     memory_write: Literal["forget_update", "tanh_content"] = Field(
-        default="forget_update",
-        description="M (1 - w F) + w U with F, U = sigmoid(W s); or M (1 - w u) + w u tanh(W_C s)",
+        default="tanh_content",
+        description="M (1 - w F) + w U with F, U = sigmoid(W s); or M (1 - w u) + w u tanh(W_C s). "
+        "Without a memory it is reset to the default, so that it does not distinguish runs",
     )
     blending: Literal["gate", "gru"] = Field(
         default="gate", description="z P a + (1 - z) Q b; or (1 - z) a + z tanh(P a + Q b)"
@@ -48,7 +49,9 @@ class RecurrentConfig(ModelSettings):
 
     @model_validator(mode="after")
     def memory_cells_fit_states(self):
-        """Refuse a memory whose cells are not as wide as the states."""
+        """Refuse a memory whose cells are not as wide as the states; reset how a missing memory is written."""
+        if not self.has_memory:
+            object.__setattr__(self, "memory_write", type(self).model_fields["memory_write"].default)
         if self.has_memory and self.d_embedding != self.d_state:
             raise ValueError(
                 f"a memory cell is an embedding and stands for a state: d_embedding {self.d_embedding} must equal "

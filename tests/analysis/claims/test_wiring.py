@@ -1,0 +1,137 @@
+"""Which systems, splits, decodings and pools claims read; a swap of two of them has to be noticed.
+
+Every split, decoding and system here has its own score, so that a number tells where it was read.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from fabricated import bleu_statistics, write_score, write_training
+from made_claims import DATA, SCORES, claims_of, row_of, runs
+
+from pipeline.analysis.claims import Claims
+from pipeline.analysis.claims.measurements import Measurements, NoisePools
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView, Term
+from pipeline.core.schema import validate
+from pipeline.metrics.bleu import bleu
+
+SPLITS, DECODINGS, SYSTEMS = ("dev", "test"), ("final", "uniform"), ("A", "C", "N4")
+CELLS = list(itertools.product(SYSTEMS, SPLITS, DECODINGS))
+A, C = ("A", DATA), ("C", DATA)
+PAIR = {"dataset": DATA, "system": "A", "baseline": "C"}
+SCORED = {"system": "A", "baseline": "C"}
+BRANCHES = {"dataset": DATA, "system": "A", "layer": 1, "quantity": "spread", "at_least": 1}
+GATES = {"dataset": DATA, "system": "A", "channel": "emb", "words": ["names", "idioms"], "direction": "rising"}
+SYSTEMS_OF_KINDS = [
+    # kind and fields; systems at their plateau for a fair comparison; and before a contradiction
+    ({"kind": "order", "score": "bleu", "ascending": ["C", "A"]}, [C], [A]),
+    ({"kind": "order", "score": "ppl", "ascending": ["A", "C"]}, [C], [A]),
+    ({"kind": "order", "score": "bleu", "ascending": ["C", "A"], "equal_budgets": True}, [], []),
+    ({"kind": "close", "score": "bleu", "terms": ["A", "C"], "margin": 1}, [A, C], []),
+    ({"kind": "level", "score": "bleu", "term": "A", "at_least": 1}, [], [A]),
+    ({"kind": "level", "score": "bleu", "term": "A", "at_most": 1}, [A], []),
+    ({"kind": "level", "score": "ppl", "term": "A", "at_least": 1}, [A], []),
+    ({"kind": "level", "score": "ppl", "term": "A", "at_most": 1}, [], [A]),
+    ({"kind": "ratio", "score": "ppl", "smaller": ["A", "C"], "larger": ["C", "A"]}, [A, C, C, A], []),
+    ({"kind": "agreement", "scores": ["bleu", "gleu"], "pairs": [["A", "C"]]}, [], []),
+    ({"kind": "long_sentences", "score": "bleu", "longer_than": 9, **SCORED}, [C], [A]),
+    ({"kind": "curves", **PAIR}, [], []),
+    ({"kind": "equal_time", **PAIR}, [], []),
+    ({"kind": "alignment", **PAIR}, [], []),
+    ({"kind": "steps", "share": 0.5, **PAIR}, [C], []),
+    ({"kind": "own_plateaus", "share": 0.5, **PAIR}, [A, C], []),
+    ({"kind": "training_loss", "dataset": DATA, "ascending": ["A", "C"]}, [C], [A]),
+    ({"kind": "branches", **BRANCHES}, [], [A]),
+    ({"kind": "gate_values", **GATES}, [], [A]),
+]
+
+
+def precision_of(cell) -> float:
+    """A share of matching n-grams that no other cell has."""
+    return 0.35 + 0.03 * CELLS.index(cell)
+
+
+@pytest.fixture
+def project(project_with):
+    """A project of three seeds in which every system, split and decoding has another BLEU."""
+    built = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]), seeds=3)
+    for system, split, decoding in CELLS:
+        for run in runs(built, system):
+            rows = bleu_statistics(precision_of((system, split, decoding)), run.seed)
+            write_score(built, run, "bleu_paper", decoding, split, rows)
+    return built
+
+
+def expected_score(cell) -> float:
+    return float(np.mean([bleu(bleu_statistics(precision_of(cell), seed).sum(axis=0)) for seed in (1, 2, 3)]))
+
+
+def measured_by(project, systems=()):
+    view = PaperView(project, "weighted")
+    scores = validate(Claims, {"scores": SCORES, "claims": {}}, "claims").scores
+    return Measurements(RunFolders(view), scores, NoisePools(view, systems))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_sample_reads_its_own_system_split_and_decoding(project, cell):
+    system, split, decoding = cell
+    measured = measured_by(project)
+    score = measured.scores["bleu"].model_copy(update={"split": split, "decoding": decoding})
+    assert measured.sample(Term(system=system), score).mean == pytest.approx(expected_score(cell))
+    chosen = measured.scores["bleu"].model_copy(update={"split": split})
+    assert measured.sample(Term(system=system, decodings=[decoding]), chosen).mean == pytest.approx(
+        expected_score(cell)
+    )
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_claim_reports_the_scores_of_its_split(project_with, project, split):
+    named = {"bleu": SCORES["bleu"] | {"split": split}}
+    claim = claims_of(kind="order", score="bleu", ascending=["A", "C"])["claims"]
+    row = row_of(project_with({"scores": named, "claims": claim}, seeds=3))
+    a, c = (expected_score((system, split, "final")) for system in ("A", "C"))
+    assert row["ours"] == f"A {a:.2f}, C {c:.2f}"
+    assert float(row["value"]) == pytest.approx(c - a, rel=1e-3)
+
+
+def test_pool_is_of_the_systems_that_claims_name(project):
+    """Each group is told by its values: all seeds of one system under the claim's split and decoding."""
+    measured = measured_by(project, ("A", "N4"))
+    pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
+    found = sorted(float(group.mean()) for group in pool)
+    assert found == pytest.approx(sorted(expected_score((system, "dev", "final")) for system in SYSTEMS))
+    alone = measured_by(project).sample(Term(system="C"), measured.scores["bleu"])
+    assert [float(group.mean()) for group in alone.pool] == pytest.approx([expected_score(("C", "dev", "final"))])
+
+
+def test_pool_leaves_out_other_families_and_other_data(project, monkeypatch):
+    family, corpus = NoisePools.family, NoisePools.corpus
+    measured = measured_by(project, SYSTEMS)
+    monkeypatch.setattr(NoisePools, "family", lambda pools, one, data: "x" if one == "A" else family(pools, one, data))
+    monkeypatch.setattr(NoisePools, "corpus", lambda pools, one, data: "y" if one == "N4" else corpus(pools, one, data))
+    pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
+    assert [float(group.mean()) for group in pool] == pytest.approx([expected_score(("C", "dev", "final"))])
+
+
+@pytest.mark.parametrize(("fields", "baselines", "winners"), SYSTEMS_OF_KINDS)
+def test_kind_names_baselines_and_expected_winner(fields, baselines, winners):
+    record = validate(Claims, claims_of(**fields), "claims")
+    claim = record.claims["one"]
+    assert claim.baselines(record.scores) == baselines
+    assert claim.expected_winner(record.scores) == winners
+
+
+@pytest.mark.parametrize("kind", ["equal_time", "steps", "curves"])
+@pytest.mark.parametrize("better", ["A", "C"])
+def test_claim_about_losses_favours_the_lower_system(project_with, kind, better):
+    fields = {"share": 1.0} if kind == "steps" else {}
+    project = project_with(claims_of(kind=kind, **PAIR, **fields), seeds=3)
+    train = [4.0, *np.linspace(3, 2, 9)]
+    for system in ("A", "C"):
+        for run in runs(project, system):
+            shift = (0.0 if system == better else 0.5) + 0.01 * run.seed
+            write_training(project, run, [4.0 + shift, *[2.0 + shift] * 9], train)
+    row = row_of(project)
+    assert row["verdict"] == ("upheld" if better == "A" else "contradicted")
