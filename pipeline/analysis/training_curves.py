@@ -203,8 +203,8 @@ System = tuple[str, str]
 class Floor(Closed):
     """The score of one metric that a trained system is beyond."""
 
-    reach: Number = Field(description="A system that does not get beyond is not trained")
-    why: str = Field(description="Why a system that does not get there has not learnt")
+    reach: Number = Field(description="A score has to be better than this to count as trained")
+    why: str = Field(description="Reason why a worse score means that the system has not learnt")
 
 
 Floors = dict[MetricName, Floor]
@@ -225,7 +225,7 @@ def below_floor(floors: Floors, metric: str, score: float) -> str:
     floor, sign = floors.get(metric), metric_named(metric).sign
     if floor is None or sign * score > sign * floor.reach:
         return ""
-    return f"{metric} of {score:.4g}, where {floor.reach:g} has to be passed: {floor.why}"
+    return f"{metric} of {score:.4g} is not better than {floor.reach:g}: {floor.why}"
 
 
 def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[LossCurve]]) -> str:

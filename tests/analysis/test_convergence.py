@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 )
 def test_a_score_at_the_floor_is_below_it(metric, reach, below, above):
     floors = {metric: Floor(reach=reach, why="it is so")}
-    assert below_floor(floors, metric, below) == f"{metric} of {below:.4g}, where {reach} has to be passed: it is so"
+    assert below_floor(floors, metric, below) == f"{metric} of {below:.4g} is not better than {reach}: it is so"
     assert below_floor(floors, metric, above) == below_floor({}, metric, below) == ""
 
 

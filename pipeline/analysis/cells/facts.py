@@ -68,7 +68,7 @@ class FitCell(FactCell):
     """Perplexity of training data without dropout."""
 
     meaning: ClassVar[str] = (
-        "perplexity a subword at the end of the training, of the data of its first updates, without dropout"
+        "perplexity per subword of the data of the first steps, at the end of the training, without dropout"
     )
     kind: Literal["fit"]
 
@@ -80,26 +80,34 @@ class FitCell(FactCell):
 
 
 class FlopsCell(FactCell):
-    """Operations of the training, or of an update, counted from the model."""
+    """FLOPs of the training, or of a step, counted from the model."""
 
-    meaning: ClassVar[str] = "operations of the training, counted from the model's matrix products, 2 a multiply-add"
+    meaning: ClassVar[str] = (
+        "FLOPs of the training, counted from the model's matrix multiplications, 2 per multiply-add"
+    )
     kind: Literal["flops"]
-    per: Literal["training", "update"] = Field(default="training", description="What they are counted of")
+    per: Literal["training", "update"] = Field(
+        default="training", description="Unit of work that is counted; update = one training step"
+    )
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
         cost = folders.cost(run)
         return cost.total.flops / (cost.total.steps if self.per == "update" else 1) if cost else None
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        return super().note(values, remark).replace("of the training", f"of the {self.per}")
+        return (
+            super()
+            .note(values, remark)
+            .replace("of the training", "of a training step" if self.per == "update" else "of the training")
+        )
 
 
 class FlopsByTimeCell(FactCell):
-    """Operations of the training as time x devices x sustained single-precision rate."""
+    """FLOPs of the training as time x devices x sustained single-precision FLOP/s."""
 
     meaning: ClassVar[str] = (
-        "operations of the training by the paper's formula, time x devices x sustained single-precision rate; that of "
-        "devices which the paper does not name is measured, a product of two 1024 x 1024 matrices"
+        "FLOPs of the training by the paper's formula, time x devices x sustained single-precision FLOP/s; the rate of "
+        "devices that the paper does not name is measured by multiplying two 1024 x 1024 matrices"
     )
     kind: Literal["flops_by_time"]
 

@@ -69,14 +69,14 @@ class Findings:
 class Claim(Closed):
     """A statement of a paper as a predicate over measurements.
 
-    A kind overrides `evaluate`, and says what it compares: terms under named scores, or trainings of some systems.
+    A kind overrides `evaluate` and names what it compares: terms under named scores, or trainings of some systems.
     """
 
     about: ClassVar[Literal["trainings", "layers", "identity"]] = "trainings"
 
-    statement: str = Field(description="What the paper says, in one sentence")
-    printed: str = Field(description="The evidence that it prints, or where it says so")
-    extra: bool = Field(default=False, description="Whether it is ours: the paper does not say so")
+    statement: str = Field(description="Statement of the paper, in one sentence")
+    printed: str = Field(description="Printed evidence, or the place of the statement")
+    extra: bool = Field(default=False, description="Whether it is ours rather than the paper's")
     scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be tested; null = all")
 
     @property

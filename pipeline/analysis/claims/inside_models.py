@@ -17,7 +17,7 @@ from pipeline.core.schema import Count, Number
 from pipeline.metrics.metric import mean_of_totals
 
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
-"""Kinds of source words that pipeline/probes/gate_values.py tells apart."""
+"""Kinds of source words that pipeline/probes/gate_values.py distinguishes."""
 
 FEWEST_WORDS = 20
 """A mean over fewer words is not compared."""
@@ -32,7 +32,7 @@ class BranchesClaim(Claim):
     layer: Count = Field(description="Encoder layer; the last one where there are fewer")
     quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
         description="Each weight at the end over what it was drawn as: the largest over the smallest, or the "
-        "smallest; or pairs whose order is no more that of their draw"
+        "smallest; or the number of pairs whose order changed"
     )
     at_least: Number
     at_most: Number | None = None
@@ -72,12 +72,14 @@ class GateClaim(Claim):
     dataset: DatasetName
     system: SystemName
     kind: Literal["gate_values"]
-    channel: Literal["rnn", "emb"] = Field(description="Weighed by 1 - z, against the channels before it by z")
+    channel: Literal["rnn", "emb"] = Field(
+        description="Channel weighed by 1 - z; the channels before it are weighed by z"
+    )
     words: Annotated[list[WordKind], Field(min_length=2, max_length=2)] = Field(description="Kinds of source words")
     direction: Literal["rising", "either"] = Field(
         description="rising: z is larger over the second kind; either: it differs"
     )
-    margin: Number = Field(default=0, ge=0, description="What the difference has to exceed")
+    margin: Number = Field(default=0, ge=0, description="The difference has to exceed it")
 
     @property
     def trainings(self) -> list[System]:

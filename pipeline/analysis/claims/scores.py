@@ -60,8 +60,8 @@ class OrderClaim(ScoreClaim):
     ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
     margin: Number = Field(
         default=0,
-        description="How far a value may fall short of the one before, of a perplexity in nats; below 0: by how much "
-        "it has to exceed it",
+        description="Tolerated shortfall from one value to the next, of a perplexity in nats; if negative, the excess "
+        "that is required",
     )
     equal_budgets: bool = Field(
         default=False, description="Compares systems after a number of steps, so that none has to be at its plateau"
@@ -114,7 +114,7 @@ class CloseClaim(ScoreClaim):
 
 
 class LevelClaim(ScoreClaim):
-    """A value is at least, or at most, so high; others' published number less a margin says "as good as published"."""
+    """A value is above or below a bound; a published number less a margin tests "as good as published"."""
 
     kind: Literal["level"]
     term: SystemName | Term
@@ -139,7 +139,7 @@ class LevelClaim(ScoreClaim):
         return self.trained_on(scores, self.compared) if self.is_lower_bound(scores) else []
 
     def is_lower_bound(self, scores: Scores) -> bool:
-        """Return whether the bound says that the system is at least so good."""
+        """Return whether the claim is that the system is at least as good as the bound."""
         return (self.at_least is not None) == (metric_named(scores[self.score].metric).sign > 0)
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:

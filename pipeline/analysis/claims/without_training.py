@@ -122,7 +122,7 @@ class ExponentClaim(LayerClaim):
 
 
 class CheaperClaim(LayerClaim):
-    """A layer takes less time than another wherever the sequence is shorter than the width."""
+    """A layer takes less time than another if the sequence is shorter than the width."""
 
     kind: Literal["cheaper_below_width"]
     than: LayerName

@@ -189,7 +189,7 @@ def test_a_system_below_the_floor_upholds_nothing(project_with, claim):
         write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision))
     row = row_of(project)
     assert (row["verdict"], row["ours"].startswith("A 0.00, C ")) == ("not trained", True)
-    assert row["evidence"].startswith("A: bleu_paper of 0, where 5 has to be passed: such outputs share")
+    assert row["evidence"].startswith("A: bleu_paper of 0 is not better than 5: outputs below share")
 
 
 def test_a_baseline_that_still_learns_decides_nothing(project_with):
