@@ -100,7 +100,7 @@ def test_a_band_that_stands_still_stays_still():
 def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
     plain, alike = corpora
     for given, learnt_on in ((plain, alike), (alike, plain)):
-        with pytest.raises(UserError, match=f"speaker_cmvn of x is {given == alike}, but {learnt_on == alike} of x"):
+        with pytest.raises(UserError, match=f"speaker_cmvn of x is {given == alike}, but {learnt_on == alike} for x"):
             SpeechSplit(given, "test", learnt_on)
     assert len(SpeechSplit(alike, "test", alike).src) == 6
 

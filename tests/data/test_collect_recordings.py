@@ -125,7 +125,7 @@ def test_a_row_that_is_cut_off_has_no_text(tmp_path):
 def test_a_segment_whose_times_are_none_is_named(tmp_path, start, end):
     (tmp_path / "stm").mkdir()
     (tmp_path / "stm/A.stm").write_text(f"A 1 A 0 1 <o,f0,male> word\nA 1 A {start} {end} <o,f0,male> word\n")
-    with pytest.raises(UserError, match=r"A\.stm: line 2: .* is no number of seconds"):
+    with pytest.raises(UserError, match=r"A\.stm: line 2: .* is not a number of seconds"):
         list(LAYOUTS["tedlium"].utterances(tmp_path, "*", "talks", None))
 
 

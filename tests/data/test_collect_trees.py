@@ -86,7 +86,7 @@ def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
     ("expected", "message"),
     [
         ({"train": {"lines": 8}}, "7 trees found, expected 8"),
-        ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove what"),
+        ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove the"),
     ],
 )
 def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected, message):

@@ -92,7 +92,7 @@ def test_an_output_as_deep_as_beam_search_allows_is_rebuilt():
 
 @pytest.mark.parametrize("tag", ["(", "/X"])
 def test_a_tag_that_reads_as_a_bracket_is_refused(tag):
-    with pytest.raises(UserError, match="reads as a bracket"):
+    with pytest.raises(UserError, match="looks like a bracket"):
         linearise(Tree(TOP, (Tree(tag, word="a"),)))
 
 

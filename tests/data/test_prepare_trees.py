@@ -108,7 +108,7 @@ def test_only_training_trees_without_words_are_left_out(tmp_path):
     assert record.repaired == {"tag over several words": 1}
     with open(tmp_path / "raw/dev.trees", "a", encoding="utf-8") as lines:
         lines.write(empty)
-    with pytest.raises(UserError, match=r"dev\.trees: line 61: no word is left of this tree"):
+    with pytest.raises(UserError, match=r"dev\.trees: line 61: the cleaned tree has no words"):
         prepare_trees(make_treebank(**PLAIN), tmp_path)
 
 

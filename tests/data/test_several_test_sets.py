@@ -77,7 +77,7 @@ def test_an_unknown_translator_is_named(tmp_path):
 
 def test_a_file_that_only_a_mirror_has_is_named(tmp_path):
     dataset = downloaded(tmp_path)
-    with pytest.raises(UserError, match=r"all\.gz: no address is known, only a mirror has it"):
+    with pytest.raises(UserError, match=r"all\.gz: it has no public address; set `mirror:`"):
         fetch_all(dataset, tmp_path / "downloads", None)
 
 

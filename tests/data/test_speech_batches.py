@@ -237,7 +237,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     assert isinstance(data, SpeechBatches) and same(data.micro_batches(3), expected.micro_batches(3))
     assert isinstance(evaluation_split(folder, "dev"), SpeechSplit)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
-    with pytest.raises(UserError, match="counted in sentences"):
+    with pytest.raises(UserError, match="count batches in sentences"):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
     shutil.copytree(folder, tmp_path / "text")
     text_corpus().write(tmp_path / "text/corpus.json")

@@ -155,7 +155,7 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
     assert [one.spelt for one in chosen.sentences["train"]] == ["fits"]
     reasons = {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
     assert chosen.record("train")["rejected"] == reasons and chosen.read["train"] == 6
-    with pytest.raises(UserError, match="1 sentences of train fit, 4 are wanted"):
+    with pytest.raises(UserError, match="1 sentences of train fit, but 4 are needed"):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 
 
@@ -211,8 +211,8 @@ def test_a_manifest_is_closed(tmp_path):
         "audio\ttext\n": "missing: domain, seconds, speaker",
         good.replace("\n", "\tmood\n"): "unknown: mood",
         good + "a\tb\tc\td\n": "line 2: 4 fields, expected 5",
-        good + "a\tb\tc\td\tlong\n": "line 2: seconds: 'long' is no number",
-        good + "a\tb\tc\td\t-1\n": "line 2: seconds: '-1' is no number",
+        good + "a\tb\tc\td\tlong\n": "line 2: seconds: 'long' is not a number",
+        good + "a\tb\tc\td\t-1\n": "line 2: seconds: '-1' is not a number",
     }.items():
         path.write_text(content)
         with pytest.raises(UserError, match=message):

@@ -90,9 +90,9 @@ def test_a_part_of_another_file_costs_a_fresh_start_and_no_more(server, target, 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("wrong-part", "when asked for"),
+        ("wrong-part", "continues at byte"),
         ("nothing-more", "has nothing after"),
-        ("nameless-part", "without saying which"),
+        ("nameless-part", "without naming it"),
         ("wrong-bytes", "sha256 expected"),
     ],
 )

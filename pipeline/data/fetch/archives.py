@@ -1,7 +1,7 @@
-"""Read members of tar and zip archives as streams, including hostile ones.
+"""Members of tar and zip archives as streams, also of hostile archives.
 
-Nothing is written here, so no archive can choose where its content lands. `tarfile.data_filter` would check the
-names, too, but it needs Python 3.11.4 and extracts everything; corpora need a few members of large archives.
+Nothing is written here, so no archive can choose where its content lands. `tarfile.data_filter` would check names too,
+but it needs Python 3.11.4 and extracts everything; corpora need a few members of large archives.
 """
 
 import logging
@@ -24,17 +24,17 @@ from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened,
 log = logging.getLogger(__name__)
 
 Member = tuple[str, int, IO[bytes]]
-"""Name, size in bytes, content; read the content before asking for the next member."""
+"""Name, size in bytes, and content; read the content before the next member."""
 Wanted = Callable[[str], bool]
 READ_FORMATS = "zip and tar archives are read, tar also if compressed by gzip, bzip2 or xz"
 MOST_MEMBERS = 10_000_000
 LONGEST_HEADER = 1 << 14
-"""Bytes between two members: names and extended attributes. tarfile parses longer ones in quadratic time."""
+"""Most bytes between two members (names, extended attributes); tarfile parses longer ones in quadratic time."""
 BLOCK = 1 << 14
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26
 MOST_LINKS = 40
-"""Symbolic links that lead to each other, as in Linux."""
+"""Most symbolic links in a chain, as in Linux."""
 
 
 def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
@@ -42,15 +42,15 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
 
     Args:
         archive: The archive.
-        name: What the dataset file calls it.
-        wanted: Members, as the dataset file names them.
-        folder: Where the copies go.
+        name: Its name in the dataset file.
+        wanted: Names of the members in the dataset file.
+        folder: Folder of the copies.
 
     Returns:
         The path of each copy by (name, member).
 
     Raises:
-        UserError: The archive is damaged, lacks a member, has one that escapes its folder, or the disk is too small.
+        UserError: The archive is damaged, lacks a member, has one outside its folder, or the disk is too small.
     """
     folder.mkdir(parents=True, exist_ok=True)
     spelled = {member_name(member, archive): member for member in wanted}
@@ -58,7 +58,7 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     for number, (member, size, content) in enumerate(members(archive, spelled.__contains__)):
         require_space(folder, size, f"{member} of {name}")
         log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
-        path = folder / f"{number}"  # a member may come twice
+        path = folder / f"{number}"  # a member may occur twice
         with open(path, "wb") as output:
             shutil.copyfileobj(content, output, 1 << 20)
         found[name, spelled[member]] = path
@@ -66,18 +66,18 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
             break
     if missing := wanted - {member for _, member in found}:
         raise UserError(
-            f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "
-            "names its members wrongly; fetch it again or correct them"
+            f"{archive}: has no member {', '.join(sorted(missing))}; correct the names in the dataset file, or fetch "
+            "the archive again"
         )
     return found
 
 
 def members(archive: Path, wanted: Wanted) -> Iterator[Member]:
-    """Yield the wanted files of an archive in its order, then the wanted links to files of it.
+    """Yield the wanted files of an archive in its order, then the wanted links to its files.
 
     Args:
-        archive: A zip archive, or a tar archive that may be compressed by gzip, bzip2 or xz.
-        wanted: Tells from its name whether a member is read.
+        archive: A zip archive, or a tar archive, possibly compressed by gzip, bzip2 or xz.
+        wanted: Predicate of the names to read.
 
     Raises:
         UserError: The archive is damaged, or the name of any member leads out of the archive's folder.
@@ -86,6 +86,7 @@ def members(archive: Path, wanted: Wanted) -> Iterator[Member]:
 
 
 def is_zip(archive: Path) -> bool:
+    """Return whether an archive is a zip file."""
     with opened(archive) as file:
         return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -106,17 +107,17 @@ def member_name(name: str, archive: Path) -> str:
 
 
 def is_metadata(name: str) -> bool:
-    """Tell whether macOS packed this file beside the data.
+    """Return whether macOS packed this file beside the data.
 
-    An AppleDouble file (`._NAME`) holds attributes of another file. Folder icons have a control character in their
-    name, as no file of a corpus does.
+    An AppleDouble file (`._NAME`) holds attributes of another file. Names of folder icons have a control character,
+    unlike files of a corpus.
     """
     parts = name.split("/")
     return parts[-1].startswith("._") or parts[0] == "__MACOSX" or bool(CONTROL.search(name))
 
 
 def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
-    """Yield wanted files in one pass, and wanted links in a second one if there are any."""
+    """Yield wanted files in one pass, then wanted links in a second pass if there are any."""
     holders: dict[str, int] = {}
     hard: dict[int, list[str]] = {}
     symbolic: dict[str, str] = {}
@@ -129,7 +130,7 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
             if wanted(name):
                 yield name, entry.size, UntrustedStream(content, archive)
         elif entry.islnk() and (holder := holders.get(link_target("", entry.linkname))) is not None:
-            holders[name] = holder  # of several members of this name, the one before the link
+            holders[name] = holder  # of several members with this name, the latest before the link
             if wanted(name):
                 hard.setdefault(holder, []).append(name)
         elif entry.islnk() and (end := symbolic.get(link_target("", entry.linkname))) is not None:
@@ -144,13 +145,13 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
 
 
 def link_target(folder: str, link: str) -> str:
-    """Return where a link points to: the name of a member, or what can't be one."""
+    """Return the target of a link as a member name, or a string that can't be one."""
     joined = posixpath.join(folder, unicodedata.normalize("NFC", link).replace("\\", "/"))
     return posixpath.normpath(joined)
 
 
 def ends(symbolic: dict[str, str], names: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield each symbolic link with the file of the archive that it leads to, if there is one."""
+    """Yield each symbolic link with the file of the archive at the end of its chain."""
     for name, target in symbolic.items():
         for _ in range(MOST_LINKS):
             target = symbolic.get(target, target)
@@ -186,10 +187,10 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
                 bounded.limit = tar.offset + LONGEST_HEADER + BLOCK
                 entry = tar.next()
                 bounded.limit = None
-                tar.members.clear()  # type: ignore[attr-defined]  # it keeps all headers
+                tar.members.clear()  # type: ignore[attr-defined]  # tarfile keeps all headers
                 if entry is None:
                     if any(bounded.record_at(tar.offset)):
-                        raise tarfile.ReadError("bad header")  # which tarfile takes for the end
+                        raise tarfile.ReadError("bad header")  # tarfile takes it for the end
                     return
                 if not 0 <= entry.size < 1 << 63:
                     raise tarfile.ReadError("impossible size")
@@ -199,17 +200,22 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
 
 
 class BoundedStream:
-    """A stream that ends the endless reads to which false sizes in headers lead tarfile."""
+    """A stream that stops the endless reads of tarfile at headers with false sizes."""
 
     def __init__(self, stream: IO[bytes]):
         self.stream = stream
         self.limit: int | None = LONGEST_HEADER + BLOCK
-        """Position up to which may be read; None = any."""
+        """Position up to which reads are allowed; None = any."""
         self.position = 0
         self.latest = b""
-        """What was read last, up to the position."""
+        """Bytes of the latest read, up to the position."""
 
     def read(self, size: int) -> bytes:
+        """Read at most `size` bytes.
+
+        Raises:
+            EOFError: The stream ends within a member, or the limit is passed.
+        """
         if self.position and not self.latest:
             raise EOFError("ends within a member")
         if self.limit is not None and self.position > self.limit:
@@ -219,7 +225,7 @@ class BoundedStream:
         return self.latest
 
     def record_at(self, offset: int) -> bytes:
-        """Return the record of 512 bytes at an offset if it was read last."""
+        """Return the record of 512 bytes at an offset within the latest read, else empty."""
         start = max(0, offset - (self.position - len(self.latest)))
         return self.latest[start : start + tarfile.BLOCKSIZE]
 
@@ -243,15 +249,21 @@ def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
 
 
 def is_symbolic(entry: zipfile.ZipInfo) -> bool:
+    """Return whether a zip entry is a symbolic link."""
     return stat.S_ISLNK(entry.external_attr >> 16)
 
 
 def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> Member:
-    with parsing(archive, "fetch it again, or pack it anew as others can read it"):
+    """Return a zip entry as a member.
+
+    Raises:
+        UserError: The entry can't be read, e.g. encrypted ones.
+    """
+    with parsing(archive, "fetch it again, or repack it in a common format"):
         return name, entry.file_size, UntrustedStream(files.open(entry), archive)
 
 
 def zip_target(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> str:
-    """Return what a symbolic link holds: where it points to."""
+    """Return the target of a symbolic link."""
     content = zip_member(archive, files, name, entry)[2]
     return link_target(posixpath.dirname(name), content.read(BLOCK).decode(errors="replace"))

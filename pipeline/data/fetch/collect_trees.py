@@ -1,4 +1,4 @@
-"""The raw trees of a treebank, from fetched files and from folders of licensed packages."""
+"""Stage `collect-trees`: raw trees of a treebank, from fetched files and folders of licensed packages."""
 
 import hashlib
 import logging
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 def collect_trees(
     *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
 ) -> None:
-    """Collect the trees of a treebank.
+    r"""Collect the trees of a treebank.
 
-        python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \\
+        python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \
             --corpus work/corpora/craft --mirror /data/mirror
-        python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \\
+        python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \
             --corpus work/corpora/wsj --package LDC99T42=/corpora/LDC99T42/treebank_3
 
     reads   the mirror or <downloads>/<file>, else the documents on the web; the files of the packages
@@ -56,13 +56,19 @@ def collect_trees(
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """The one file of a source, verified; else its documents. Raises UserError when neither is to be had."""
+    """Fetch a source as one verified file, or else as its documents.
+
+    Raises:
+        UserError: Neither is available.
+    """
     try:
         return [fetch(name, source, downloads, mirror)]
     except UserError as error:
         if source.documents is None:
             raise
-        log.info("%s is nowhere as one file (%s): fetching its %d documents", name, error, len(source.documents.names))
+        log.info(
+            "%s is not available as one file (%s): fetching its %d documents", name, error, len(source.documents.names)
+        )
     folder = documents_folder(name, downloads)
     try:
         return [
@@ -76,15 +82,15 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
 
 
 def documents_folder(name: str, downloads: Path) -> Path:
-    """Where the documents of a source lie that is nowhere as one file."""
+    """Return the folder for the documents of a source that is not available as one file."""
     return downloads / f"{name}.documents"
 
 
 def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: ExpectedTrees | None) -> None:
-    """Write a split, whole and as expected, or not at all.
+    """Write a split atomically and check it.
 
     Raises:
-        UserError: a file is no Penn bracketing, a part has too few trees, or the split is not the one expected.
+        UserError: A file is not Penn bracketing, a part has too few trees, or the split is not as expected.
     """
     digest, count = hashlib.sha256(), 0
     with atomic_write(path) as output:
@@ -94,18 +100,22 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
                 digest.update(f"{tree}\n".encode())
                 count += 1
         if expected and count != expected.lines:
-            raise UserError(f"{path}: {count} trees found, expected {expected.lines}; the files are not the right ones")
+            raise UserError(f"{path}: {count} trees found, expected {expected.lines}; the source files are wrong")
         if expected and expected.sha256 not in (None, digest.hexdigest()):
             folders = sorted({str(file.parent) for _, files in parts for file in files})
             raise UserError(
-                f"{path}: sha256 of the trees is {digest.hexdigest()}, expected {expected.sha256}; remove what was "
-                f"fetched to {', '.join(folders)} and try again"
+                f"{path}: sha256 of the trees is {digest.hexdigest()}, expected {expected.sha256}; remove the "
+                f"files in {', '.join(folders)} and fetch them again"
             )
     log.info("%s: %s trees", path, f"{count:,}")
 
 
 def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
-    """The trees of a part, each on one line. Raises UserError when there are fewer than it names."""
+    """Yield the trees of a part, each on one line.
+
+    Raises:
+        UserError: There are fewer than the part names.
+    """
     begin = part.first - 1
     count = 0
     for tree in islice(read_trees(files), begin, None if part.trees is None else begin + part.trees):
@@ -118,7 +128,11 @@ def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
 
 
 def read_trees(files: list[Path]) -> Iterator[str]:
-    """Yield the trees of several files. Raises UserError for a file that is damaged or is no Penn bracketing."""
+    """Yield the trees of several files.
+
+    Raises:
+        UserError: A file is damaged or not Penn bracketing.
+    """
     for path in files:
         with opened(path) as file:
             lines = decoded_lines(gunzipped(file, path.name), path)

@@ -1,4 +1,8 @@
-"""Fetched and verified files of a dataset, and the raw splits that are made of them."""
+"""Stage `download`: fetched and verified files of a dataset, and the raw splits made of them.
+
+Verified files are noted in `<downloads>/.verified/<checksum>.json`, so that 60 GB are hashed once and not before every
+use. A note counts while the file keeps its size and modification time.
+"""
 
 import logging
 import os
@@ -19,9 +23,9 @@ log = logging.getLogger(__name__)
 def download(
     *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
 ) -> None:
-    """Fetch and verify the files of a dataset, and write its raw splits.
+    r"""Fetch and verify the files of a dataset, and write its raw splits.
 
-        python -m pipeline download --dataset workflow/datasets/multi30k-en-de.yaml \\
+        python -m pipeline download --dataset workflow/datasets/multi30k-en-de.yaml \
             --downloads work/downloads --corpus work/corpora/multi30k-en-de
 
     reads   the mirror, if one is given, then the addresses of the dataset file in turn; folders of licensed packages
@@ -53,10 +57,10 @@ def expanded(mirror: str | None) -> str | None:
 
 
 def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
-    """Verified local files by source name; all are tried before any failure is reported.
+    """Fetch all sources of a dataset and return their verified local paths by name.
 
     Raises:
-        UserError: listing every file that could not be had, and why.
+        UserError: Some files could not be fetched; the message lists each with the reason.
     """
     sources, found, missing = sources_of(dataset), {}, []
     absent = (
@@ -79,7 +83,11 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
 
 
 def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Path:
-    """The verified local path of one source. Raises UserError with what happened at each place it was sought."""
+    """Return the verified local path of one source, fetching it if needed.
+
+    Raises:
+        UserError: No place has it; the message lists what happened at each.
+    """
     target, failures = downloads / name, []
     for path in filter(Path.exists, places(name, source, downloads, mirror)):
         if (fault := fault_of(path, source, downloads)) is None:
@@ -94,24 +102,26 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
         except DownloadError as error:
             log.warning("%s", error)
             failures.append(str(error))
-    raise UserError(f"{name}: " + ("; ".join(failures) or "no address is known, only a mirror has it"))
+    raise UserError(
+        f"{name}: " + ("; ".join(failures) or "it has no public address; set `mirror:` to a folder that has it")
+    )
 
 
 def places(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Where a file may lie already."""
+    """Return the places where a file may already exist."""
     local = [Path(mirror) / (source.mirror or name)] if mirror and "://" not in mirror else []
     own = [Path(source.path)] if source.path else []
     return [*own, downloads / name, *local]
 
 
 def addresses(name: str, source: Source, mirror: str | None) -> list[str]:
-    """Where it may be fetched from, best first."""
+    """Return the addresses from which a file may be fetched, best first."""
     remote = [f"{mirror.rstrip('/')}/{source.mirror or name}"] if mirror and "://" in mirror else []
     return [*remote, *source.urls]
 
 
 def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
-    """What is wrong with a local file, or None when its checksum is right; it is hashed if no note speaks for it."""
+    """Return what is wrong with a local file, or None; it is hashed unless a note vouches for it."""
     if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
         return fault
     fault = mismatch(path, source.known_hash)
@@ -121,12 +131,13 @@ def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
 
 
 def wrong_size(path: Path, source: Source) -> str | None:
+    """Return what is wrong with the size of a file, or None."""
     found = path.stat().st_size
     return f"{found} bytes, expected {source.bytes}" if source.bytes not in (None, found) else None
 
 
 def is_noted(path: Path, source: Source, downloads: Path) -> bool:
-    """Whether the file was verified and has not changed since."""
+    """Return whether a note says that the file was verified and has not changed since."""
     return read_note(VerifiedFile, note_path(source, downloads)) == facts(path)
 
 
@@ -139,9 +150,11 @@ def note(path: Path, source: Source, downloads: Path) -> None:
 
 
 def note_path(source: Source, downloads: Path) -> Path:
+    """Return the path of the note of a source."""
     return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
 
 
 def facts(path: Path) -> VerifiedFile:
+    """Return path, size and modification time of a file."""
     found = path.stat()
     return VerifiedFile(path=str(path.resolve()), bytes=found.st_size, changed_ns=found.st_mtime_ns)

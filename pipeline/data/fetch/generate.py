@@ -1,4 +1,4 @@
-"""Corpora that the embedded grammar writes."""
+"""Stage `generate`: corpora written by the embedded grammar."""
 
 import logging
 from pathlib import Path

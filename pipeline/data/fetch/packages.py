@@ -1,4 +1,4 @@
-"""Licensed packages: folders of the user's own that hold what can't be fetched."""
+"""Licensed packages: folders of the user that hold data which can't be fetched."""
 
 import re
 from collections.abc import Iterable
@@ -16,11 +16,15 @@ MOST_FILES = 100_000
 
 Licensed = DownloadedDataset | TreebankDataset | ManifestDataset | OwnText
 Packages = Annotated[tuple[str, ...], Argument(metavar="NAME=FOLDER", repeated=True)]
-"""The option `--package`: folders of licensed packages."""
+"""Option `--package`: folders of licensed packages."""
 
 
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
-    """Folders by package from `NAME=FOLDER`. Raises UserError when one that the dataset needs is not given."""
+    """Parse `NAME=FOLDER` settings into folders by package.
+
+    Raises:
+        UserError: A package that the dataset needs is missing.
+    """
     folders = {name: Path(folder) for name, _, folder in (setting.partition("=") for setting in settings)}
     for name, holds in dataset.packages.items():
         if name not in folders:
@@ -32,7 +36,11 @@ def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Pat
 
 
 def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Path]:
-    """Files of a package, each looked for. Raises UserError that says how many are missing and which."""
+    """Return the files of a package after checking that each exists.
+
+    Raises:
+        UserError: Files are missing; the message counts and names them.
+    """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; correct `licensed: {package}` in config.yaml")
     paths = [folder / name for pattern in names for name in expanded(pattern)]
@@ -47,14 +55,22 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
 
 
 def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> dict[SplitName, Path]:
-    """The file of each split in a folder of the user's own. Raises UserError when one is missing."""
+    """Return the file of each split in a folder of the user's own.
+
+    Raises:
+        UserError: A file is missing.
+    """
     folder = package_folders(dataset, settings)[dataset.package]
     paths = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
     return dict(zip(dataset.split_names, paths, strict=True))
 
 
 def expanded(pattern: str) -> list[str]:
-    """`wsj_{0200..0202}.mrg` as three names, the numbers as wide as the first."""
+    """Expand a pattern: `wsj_{0200..0202}.mrg` is three names, with numbers as wide as the first.
+
+    Raises:
+        UserError: It stands for too many files.
+    """
     if not (found := NUMBERS.search(pattern)):
         return [pattern]
     first, last = found.groups()

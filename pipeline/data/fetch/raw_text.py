@@ -1,6 +1,7 @@
-"""From fetched files to raw splits: members of archives, compressed text, SGML and XML test sets as plain lines.
+"""Raw splits from fetched files: members of archives, compressed text, and SGML and XML test sets as plain lines.
 
-Of archives only the members named in the dataset file are read; what is written is named here.
+Only the members named in the dataset file are read, and outputs have fixed names. `raw.done` lists the files of a
+complete corpus.
 """
 
 import logging
@@ -27,12 +28,15 @@ log = logging.getLogger(__name__)
 
 
 def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
-    """Write raw/<split>.<language>, further references as raw/<split>.<language>2 …, whole or not at all.
+    """Write raw/<split>.<language>, and further references as raw/<split>.<language>2, …, atomically.
 
-    files: fetched files by source, and folders by licensed package.
+    Args:
+        dataset: The dataset.
+        files: Fetched files by source, and folders by licensed package.
+        corpus: Folder of the corpus.
 
     Raises:
-        UserError: a member is missing, an archive is damaged, or a part has not the lines it should have.
+        UserError: A member is missing, an archive is damaged, or a part has an unexpected number of lines.
     """
     unpacked = corpus / "raw/.unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
@@ -55,13 +59,18 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
 
 
 def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:
+    """Return the file that holds a side."""
     if side.package:
         return files[side.place] / side.file_name
     return members[side.place, side.member] if side.member else files[side.place]
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:
-    """Append all sides of a part; raises UserError when they differ in lines, or from the count expected."""
+    """Append all sides of a part.
+
+    Raises:
+        UserError: The sides differ in number of lines, or from the expected number.
+    """
     names = [side.file_name for side in part.sides]
     if all(is_segmented(side) for side in part.sides):
         sides = [segments(side, path) for side, path in zip(part.sides, paths, strict=True)]
@@ -86,7 +95,7 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
 
 
 def stem_of(side: Side) -> str:
-    """Return the name of a side's file without `.gz`."""
+    """Return the file name of a side without `.gz`."""
     return side.file_name.removesuffix(".gz")
 
 
@@ -96,7 +105,11 @@ def is_segmented(side: Side) -> bool:
 
 
 def segments(side: Side, path: Path) -> Segments:
-    """Return the segments of an SGML or XML file. Raises UserError if it is damaged, or has no such translator."""
+    """Return the segments of an SGML or XML file.
+
+    Raises:
+        UserError: The file is damaged, or lacks the translator.
+    """
     if stem_of(side).endswith(".xml"):
         return xml_segments(path, side.translator)
     with opened(path) as file:
@@ -104,7 +117,11 @@ def segments(side: Side, path: Path) -> Segments:
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
-    """Yield the lines of a side without their "\\n", or its segments. Raises UserError as `segments` does."""
+    """Yield the lines of a side without line feeds, or its segments.
+
+    Raises:
+        UserError: The file is damaged, or lacks the translator.
+    """
     if is_segmented(side):
         yield from segments(side, path).values()
         return
@@ -113,7 +130,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
 
 
 def write_raw_mark(corpus: Path) -> None:
-    """Write `raw.done` with the files that this stage made in the folder of a corpus.
+    """Write `raw.done`, which lists the files that this stage wrote in the folder of a corpus.
 
     Raises:
         UserError: The file cannot be written.
@@ -126,7 +143,7 @@ def write_raw_mark(corpus: Path) -> None:
 
 
 def files_listed(mark: Path) -> set[Path]:
-    """Return the files named in a `raw.done`; none if it is missing or holds no list."""
+    """Return the files listed in a `raw.done`; none if it is missing or damaged."""
     try:
         return {mark.parent / name for name in RawFiles.read(mark).files}
     except UserError:

@@ -1,4 +1,4 @@
-"""Read test sets in SGML and XML, and align their sides by document and segment."""
+"""Test sets in SGML and XML, and the alignment of their sides by document and segment."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ ATTRIBUTE = re.compile(rb"""([\w-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
 
 
 class Key(NamedTuple):
-    """Names a segment in every language; what has no id, or one twice, is numbered."""
+    """Name of a segment in every language; missing and repeated ids are numbered."""
 
     document: str
     nth_document: int
@@ -27,7 +27,7 @@ Segments = dict[Key, bytes]
 
 
 class Keys:
-    """Gives the segments of a file their keys, in order."""
+    """Generator of the keys of a file's segments, in order."""
 
     def __init__(self) -> None:
         self.documents: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Keys:
 
 
 def sgml_segments(content: bytes, path: Path) -> Segments:
-    """Return the text of each <seg>, which may span lines, white space collapsed, entities as they are.
+    """Return the text of each <seg>, with collapsed white space and unchanged entities; it may span lines.
 
     Raises:
         UserError: A segment does not end.
@@ -69,7 +69,7 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
 
 
 def attribute(text: bytes, name: bytes) -> str:
-    """Return an attribute of a tag, or nothing."""
+    """Return an attribute of a tag; empty if there is none."""
     for found in ATTRIBUTE.finditer(text):
         if found[1].lower() == name:
             return found[2].strip(b"\"'").decode("utf-8", "replace").strip()
@@ -81,10 +81,10 @@ def xml_segments(path: Path, translator: str | None) -> Segments:
 
     Args:
         path: The file.
-        translator: Whose <ref> is read; None = the <src>.
+        translator: Translator whose <ref> is read; None = the <src>.
 
     Raises:
-        UserError: The file is damaged, or a document has not one text by this translator.
+        UserError: The file is damaged, or a document does not have exactly one such text.
     """
     with opened(path) as file, parsing(path):
         documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
@@ -106,9 +106,9 @@ def xml_segments(path: Path, translator: str | None) -> Segments:
 
 
 def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iterator[tuple[bytes, ...]]:
-    """Yield each segment of all sides, in the order of the first one.
+    """Yield each segment of all sides, in the order of the first side.
 
-    Sides that name no documents are aligned by position if their documents are of equal lengths.
+    Sides without document names are aligned by position if their documents have equal lengths.
 
     Args:
         sides: Segments by their keys.
@@ -116,7 +116,7 @@ def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iter
         where: Dataset and split, for errors.
 
     Raises:
-        UserError: A side lacks a segment, or has another one.
+        UserError: The sides have different segments.
     """
     first = sides[0]
     rows = []
@@ -146,5 +146,5 @@ def shape(side: Segments) -> list[int]:
 
 
 def named(key: Key) -> str:
-    """Return a key in words."""
+    """Describe a key for a message."""
     return f"{shown(key.segment)} of document {shown(key.document)}"

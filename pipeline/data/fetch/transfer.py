@@ -1,9 +1,9 @@
-"""Bring the file behind an address here, whatever happens on the way.
+"""Download of one file from one address, robust against anything that happens on the way.
 
-What has come is kept in `<file>.part`, so that a broken connection or a killed process costs nothing but a new request
-for the rest. The file gets its name only once its checksum is right. An address that does not answer, stalls or breaks
-off is asked again after a pause that grows; one that has another file, or none, is given up at once. pooch and its
-like verify too, but begin anew after every break.
+Received bytes are kept in `<file>.part`, so a broken connection or a killed process costs one more request for the
+rest. The file gets its name only after its checksum is verified. An address that does not respond, stalls or breaks
+off is retried after growing pauses; one with another file, or none, is not. pooch and similar libraries verify files
+too, but restart from zero after every break.
 """
 
 import contextlib
@@ -27,22 +27,27 @@ from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError,
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 4  # in a row without progress
-PROGRESS_BYTES = 1 << 20  # an attempt that brought so much starts the count anew
-FRESH_STARTS = 2  # files with a wrong checksum taken from one address; the first may be joined from several
+ATTEMPTS = 4  # consecutive ones without progress
+PROGRESS_BYTES = 1 << 20  # an attempt that receives this much resets the count
+FRESH_STARTS = 2  # complete files with a wrong checksum from one address; the first may mix several addresses
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-SLOWEST_BYTES, SLOWEST_S = 10_000, 60.0  # less than so much in that time is a stall
+SLOWEST_BYTES, SLOWEST_S = 10_000, 60.0  # less than this in this time is a stall
 LINE_EVERY_S = 5.0
 BLOCK_BYTES = 1 << 18
 WORTH_ASKING_AGAIN = {408, 425, 429}
 
 
 class DownloadError(Exception):
-    """One address did not yield the file; the next one is tried."""
+    """An address that did not yield the file; the next one is tried."""
 
 
 class InterruptedTransferError(Exception):
-    """Another attempt at the same address is worth while; `pause_s` if the server says how long to wait."""
+    """An interrupted transfer that is worth a retry.
+
+    Args:
+        fault: What happened.
+        pause_s: Seconds that the server asks to wait.
+    """
 
     def __init__(self, fault: str, pause_s: float = 0.0):
         super().__init__(fault)
@@ -50,25 +55,27 @@ class InterruptedTransferError(Exception):
 
 
 def pause_before(state: RetryCallState) -> float:
-    """Return the seconds to wait: each pause is twice as long, and as long as the server asks for."""
+    """Return the seconds to wait: each pause doubles, and is at least as long as the server asks for."""
     error = state.outcome.exception() if state.outcome else None
     growing = wait_exponential(FIRST_PAUSE_S, max=LONGEST_PAUSE_S)(state)
     return min(max(growing, getattr(error, "pause_s", 0.0)), LONGEST_PAUSE_S)
 
 
 def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: int | None = None) -> Path:
-    """Download `url` to `target`; the file appears there whole and verified, or not at all.
+    """Download `url` to `target`, which appears complete and verified, or not at all.
 
     Args:
-        known_hash: as `sha256:…`; None = what the address yields is verified later, with what else it belongs to, and
-            nothing is resumed.
+        url: The address.
+        target: The file.
+        known_hash: Checksum as `sha256:…`; None = the caller verifies the content later, and nothing is resumed.
+        expected_bytes: Size of the file; None = unknown.
 
     Raises:
-        DownloadError: this address does not yield the file.
-        UserError: the disk is full or can't be written.
+        DownloadError: This address does not yield the file.
+        UserError: The disk is full or not writable.
     """
     part = target.with_name(f"{target.name}.part")
-    with write_errors(target), sole_writer(part) as file:
+    with write_errors(target), locked_part_file(part) as file:
         if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
             part.unlink()
             return target
@@ -82,8 +89,8 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
 
 
 @contextlib.contextmanager
-def sole_writer(part: Path) -> Iterator[IO[bytes]]:
-    """`part`, open at its end and locked: two jobs may want the same file, and the second waits for the first."""
+def locked_part_file(part: Path) -> Iterator[IO[bytes]]:
+    """Open `part` at its end and lock it, so that a second job for the same file waits for the first."""
     part.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with open(part, "ab") as file:
@@ -92,7 +99,7 @@ def sole_writer(part: Path) -> Iterator[IO[bytes]]:
             except BlockingIOError:
                 log.info("another process is fetching %s; waiting for it", part.name.removesuffix(".part"))
                 fcntl.flock(file, fcntl.LOCK_EX)
-            if not is_same(file, part):  # the one before us finished, and the name is free again
+            if not is_same(file, part):  # the previous process finished and renamed the file
                 continue
             try:
                 yield file
@@ -103,11 +110,17 @@ def sole_writer(part: Path) -> Iterator[IO[bytes]]:
 
 
 def is_same(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file still has that path."""
     return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
 def mismatch(path: Path, known_hash: str | None) -> str | None:
-    """What is wrong with the checksum of a file, or None. known_hash: as `sha256:…`, None = unknown."""
+    """Return what is wrong with the checksum of a file, or None.
+
+    Args:
+        path: The file.
+        known_hash: Checksum as `sha256:…`; None = unknown.
+    """
     if known_hash is None:
         return None
     algorithm, _, expected = known_hash.partition(":")
@@ -117,7 +130,7 @@ def mismatch(path: Path, known_hash: str | None) -> str | None:
 
 
 class Transfer:
-    """From one address to the end of one open file."""
+    """Transfer from one address to the end of one open file."""
 
     def __init__(self, url: str, file: IO[bytes], known_hash: str | None, expected_bytes: int | None):
         self.url, self.file = url, file
@@ -125,7 +138,11 @@ class Transfer:
         self.shown = without_secrets(url)
 
     def complete(self) -> None:
-        """Fill the file until its checksum is right. Raises DownloadError."""
+        """Fill the file until its checksum is right.
+
+        Raises:
+            DownloadError: The address does not yield the file.
+        """
         for start in range(FRESH_STARTS):
             self.fetch_all()
             self.file.flush()
@@ -139,7 +156,11 @@ class Transfer:
         raise DownloadError(f"{self.shown}: {fault}")
 
     def fetch_all(self) -> None:
-        """Ask until all bytes are there. Raises DownloadError when several attempts in a row bring little."""
+        """Request bytes until all have arrived.
+
+        Raises:
+            DownloadError: Several consecutive attempts made little progress.
+        """
         patient = Retrying(
             sleep=time.sleep,
             stop=stop_after_attempt(ATTEMPTS),
@@ -153,21 +174,22 @@ class Transfer:
                 time.sleep(FIRST_PAUSE_S)
         except InterruptedTransferError as error:
             raise DownloadError(f"{self.shown}: {error}") from error
-        except (RefusedError, ValueError) as error:  # of a number that is none
+        except (RefusedError, ValueError) as error:  # an invalid address or number
             raise DownloadError(f"{self.shown}: {without_secrets(str(error))}") from error
 
     def log_attempt(self, state: RetryCallState) -> None:
+        """Log a failed attempt."""
         error = state.outcome.exception() if state.outcome else None
         log.info("%s: %s (attempt %d of %d)", self.shown, error, state.attempt_number, ATTEMPTS)
 
     def advance(self) -> bool:
-        """Ask once.
+        """Make one request.
 
         Returns:
-            Whether all bytes are there; False after a break that came late enough to count as progress.
+            Whether all bytes have arrived; False after an interruption that came late enough to count as progress.
 
         Raises:
-            InterruptedTransferError: The attempt brought little.
+            InterruptedTransferError: The attempt made little progress.
             DownloadError: The address does not have the file.
         """
         before = self.done
@@ -184,24 +206,35 @@ class Transfer:
 
     @property
     def done(self) -> int:
+        """Number of bytes received so far."""
         return self.file.seek(0, os.SEEK_END)
 
     def ask(self) -> None:
-        """Request what is missing. Raises DownloadError, or what makes another attempt worth while."""
+        """Request the missing bytes.
+
+        Raises:
+            DownloadError: The address does not have the file.
+            InterruptedTransferError, RequestError: A retry is worth while.
+        """
         offset = self.done
         if self.expected is not None and offset >= self.expected:
             if offset > self.expected:
                 self.file.truncate(0)
-                raise InterruptedTransferError(f"had {offset} bytes, expected {self.expected}; from the beginning")
+                raise InterruptedTransferError(f"had {offset} bytes, expected {self.expected}; restarting from zero")
             return
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         with Deadline(ANSWER_S) as deadline, answer(self.url, headers, deadline, SILENCE_S) as response:
             total = self.agree(response, offset)
-            self.require_space_for(total)
+            self.check_space_for(total)
             self.receive(response, total, deadline)
 
-    def require_space_for(self, total: int | None) -> None:
-        """Raises UserError when the disk is full, DownloadError when only the server says that the file is so large."""
+    def check_space_for(self, total: int | None) -> None:
+        """Check that the disk has room for the rest.
+
+        Raises:
+            UserError: It has not.
+            DownloadError: It has not, but only the server says that the file is so large.
+        """
         try:
             require_space(Path(self.file.name).parent, (total or 0) - self.done, f"the rest of {self.file.name}")
         except UserError as error:
@@ -210,14 +243,19 @@ class Transfer:
             raise
 
     def agree(self, response: requests.Response, offset: int) -> int | None:
-        """Prepare the file for what the response brings; returns the size that the whole will have, if it is said."""
+        """Prepare the file for the content of a response and return the size of the whole, if known.
+
+        Raises:
+            DownloadError: The response is an error, or of another file.
+            InterruptedTransferError: A retry is worth while.
+        """
         status = response.status_code
         if status >= 500 or status in WORTH_ASKING_AGAIN:
             wait = response.headers.get("Retry-After", "")
             raise InterruptedTransferError(f"status {status}", float(wait) if wait.isdecimal() else 0.0)
         if offset and status == 416:
             self.file.truncate(0)
-            raise InterruptedTransferError(f"has nothing after {offset} bytes; from the beginning")
+            raise InterruptedTransferError(f"has nothing after {offset} bytes; restarting from zero")
         if status not in (200, 206):
             raise DownloadError(f"{self.shown}: status {status} {response.reason}")
         begin, total = self.extent(response)
@@ -226,28 +264,33 @@ class Transfer:
         if begin != offset:
             self.file.truncate(0)
             if begin:
-                raise InterruptedTransferError(f"goes on at byte {begin} when asked for {offset}; from the beginning")
-            log.info("%s: can't go on at byte %d: from the beginning", self.shown, offset)
+                raise InterruptedTransferError(f"continues at byte {begin} instead of {offset}; restarting from zero")
+            log.info("%s: can't resume at byte %d: restarting from zero", self.shown, offset)
         elif offset:
-            log.info("%s: going on after %s", self.shown, format_bytes(offset))
+            log.info("%s: resuming after %s", self.shown, format_bytes(offset))
         return total
 
     def extent(self, response: requests.Response) -> tuple[int, int | None]:
-        """(first byte, size of the whole or None) of what the response brings."""
+        """Return the first byte of a response, and the size of the whole or None."""
         if response.status_code == 206:
             found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
             if not found:
                 self.file.truncate(0)
-                raise InterruptedTransferError("sends a part without saying which; from the beginning")
+                raise InterruptedTransferError("sends a range without naming it; restarting from zero")
             return int(found[1]), None if found[2] == "*" else int(found[2])
         length = response.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None
 
     def receive(self, response: requests.Response, total: int | None, deadline: Deadline) -> None:
-        """Append the body. Raises what makes another attempt worth while when it stalls or is not all."""
+        """Append the body of a response.
+
+        Raises:
+            DownloadError: The body is longer than expected.
+            InterruptedTransferError, RequestError: The body is incomplete, stalls or breaks off.
+        """
         limit = self.expected or total
         done = first = extended = self.done
-        start = said = time.monotonic()
+        start = logged = time.monotonic()
         deadline.extend(SLOWEST_S)
         while block := block_of(response, BLOCK_BYTES, deadline):
             self.file.write(block)
@@ -259,8 +302,8 @@ class Transfer:
             if done - extended >= SLOWEST_BYTES:
                 deadline.extend(SLOWEST_S)
                 extended = done
-            if now - said > LINE_EVERY_S:
-                said = now
+            if now - logged > LINE_EVERY_S:
+                logged = now
                 log.info("%s: %s", self.shown, progress(first, done, limit, now - start))
         if limit is not None and done < limit:
             raise InterruptedTransferError(f"broke off after {done} of {limit} bytes")
@@ -268,7 +311,7 @@ class Transfer:
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
-    """12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left"""
+    """Format the progress: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`."""
     rate = (done - first) / max(seconds, 1e-3)
     text = (
         format_bytes(done)

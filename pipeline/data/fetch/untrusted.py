@@ -1,7 +1,7 @@
-"""Read files that anyone may have made: whatever a library raises on them becomes one clear error.
+"""Reading of untrusted files: any exception of a parser becomes one clear error.
 
-Parsers raise more than they document: struct.error, IndexError, LookupError, SyntaxError … A list of these would
-never be complete, so `parsing` takes every exception for damage, except those of the disk that holds the file.
+Parsers raise more than they document: struct.error, IndexError, LookupError, SyntaxError, … A list of these would
+never be complete. So `parsing` reports every exception as damage, except those of the disk that holds the file.
 """
 
 import bz2
@@ -16,21 +16,21 @@ from typing import IO, Any, cast
 from pipeline.core.errors import UnreadableError, UserError
 
 LONGEST_LINE = 1 << 26
-"""Bytes; a compressed file of a megabyte can hold a line of a gigabyte."""
+"""Most bytes of a line; a compressed file of a megabyte can hold a line of a gigabyte."""
 BLOCK = 1 << 18
-"""Bytes read at once: lines are split from blocks, several times faster than read one by one."""
+"""Bytes of a block; splitting blocks into lines is several times faster than reading lines."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
 @contextlib.contextmanager
 def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterator[None]:
-    """Report what a parser raises in the block.
+    """Report any exception of a parser in the block as damage.
 
-    Keep the block to calls of the parser: an error of the surrounding code would be reported as damage.
+    Keep the block to calls of the parser, since errors of other code would be reported as damage too.
 
     Args:
-        path: The file that is parsed, opened by `opened`.
-        remedy: What the user can do about damage.
+        path: The parsed file, opened by `opened`.
+        remedy: Remedy for damage.
 
     Raises:
         UserError: The file is damaged.
@@ -46,7 +46,7 @@ def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterato
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file so that faults of the disk stay distinct from damage.
+    """Open a file so that disk errors stay distinct from damage.
 
     Raises:
         UnreadableError: The system can't read the file.
@@ -57,9 +57,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 class DiskFile(io.FileIO):
-    """A file whose read errors are UserErrors: libraries take an OSError for a sign of another format."""
+    """A file whose read errors are UserErrors, since libraries take an OSError for another format."""
 
     def readinto(self, buffer: Any) -> int | None:
+        """Read bytes into a buffer.
+
+        Raises:
+            UnreadableError: The system can't read the file.
+        """
         try:
             return super().readinto(buffer)
         except OSError as error:
@@ -71,7 +76,7 @@ class DiskFile(io.FileIO):
 
 @contextlib.contextmanager
 def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    """Undo compression by gzip, bzip2 or xz, which the first bytes show; other content passes unchanged."""
+    """Decompress gzip, bzip2 or xz, recognised by the first bytes; other content passes unchanged."""
     start = file.read(6)
     file.seek(0)
     opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), None)
@@ -85,12 +90,12 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
-    """Undo gzip if the file's name ends in `.gz`."""
+    """Decompress gzip if the file's name ends in `.gz`."""
     return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if name.endswith(".gz") else stream
 
 
 class UntrustedStream(io.BufferedReader):
-    """Content of an archive's member; raises UserError for damage."""
+    """Content of an archive member that raises UserError for damage."""
 
     def __init__(self, content: Any, path: Path):
         super().__init__(RawContent(content, path), 1 << 17)
@@ -103,9 +108,15 @@ class RawContent(io.RawIOBase):
         self.content, self.path = content, path
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read bytes into a buffer.
+
+        Raises:
+            UserError: The content is damaged.
+        """
         with parsing(self.path):
             block = self.content.read(len(buffer))
         buffer[: len(block)] = block
@@ -136,6 +147,10 @@ def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
-    """Yield the lines of UTF-8 text without their ends and byte order marks. Raises UserError as `lines_in` does."""
+    """Yield the lines of UTF-8 text without their ends and byte order marks.
+
+    Raises:
+        UserError: The stream is damaged, or a line is longer than any text.
+    """
     with parsing(path):
         yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))

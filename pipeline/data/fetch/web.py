@@ -1,4 +1,4 @@
-"""HTTP requests that end in bounded time, whatever the server does."""
+"""HTTP requests with a time limit, whatever the server does."""
 
 import contextlib
 import os
@@ -15,21 +15,21 @@ from pipeline.core.errors import without_secrets
 
 CONNECT_S, SILENCE_S = 10.0, 30.0
 ANSWER_S = 60.0
-"""Until the head of the answer is there, redirects included."""
+"""Seconds until the head of the response, redirects included."""
 
 
 class RequestError(Exception):
-    """What was asked for did not come; asking again may help."""
+    """A failed request that may be retried."""
 
 
 class RefusedError(RequestError):
-    """Asking again does not help: the address is none, or leads in circles."""
+    """A failed request that would fail again: the address is invalid, or redirects in a loop."""
 
 
 class Deadline:
-    """Shuts connections down once its time is over, whatever is waited for on them.
+    """Time limit that shuts connections down, whatever waits for them.
 
-    Timeouts of sockets begin anew with each byte, so a server that sends one now and then would hold a client forever.
+    Socket timeouts restart with each byte, so a server that sends a byte now and then would hold a client forever.
     """
 
     def __init__(self, seconds: float):
@@ -39,10 +39,10 @@ class Deadline:
         self.seconds, self.until = seconds, time.monotonic() + seconds
 
     def extend(self, seconds: float) -> None:
-        """Let the time be over `seconds` from now."""
+        """Set the limit to `seconds` from now."""
         until = time.monotonic() + seconds
         with self.changed:
-            if until < self.until:  # else it is seen in time
+            if until < self.until:  # a later limit is noticed in time
                 self.changed.notify()
             self.seconds, self.until = seconds, until
 
@@ -60,7 +60,7 @@ class Deadline:
             one.close()
 
     def wait(self) -> None:
-        """Wait for the end of the exchange or of its time."""
+        """Wait for the end of the exchange or for the time limit."""
         with self.changed:
             while not self.has_ended and (left := self.until - time.monotonic()) > 0:
                 self.changed.wait(left)
@@ -69,7 +69,7 @@ class Deadline:
                 shut_down(one)
 
     def watch(self, connection: socket.socket) -> None:
-        """Shut this connection down, too. A duplicate stays ours when TLS is laid over the original."""
+        """Shut this connection down too; a duplicate stays ours when TLS wraps the original."""
         duplicate = socket.socket(fileno=os.dup(connection.fileno()))
         with self.changed:
             self.sockets.append(duplicate)
@@ -78,18 +78,20 @@ class Deadline:
 
 
 def shut_down(connection: socket.socket) -> None:
+    """Shut a connection down."""
     with contextlib.suppress(OSError):  # the server was faster
         connection.shutdown(socket.SHUT_RDWR)
 
 
 class WatchedAdapter(HTTPAdapter):
-    """Has a deadline watch every connection that is opened."""
+    """HTTP adapter whose connections a deadline watches."""
 
     def __init__(self, deadline: Deadline):
         self.deadline = deadline
         super().__init__()
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a pool whose connections are watched."""
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
         deadline, plain = self.deadline, pool.ConnectionCls
 
@@ -104,18 +106,18 @@ class WatchedAdapter(HTTPAdapter):
 
 @contextlib.contextmanager
 def answer(url: str, headers: dict[str, str], deadline: Deadline, silence_s: float) -> Iterator[requests.Response]:
-    """Request an address and yield the head of its answer; read the body by `block_of`.
+    """Request an address and yield the head of the response; read its body with `block_of`.
 
     Args:
         url: The address; redirects are followed.
-        headers: Of the request.
-        deadline: Bounds the whole exchange; extend it as the body comes.
-        silence_s: Longest time without a byte.
+        headers: Headers of the request.
+        deadline: Limit of the whole exchange; extend it as the body arrives.
+        silence_s: Longest time without a byte, in seconds.
 
     Raises:
-        RequestError: There is no answer.
+        RequestError: There is no response.
     """
-    # As it lies on the server: some call a .tgz an encoding, which a client then undoes.
+    # Unencoded: some servers declare a .tgz as an encoding, which the client would decode.
     headers = {"Accept-Encoding": "identity"} | headers
     with requests.Session() as session:
         for scheme in ("http://", "https://"):
@@ -128,31 +130,35 @@ def answer(url: str, headers: dict[str, str], deadline: Deadline, silence_s: flo
 
 
 def leave_redirect_unread(response: requests.Response, *_: Any, **__: Any) -> None:
-    """Drop the body of a redirect, which requests would read to its end, however far that is."""
+    """Close the body of a redirect, which requests would read to its end."""
     if response.is_redirect:
         response.raw.close()
 
 
 def block_of(response: requests.Response, size: int, deadline: Deadline) -> bytes:
-    """Return the next bytes of a body; none at its end. Raises RequestError when it breaks off."""
+    """Return the next bytes of a body; none at its end.
+
+    Raises:
+        RequestError: The connection breaks off.
+    """
     with client_errors(deadline):
         return response.raw.read1(size, decode_content=False)
 
 
 @contextlib.contextmanager
 def client_errors(deadline: Deadline) -> Iterator[None]:
-    """Report whatever the HTTP client raises in the block, without passwords and tokens.
+    """Report any exception of the HTTP client in the block, without passwords and tokens.
 
     Raises:
-        RequestError: The request failed, or the deadline passed.
-        RefusedError: Another request would fail alike.
+        RequestError: The request failed, or the time limit passed.
+        RefusedError: A retry would fail too.
     """
     try:
         yield
-    except Exception as error:  # a server can have its client raise anything
+    except Exception as error:  # a server can make its client raise anything
         if deadline.has_passed:
             raise RequestError(f"stalled: too slow for {deadline.seconds:g} s") from error
-        lasting = isinstance(error, requests.TooManyRedirects | ValueError)  # of an address, or a number, that is none
+        lasting = isinstance(error, requests.TooManyRedirects | ValueError)  # invalid address or number
         kind = RefusedError if lasting else RequestError
         raise kind(without_secrets(f"{type(error).__name__}: {error}")) from error
     if deadline.has_passed:  # a connection that was shut down looks like the end of a body

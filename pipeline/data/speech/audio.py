@@ -1,4 +1,4 @@
-"""Reading the audio of an utterance, a whole file or a stretch of one: FLAC, WAV, OGG, NIST SPHERE not `shorten`ed."""
+"""Reading of utterances, whole files or segments: FLAC, WAV, OGG, and NIST SPHERE without `shorten`."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from pipeline.core.retries import read_with_retries
 from pipeline.data.speech.manifest import Utterance
 
 Found = TypeVar("Found")
-TOLERANCE_S = 0.02  # two frames: manifests round
+TOLERANCE_S = 0.02
+"""Missing seconds that are ignored, two frames: manifests round."""
 LARGEST = 2.0**15
-"""Largest sample of files of floats in the units of 16 bits, which are scaled."""
+"""Largest sample of float files in 16-bit units, which are scaled."""
 LOUDEST = 8.0
-"""Largest sample of files of floats in [-1, 1], which may be clipped later; what is beyond has other units."""
+"""Largest sample of float files in [-1, 1], which may be clipped later; larger ones have other units."""
 
 
 class RejectedError(Exception):
-    """An utterance that can't be used; the message is the reason by which it is counted."""
+    """An utterance that can't be used; the message is the reason under which it is counted."""
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Samples (n,) float32, finite, in [-1, 1] but for files of floats that go slightly beyond.
+    """Read the samples of an utterance, (n,) float32, finite, in [-1, 1] except for slight overshoots of float files.
 
     Raises:
-        RejectedError: the file is missing, damaged, of another rate, of several channels, or too short, or has a
-            sample that is none.
-        UserError: it can't be read.
+        RejectedError: The file is missing, damaged, too short, or of another format, or has bad samples.
+        UserError: The disk can't read the file.
     """
     wanted = round(utterance.seconds * sample_rate)
     try:
@@ -48,20 +48,20 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
 
 
 def in_unit_range(samples: np.ndarray) -> np.ndarray:
-    """Return samples of at most `LARGEST`, of any shape, scaled to [-1, 1] if they are in the units of 16 bits."""
+    """Scale samples of any shape in 16-bit units to [-1, 1]; others stay."""
     if samples.size and np.abs(samples).max() > LOUDEST:
         return (samples / LARGEST).astype(samples.dtype)
     return samples
 
 
 def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Found:
-    """What `read` finds in an audio file; again, in its bytes, when that is None or fails.
+    """Apply `read` to an audio file, and again to its bytes if the result is None or an error.
 
-    The library takes a disk's fault for the file's own, and its end for the audio's.
+    The library takes a read error of the disk for damage, and the end of a failed read for the end of the audio.
 
     Raises:
-        FileNotFoundError, soundfile.SoundFileError: there is no such file, or it is damaged.
-        UserError: it can't be read.
+        FileNotFoundError, soundfile.SoundFileError: The file is missing or damaged.
+        UserError: The disk can't read it.
     """
     with contextlib.suppress(soundfile.SoundFileError, OSError):
         if (found := read(audio)) is not None:
@@ -72,7 +72,11 @@ def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Foun
 
 
 def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> np.ndarray | None:
-    """Its samples, or None when a file on disk seems to have less. Raises RejectedError as `read_audio` does."""
+    """Return the samples of an utterance, or None if a file on disk seems to have fewer.
+
+    Raises:
+        RejectedError: The file has another rate or several channels.
+    """
     with soundfile.SoundFile(source) as file:
         if file.samplerate != sample_rate:
             raise RejectedError("wrong rate")
@@ -85,7 +89,7 @@ def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> n
 
 
 def fault_of(path: Path) -> str:
-    """Why a file can't be opened."""
+    """Return the reason why a file can't be opened."""
     if not path.is_file():
         return "missing audio"
     with open(path, "rb") as file:
@@ -95,9 +99,9 @@ def fault_of(path: Path) -> str:
 
 
 def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
-    """Heard faster or slower (Ko et al. 2015), so that pitch and formants move along: (n,) float32 -> (n / speed,).
+    """Resample to another speed with pitch and formants (Ko et al. 2015), (n,) float32 -> (n / speed,).
 
-    Without aliases: the spectrum of all of it is cut off, or filled up with zeros, above the lower Nyquist frequency.
+    The spectrum of the whole signal is truncated or zero-padded above the lower Nyquist frequency, so nothing aliases.
     """
     if speed == 1 or not len(samples):
         return samples
@@ -106,7 +110,7 @@ def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
 
 
 def seconds_of(audio: Path) -> float:
-    """Length of a file; 0 if it is none, and then it is left out and counted when features are computed."""
+    """Return the length of a file; 0 if it can't be read, which computing features reports."""
     try:
         return decoded(audio, lambda source: soundfile.info(source).duration)
     except (soundfile.SoundFileError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The recordings of a corpus, unpacked from its archives and listed."""
+"""Stage `collect-recordings`: recordings of a corpus, unpacked from archives and listed in manifests."""
 
 import logging
 import os
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 
 def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None) -> None:
-    """Fetch, verify and unpack the archives of a corpus of recordings, and list its utterances.
+    r"""Fetch, verify and unpack the archives of a corpus of recordings, and list its utterances.
 
-        python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \\
+        python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \
             --corpus work/corpora/fsdd --mirror /data/mirror
 
     reads   the mirror, <downloads>/<file>, or the addresses of the dataset file
-    writes  <corpus>/audio/<archive>/<member>   the files that its layout needs (layouts.py)
-            <corpus>/manifests/<split>.tsv      the utterances of each split (manifest.py)
+    writes  <corpus>/audio/<archive>/<member>   the files that its layout needs
+            <corpus>/manifests/<split>.tsv      the utterances of each split
 
     A training utterance of a recording that is also in a dev or test set is left out. Files that are unpacked already
     are not written again.
@@ -48,10 +48,15 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
 
 
 def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:
-    """Unpack, and write the manifests. files: fetched files by source.
+    """Unpack the archives and write the manifests.
+
+    Args:
+        dataset: The dataset.
+        files: Fetched files by source.
+        corpus: Folder of the corpus.
 
     Raises:
-        UserError: an archive is damaged, has a member that escapes its folder, or has no utterance of a split.
+        UserError: An archive is damaged, has a member outside its folder, or has no utterance of a split.
     """
     layout = LAYOUTS[dataset.layout]
     wanted: dict[str, list[str]] = {}
@@ -67,7 +72,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
         held_out |= {layout.recording(one) for one in kept}
         if not kept:
             raise UserError(
-                f"{dataset.name}: split {split} has no utterance; correct its `members` in the dataset file"
+                f"{dataset.name}: split {split} has no utterances; correct its `members` in the dataset file"
             )
         write_manifest(manifest_path(corpus, split), kept)
         hours, doubled = sum(one.seconds for one in kept) / 3600, len(found) - len(kept)
@@ -75,7 +80,11 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
 
 
 def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
-    """Raises UserError when a table or transcript names audio outside of the archive's folder."""
+    """Yield the utterances of a split.
+
+    Raises:
+        UserError: A table or transcript names audio outside the archive's folder.
+    """
     layout = LAYOUTS[dataset.layout]
     for part in dataset.splits[split]:
         table, folder = files[part.table] if part.table else None, folder_of(corpus, part.source)
@@ -86,12 +95,12 @@ def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path
 
 
 def folder_of(corpus: Path, source: str) -> Path:
-    """Where an archive is unpacked."""
+    """Return the folder into which an archive is unpacked."""
     return corpus / "audio" / source
 
 
 def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
-    """Write the members that have one of the suffixes and fit a pattern below `folder`, under their names."""
+    """Write the members with one of the suffixes that match a pattern below `folder`, under their names."""
 
     def wanted(name: str) -> bool:
         return name.endswith(suffixes) and any(fnmatch(name, pattern) for pattern in patterns)
@@ -114,24 +123,19 @@ UNPACK = "run the stage `collect-recordings` again"
 
 
 class Layout(NamedTuple):
-    """Suffixes of the files it is made of, how utterances are read from them, and whether the name of a file says which
-    recording it is, wherever it lies.
-
-    `utterances(folder, members, domain, table)` yields those of the files below `folder` whose path fits the pattern
-    `members`; `table` is a file beside the archive, of a layout that needs one.
-    """
+    """Layout of a published corpus: how utterances are found among its unpacked files."""
 
     suffixes: tuple[str, ...]
     utterances: Callable[[Path, str, str, Path | None], Iterator[Utterance]]
     named_once: bool
 
     def recording(self, utterance: Utterance) -> str:
-        """Which recording an utterance is of."""
+        """Return the recording that an utterance belongs to."""
         return utterance.audio.name if self.named_once else str(utterance.audio)
 
 
 def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """<reader>/<chapter>/<reader>-<chapter>.trans.txt, whose lines are the names of FLAC files beside it, and text."""
+    """Yield utterances of <reader>/<chapter>/<reader>-<chapter>.trans.txt, with FLAC files beside it."""
     for transcripts in fitting(folder, members, ".trans.txt"):
         for line in lines_of(transcripts, UNPACK):
             name, _, text = line.partition(" ")
@@ -140,7 +144,7 @@ def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -
 
 
 def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """stm/<talk>.stm, whose lines are stretches of sph/<talk>.sph with their text, if somebody wrote it down."""
+    """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph."""
     for transcripts in fitting(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
         for number, line in enumerate(lines_of(transcripts, UNPACK), start=1):
@@ -155,7 +159,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
 
 
 def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """A TSV file with columns path, speaker and transcript."""
+    """Yield utterances of a TSV file with columns path, speaker and transcript."""
     assert listing, "every part of this layout names a table"
     for row in table(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
@@ -171,6 +175,6 @@ LAYOUTS = {
 
 
 def fitting(folder: Path, members: str, suffix: str) -> list[Path]:
-    """Files of one suffix below `folder` whose path in it fits the pattern, in a fixed order."""
+    """Return the files below `folder` with a suffix whose relative path matches the pattern, sorted."""
     found = sorted(folder.rglob(f"*{suffix}"))
     return [path for path in found if fnmatch(path.relative_to(folder).as_posix(), members)]

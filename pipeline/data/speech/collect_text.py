@@ -1,4 +1,7 @@
-"""Text that is read aloud, or that a character language model learns from."""
+"""Stage `collect-text`: text to read aloud or to train a character language model on.
+
+Text comes from the grammar, from lines of fetched files, or from a folder of the user's own.
+"""
 
 import logging
 import re
@@ -36,14 +39,14 @@ log = logging.getLogger(__name__)
 def write_raw_text(
     *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
 ) -> None:
-    """Write or fetch the text of a corpus of speech or of a language model.
+    r"""Write or fetch the text of a corpus of speech or of a language model.
 
-        python -m pipeline collect-text --dataset workflow/datasets/grammar-speech-source.yaml \\
+        python -m pipeline collect-text --dataset workflow/datasets/grammar-speech-source.yaml \
             --downloads work/downloads --corpus work/corpora/grammar-speech-source
 
     reads   the mirror, <downloads>/<file>, or the addresses of the dataset file; <split>.txt in a folder of your own;
             nothing if the grammar writes the text
-    writes  <corpus>/raw/{train,dev,test}.en   one sentence per line, as it was written
+    writes  <corpus>/raw/{train,dev,test}.en   one sentence per line, as written
 
     Args:
         dataset: Dataset file.
@@ -60,10 +63,10 @@ def write_raw_text(
 def collect_text(
     dataset: WrittenDataset, downloads: Path, corpus: Path, mirror: str | None, packages: Sequence[str] = ()
 ) -> None:
-    """Write raw/<split>.en, whole or not at all.
+    """Write raw/<split>.en, all splits or none.
 
     Raises:
-        UserError: a file can't be had, is damaged, or holds less than the dataset file says.
+        UserError: A file is missing or damaged, or holds less than the dataset file says.
     """
     lines: Iterator[tuple[SplitName, str]]
     if isinstance(dataset, OwnText):
@@ -85,13 +88,13 @@ def collect_text(
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ ()]*\)|\{[^ {}]*\}|<sil>")
-"""Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
+"""Pronunciation variants, noises and silence in TED-LIUM's transcripts."""
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 
 
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
-    """(split, sentence): of each domain the test sets first, then dev, then train, no sentence twice."""
+    """Yield (split, sentence) of each domain, first test, then dev, then train, without repeats."""
     tests = [split for split in text.sizes if split not in ("dev", "train")]
     for domain in text.domains:
         seen: set[str] = set()
@@ -104,8 +107,8 @@ def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
 
 
 def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
-    """English sentences without end."""
-    from pipeline.grammar.corpus import endless  # reads the lexicon, which fetched text needs not
+    """Yield English sentences without end."""
+    from pipeline.grammar.corpus import endless  # loads the lexicon, which fetched text does not need
 
     if domain != "queries":
         yield from (sentence.en for sentence in endless(domain, rng, held_out))
@@ -115,16 +118,20 @@ def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator
 
 
 def keywords(line: str, rng: Random) -> str:
-    """Its words in no order, none twice, as people type into a search engine: the vocabulary without the language."""
+    """Shuffle the distinct words of a line like a search query, which keeps the vocabulary but not the language."""
     words = sorted(set(WORD.findall(line.lower())))
     return " ".join(rng.sample(words, len(words)))
 
 
 def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
-    """(split, line), split after split, part after part or a line of each in turn. files: fetched files by source.
+    """Yield (split, line), split after split, with parts chained or interleaved.
+
+    Args:
+        text: Description of the text.
+        files: Fetched files by source.
 
     Raises:
-        UserError: a file is damaged, or has no member or no line of those that are named.
+        UserError: A file is damaged, or lacks a named member or line.
     """
     for split, parts in text.splits.items():
         lines = [part_lines(part, files[part.source]) for part in parts]
@@ -133,6 +140,11 @@ def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[S
 
 
 def part_lines(part: TextPart, path: Path) -> Iterator[str]:
+    """Yield the lines that a part takes of its file.
+
+    Raises:
+        UserError: There are none.
+    """
     found = False
     rng = Random(f"keywords/{part.source}")
     for line in islice(islice(part_content(part, path), part.first - 1, None, part.every), part.lines):
@@ -145,7 +157,7 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
 
 
 def part_content(part: TextPart, path: Path) -> Iterator[str]:
-    """Yield the sentences of a file, or of all members that fit the part's pattern, in the order of the archive."""
+    """Yield the sentences of a file, or of all matching members in the order of the archive."""
     member = part.member
     if member is None:
         with opened(path) as stream:
@@ -170,7 +182,11 @@ def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Itera
 
 
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
-    """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
+    """Yield the rows of a TSV file with a header.
+
+    Raises:
+        UserError: A wanted column is missing.
+    """
     with parsing(Path(where)):
         (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
     if missing := set(wanted) - set(names):
@@ -186,11 +202,11 @@ def is_comment(line: str) -> bool:
 
 
 def segment_text(line: str) -> str:
-    """What is said in a segment of an .stm file, after its six fields; empty where nobody wrote it down."""
+    """Return the transcript of a segment of an .stm file, after its six fields; empty if there is none."""
     text = "".join(line.split(None, 6)[6:]).strip()
     return "" if text == UNTRANSCRIBED else joined_clitics(NOT_SPOKEN.sub(" ", text))
 
 
 def joined_clitics(text: str) -> str:
-    """`it 's` as `it's`."""
+    """Join clitics: `it 's` becomes `it's`."""
     return CLITIC.sub("'", text)

@@ -1,4 +1,4 @@
-"""Character ids of the text of a language model."""
+"""Stage `encode-text`: character ids of the text of a language model."""
 
 import logging
 from pathlib import Path
@@ -21,15 +21,15 @@ LINES_PER_CHUNK = 10_000
 
 
 def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
-    """Encode the text of a character language model as memory-mapped ids.
+    r"""Encode the text of a character language model as memory-mapped ids.
 
-        python -m pipeline encode-text --dataset workflow/datasets/grammar-text-full.yaml \\
+        python -m pipeline encode-text --dataset workflow/datasets/grammar-text-full.yaml \
             --corpus work/corpora/grammar-text-full
 
     reads   <corpus>/raw/<split>.en
     writes  <corpus>/prepared/<split>.en                   sentences in the characters of transcripts
-            <corpus>/prepared/report.json                  counts, and what was left out by reason
-            <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, token_store.py)
+            <corpus>/prepared/report.json                  counts of sentences kept, and left out by reason
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, sequence_store.py)
             <corpus>/encoded/corpus.json                   sizes and digests, written last
 
     Args:
@@ -40,10 +40,10 @@ def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
-    """Write `prepared/` and `encoded/`; returns what corpus.json says.
+    """Write `prepared/` and `encoded/`, and return the record.
 
     Raises:
-        UserError: raw text is missing, too short, or not as expected.
+        UserError: Raw text is missing, too short, or not as expected.
     """
     chosen = select(dataset, corpus, dataset.sentences)
     report: dict[str, SentencesReport] = {}
@@ -71,7 +71,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
 
 
 def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> int:
-    """Write text and ids of a split; returns its characters."""
+    """Write text and ids of a split and return its number of characters."""
     alphabet = Alphabet()
     with (
         atomic_write(corpus / f"prepared/{split}.en") as text,
@@ -84,8 +84,12 @@ def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> in
 
 
 def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) -> None:
-    """Raises UserError when the split is not the one that the dataset file expects."""
+    """Check that a split is the one that the dataset file expects.
+
+    Raises:
+        UserError: Its number of sentences or its digest differs.
+    """
     expected = dataset.expected.get(split)
     if expected and expected.utterances != kept:
-        raise UserError(f"{path}: {kept} sentences kept, expected {expected.utterances}; its text is another one")
-    require_digest(path, expected.sha256 if expected else None, "its text is another one")
+        raise UserError(f"{path}: {kept} sentences kept, expected {expected.utterances}; the raw text differs")
+    require_digest(path, expected.sha256 if expected else None, "the raw text differs")

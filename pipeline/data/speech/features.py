@@ -1,4 +1,4 @@
-"""Log-mel features and character ids of the utterances of a corpus."""
+"""Stage `features`: log-mel features and character ids of the utterances of a corpus."""
 
 import logging
 from collections import Counter
@@ -22,7 +22,15 @@ from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, Spo
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
-from pipeline.data.speech.frontend import BABBLES, VOICES, MelFilters, Moments, babble, coloured_noises, rewrite_alike
+from pipeline.data.speech.frontend import (
+    BABBLES,
+    VOICES,
+    MelFilters,
+    Moments,
+    babble,
+    coloured_noises,
+    normalise_speakers,
+)
 from pipeline.data.speech.manifest import (
     UNNAMED,
     Utterance,
@@ -51,21 +59,21 @@ NOISE_SEED = 1
 
 
 def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), processes: int = 1) -> None:
-    """Compute memory-mapped features and character ids of the utterances of a corpus.
+    r"""Compute memory-mapped features and character ids of the utterances of a corpus.
 
-        python -m pipeline features --dataset workflow/datasets/grammar-speech-source.yaml \\
+        python -m pipeline features --dataset workflow/datasets/grammar-speech-source.yaml \
             --corpus work/corpora/grammar-speech-source --processes 2
 
     reads   <corpus>/manifests/<split>.tsv, or <split>.tsv in the folder of your own corpus (manifest.py); the audio
     writes  <corpus>/prepared/<split>.en             transcripts of the utterances that are kept
             <corpus>/prepared/<split>.speakers       their speakers, one name per line
-            <corpus>/prepared/report.json            counts, seconds, what was left out by reason
-            <corpus>/encoded/<split>.frames[.offsets]  log-mel features (frame_store.py)
-            <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, token_store.py)
-            <corpus>/encoded/noise.frames[.offsets]  background noises for training (noises.py)
+            <corpus>/prepared/report.json            counts, seconds, and utterances left out by reason
+            <corpus>/encoded/<split>.frames[.offsets]  log-mel features (sequence_store.py)
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, sequence_store.py)
+            <corpus>/encoded/noise.frames[.offsets]  background noises for training
             <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
 
-    Features are stored as they are, or normalised per speaker (cmvn.py). corpus.json has the mean and standard
+    Features are stored as they are, or normalised per speaker (frontend.py). corpus.json has the mean and standard
     deviation of each feature over all training frames.
 
     Args:
@@ -83,7 +91,11 @@ def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), pro
 
 @dataclass
 class Kept:
-    """What is known of the utterances of one split. speakers: of each that is kept; at another speed, another one"""
+    """Counts of the utterances of one split.
+
+    Attributes:
+        speakers: Speaker of each utterance kept; another speed counts as another speaker.
+    """
 
     read: int = 0
     utterances: int = 0
@@ -96,11 +108,13 @@ class Kept:
     speakers: list[str] = field(default_factory=list)
 
     def reject(self, utterance: Utterance, reason: str) -> None:
+        """Count an utterance that is left out, and keep some examples."""
         self.rejected[reason] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
 
     def add(self, utterance: Utterance, text: str, frames: np.ndarray) -> None:
+        """Count an utterance that is kept."""
         self.utterances += 1
         self.seconds += utterance.seconds
         self.characters += len(text)
@@ -108,11 +122,13 @@ class Kept:
         self.moments.add(frames)
 
     def report(self) -> UtterancesReport:
+        """Return the split's part of the report."""
         counts = {name: value for name, value in vars(self).items() if name not in ("moments", "speakers")}
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
         return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
 
     def size(self) -> SpeechSplit:
+        """Return the split's part of corpus.json."""
         seconds = round(self.seconds, 3)
         frames = self.moments.frames
         return SpeechSplit(pairs=self.utterances, src_tokens=frames, tgt_tokens=self.characters, seconds=seconds)
@@ -121,11 +137,12 @@ class Kept:
 def compute_features(
     dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int
 ) -> SpeechCorpus:
-    """Write `prepared/` and `encoded/`; returns what corpus.json says.
+    """Write `prepared/` and `encoded/`, and return the record.
 
     Raises:
-        UserError: a manifest is missing or faulty, a split is empty or not as expected, a training utterance is in
-            another split too, a speaker is where the dataset says that none is, or the disk is too small.
+        UserError: A manifest is missing or faulty, a split is empty or not as expected, splits share utterances or
+            speakers
+            that they must not, or the disk is too small.
     """
     shared = shared_utterances(manifests)
     speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
@@ -133,11 +150,11 @@ def compute_features(
     seconds = sum(one.seconds * times.get(split, 1) for split, path in manifests.items() for one in read_manifest(path))
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * FRAME_DTYPE.itemsize
     require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
-    (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # of which only what is whole is said
+    (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # a record means a complete corpus
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     if dataset.speaker_cmvn:
         for split, one in kept.items():
-            rewrite_alike(corpus / "encoded" / split, one.speakers, kept["train"].moments.statistics())
+            normalise_speakers(corpus / "encoded" / split, one.speakers, kept["train"].moments.statistics())
     write_noises(dataset, manifests["train"], corpus)
     report = PreparedSpeech(
         dataset=dataset.name,
@@ -151,7 +168,7 @@ def compute_features(
 
 
 def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> Kept:
-    """Features, ids, transcripts and speakers of the utterances that are kept."""
+    """Write features, ids, transcripts and speakers of the utterances that are kept."""
     found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
     speeds = dataset.speeds if split == "train" else [1.0]
@@ -191,8 +208,11 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
 def features_of(
     part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
 ) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
-    """Of each utterance, at each speed in turn, its spelling and features (T, FEATURES) float16, or else the reason
-    why it is left out."""
+    """Compute each utterance at each speed in turn.
+
+    Returns:
+        Utterances, each with its spelling and features (T, FEATURES) float16, or the reason why it is left out.
+    """
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
     for utterance, speed in product(part, speeds):
@@ -207,6 +227,11 @@ def features_of(
 def features_of_one(
     utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
 ) -> tuple[str, np.ndarray]:
+    """Return spelling and features (T, FEATURES) float16 of an utterance at one speed.
+
+    Raises:
+        RejectedError: It can't be used.
+    """
     text, strange = to_alphabet(utterance.text)
     if strange:
         raise RejectedError("outside the alphabet")
@@ -228,20 +253,24 @@ def features_of_one(
 
 
 def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
-    """Raises UserError when nothing is left, or the split is not the one that the dataset file expects."""
+    """Check that a split is not empty and as the dataset file expects.
+
+    Raises:
+        UserError: It is empty, or its number of utterances or digest differs.
+    """
     reasons = ", ".join(f"{count} {reason}" for reason, count in found.rejected.most_common()) or "none left out"
     if found.rejected:
         log.warning("%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, reasons)
     if not found.utterances:
-        raise UserError(f"{manifest}: no utterance can be used ({reasons}); see `python -m pipeline features --help`")
+        raise UserError(f"{manifest}: no usable utterance ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)
     if expected and expected.utterances != found.utterances:
         raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
-    require_digest(transcripts, expected.sha256 if expected else None, "its text is another one")
+    require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
 
 
 def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
-    """Features of the noises; the babble is of the first training utterances that can be read."""
+    """Write features of the noises; babble uses the first readable training utterances."""
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     readable = voices(manifest, dataset.sample_rate)
     with write_frames(corpus / "encoded" / NOISE_STEM) as store:
@@ -253,6 +282,7 @@ def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
 
 
 def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
+    """Yield the samples of readable utterances."""
     for utterance in read_manifest(manifest):
         try:
             yield read_audio(utterance, sample_rate)
@@ -261,7 +291,7 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
 
 
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
-    """Write corpus.json."""
+    """Write corpus.json and return it."""
     encoded, alphabet = corpus / "encoded", Alphabet()
     record = SpeechCorpus(
         dataset=dataset.name,

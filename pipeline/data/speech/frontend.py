@@ -1,7 +1,14 @@
-"""Log-mel features, by kaldi-native-fbank: Cold Fusion, section 4.3, and its mel filter banks.
+"""Acoustic front end: log-mel features, normalisation by speaker, and background noises.
 
-Windows of 25 ms (Povey's) every 10 ms, pre-emphasis 0.97, no dither, FEATURES triangular filters from 20 Hz up, natural
-logarithm of power; samples are in [-1, 1].
+Features follow Cold Fusion, section 4.3, with kaldi-native-fbank: Povey windows of 25 ms every 10 ms, pre-emphasis
+0.97, no dither, FEATURES triangular filters from 20 Hz up, natural logarithm of power. Samples are in [-1, 1].
+
+Normalisation is cepstral mean and variance normalisation (CMVN) by speaker, of log-mel features. It removes the effect
+of voice, microphone and room. A speaker gets the mean and deviation of the training set, not zero and one, so the
+features stay those of a power spectrum, to which noise can be added. Speakers must be known, transcripts need not be.
+
+Cold Fusion, section 4.3, adds "random background noise" without naming it. Here it is coloured and pulsing noise from
+a seed, and babble of the corpus' own speakers.
 """
 
 from collections import defaultdict
@@ -21,7 +28,12 @@ LOW_HZ = 20.0
 
 
 class MelFilters:
-    """Features of audio of one rate. high_hz: upper edge of the filters."""
+    """Mel filter bank for audio of one rate.
+
+    Args:
+        sample_rate: Rate in Hz.
+        high_hz: Upper edge of the filters in Hz.
+    """
 
     def __init__(self, sample_rate: int, high_hz: float):
         self.options = kaldi_native_fbank.FbankOptions()
@@ -35,67 +47,81 @@ class MelFilters:
         self.sample_rate = sample_rate
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
-        """(T, FEATURES) float32 of samples (n,) float32; no frame reaches over the end."""
+        """Return the features (T, FEATURES) float32 of samples (n,) float32; frames end within the samples."""
         bank = kaldi_native_fbank.OnlineFbank(self.options)
-        bank.accept_waveform(self.sample_rate, samples.tolist())  # a list is taken over faster than an array
+        bank.accept_waveform(self.sample_rate, samples.tolist())  # a list is copied faster than an array
         bank.input_finished()
         frames = [bank.get_frame(place) for place in range(bank.num_frames_ready)]
         return np.stack(frames) if frames else np.empty((0, FEATURES), np.float32)
 
 
 LEAST_DEVIATION = 0.3
-"""Of that in training: bands that a speed above one leaves empty stand still, and are not blown up."""
+"""Smallest deviation of a speaker, relative to training: bands that a speed above one empties are not amplified."""
 
 
 @dataclass
 class Moments:
-    """Of the frames added so far. sums, squares: (FEATURES,)."""
+    """Moments of the frames added so far.
+
+    Attributes:
+        frames: Number of frames.
+        sums: Sum of each feature, (FEATURES,).
+        squares: Sum of squares of each feature, (FEATURES,).
+    """
 
     frames: int = 0
     sums: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
     squares: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
 
     def add(self, frames: np.ndarray) -> None:
+        """Add frames (T, FEATURES)."""
         exact = frames.astype(np.float64)
         self.frames += len(frames)
         self.sums += exact.sum(axis=0)
         self.squares += (exact**2).sum(axis=0)
 
     def statistics(self) -> Statistics:
+        """Return mean and standard deviation of each feature."""
         mean = self.sums / self.frames
         deviation = np.sqrt(np.maximum(self.squares / self.frames - mean**2, 1e-8))
         return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
 
 
-def rewrite_alike(stem: Path, speakers: Sequence[str], wanted: Statistics) -> None:
-    """Give the frames of each of `speakers`, one an utterance of the store `stem`, the `wanted` mean and deviation."""
+def normalise_speakers(stem: Path, speakers: Sequence[str], wanted: Statistics) -> None:
+    """Give the frames of each speaker the `wanted` mean and deviation.
+
+    Args:
+        stem: Store that is rewritten.
+        speakers: Speaker of each utterance.
+        wanted: Statistics of the training set.
+    """
     store = FrameStore(stem, FEATURES)
     found: dict[str, Moments] = defaultdict(Moments)
     for number, speaker in enumerate(speakers):
         found[speaker].add(store[number])
     own = {speaker: moments.statistics() for speaker, moments in found.items()}
-    with write_frames(stem) as alike:
+    with write_frames(stem) as output:
         for number, speaker in enumerate(speakers):
-            alike.append(normalised(store[number], own[speaker], wanted))
+            output.append(normalised(store[number], own[speaker], wanted))
 
 
 def normalised(frames: np.ndarray, own: Statistics, wanted: Statistics) -> np.ndarray:
-    """(T, FEATURES), whose speaker's statistics are `own`, float16"""
+    """Normalise frames (T, FEATURES) from a speaker's own statistics to the wanted ones."""
     deviation = np.maximum(own.deviation, LEAST_DEVIATION * np.array(wanted.deviation))
-    alike = (frames - np.array(own.mean)) / deviation * wanted.deviation + wanted.mean
-    return alike.astype(frames.dtype)
+    found = (frames - np.array(own.mean)) / deviation * wanted.deviation + wanted.mean
+    return found.astype(frames.dtype)
 
 
 SECONDS = 10
 EXPONENTS = (0.0, 1.0, 2.0)
-"""Power falls with frequency to these powers: white, pink and brown noise."""
+"""Exponents by which power falls with frequency: white, pink and brown noise."""
 PULSES_HZ = (None, 2.0, 8.0)
-"""Steady, or swelling so many times a second."""
+"""Pulses per second; None = steady noise."""
 BABBLES, VOICES = 6, 6
 
 
 def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
-    """Samples (n,) float32 of each colour, steady and pulsing."""
+    """Yield samples (n,) float32 of each colour, steady and pulsing."""
     rng = np.random.default_rng(seed)
     count = SECONDS * sample_rate
     time = np.arange(count) / sample_rate
@@ -110,11 +136,11 @@ def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
-    """Samples (n,) float32 of several utterances at once, each repeated to fill the time."""
+    """Return samples (n,) float32 of several utterances at once, each repeated to fill the time."""
     count = SECONDS * sample_rate
     return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
 
 
 def scaled(samples: np.ndarray) -> np.ndarray:
-    """At the root mean square 0.1."""
+    """Scale samples to a root mean square of 0.1."""
     return (0.1 * samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)).astype(np.float32)

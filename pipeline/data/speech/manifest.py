@@ -1,17 +1,17 @@
-"""The one format in which every speech corpus is listed, and in which a user lists his own.
+"""Manifests: the one format that lists every speech corpus, also those of users.
 
-A manifest is a TSV file, UTF-8, with a header. Its columns, in any order:
+A manifest is a UTF-8 TSV file with a header. Its columns, in any order:
 
     audio     file, relative to the manifest's folder
-    text      what is said
+    text      transcript
     speaker   name
     domain    of the text
     seconds   length of the utterance
-    start     where it begins in the file, in seconds; the column may be left out where every utterance is a file
+    start     start in the file, in seconds; optional if every utterance is a file
 
-Lines may end as on Windows, a byte order mark may come first, and empty lines are passed over.
+Lines may end as on Windows, a byte order mark may come first, and empty lines are skipped.
 
-`<corpus>/manifests/<split>.tsv` lists what was collected or read aloud.
+`<corpus>/manifests/<split>.tsv` lists the collected or synthesised utterances.
 """
 
 import logging
@@ -28,14 +28,14 @@ from pipeline.data.dataset import SplitName
 from pipeline.data.text.text_files import lines_of, read_rows
 
 UNNAMED = "unnamed"
-"""Speaker of recordings of which nobody said who speaks."""
+"""Speaker of recordings whose speaker is unknown."""
 REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
 COLUMNS = (*REQUIRED, "start")
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One line. `audio` is an existing or missing file, in place."""
+    """One line of a manifest; the audio file may be missing."""
 
     audio: Path
     text: str
@@ -46,11 +46,12 @@ class Utterance:
 
 
 def manifest_path(corpus: Path, split: str) -> Path:
+    """Return the manifest of a split."""
     return corpus / f"manifests/{split}.tsv"
 
 
 def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
-    """Write a manifest, paths relative to its folder; returns how many utterances it lists."""
+    """Write a manifest with paths relative to its folder and return the number of utterances."""
     count = 0
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
@@ -63,10 +64,10 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
 
 
 def read_manifest(path: Path) -> Iterator[Utterance]:
-    """Utterances in order.
+    """Yield the utterances of a manifest in order.
 
     Raises:
-        UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
+        UserError: The file is missing, or a column is missing, unknown, or not a number, with its line.
     """
     lines = lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance")
     (_, columns), *rows = read_rows(lines, str(path), logging.DEBUG) or [(1, [""])]
@@ -77,16 +78,25 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
 
 
 def check_header(path: Path, columns: list[str]) -> None:
-    """Raise UserError for columns that are missing, unknown or double."""
+    """Check the columns of a manifest.
+
+    Raises:
+        UserError: A column is missing, unknown or repeated.
+    """
     missing, unknown = set(REQUIRED) - set(columns), set(columns) - set(COLUMNS)
     if missing or unknown or len(set(columns)) != len(columns):
         raise UserError(
-            f"{path}: its first line must name the columns {', '.join(REQUIRED)} and perhaps start, by tabs; "
+            f"{path}: its first line must name the columns {', '.join(REQUIRED)} and optionally start, by tabs; "
             f"missing: {', '.join(sorted(missing)) or 'none'}; unknown: {', '.join(sorted(unknown)) or 'none'}"
         )
 
 
 def utterance(path: Path, number: int, columns: list[str], fields: list[str]) -> Utterance:
+    """Parse a line of a manifest.
+
+    Raises:
+        UserError: The number of fields is wrong, or a time is not a number.
+    """
     where = f"{path}: line {number}"
     if len(fields) != len(columns):
         raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not hold tabs")
@@ -102,13 +112,17 @@ def utterance(path: Path, number: int, columns: list[str], fields: list[str]) ->
 
 
 def number_of(text: str, where: str) -> float:
-    """A number that is not negative. Raises UserError for anything else."""
+    """Parse a non-negative number.
+
+    Raises:
+        UserError: It is anything else.
+    """
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise UserError(f"{where}: {text!r} is no number of seconds")
+        raise UserError(f"{where}: {text!r} is not a number of seconds")
     return value
 
 
@@ -119,25 +133,26 @@ TRAIN: SplitName = "train"
 Key = TypeVar("Key")
 
 Place = tuple[str, int]
-"""File, links followed, and where the utterance begins, in microseconds."""
+"""Real path of a file, and start of the utterance in microseconds."""
 
 
 def place_of(utterance: Utterance) -> Place:
+    """Return the place of an utterance, equal for repeats of it."""
     return os.path.realpath(utterance.audio), round(utterance.start * 1e6)
 
 
 def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
-    """What is in several splits, in words.
+    """Describe the utterances that several splits share.
 
     Raises:
-        UserError: a manifest is missing or faulty, or a training utterance is in another split too.
+        UserError: A manifest is missing or faulty, or a training utterance is in another split too.
     """
     shared = in_several_splits(manifests, place_of)
     found = [f"{Path(file).name} at {start / 1e6:g} s: {', '.join(splits)}" for (file, start), splits in shared.items()]
     if seen := [one for one, splits in zip(found, shared.values(), strict=True) if TRAIN in splits]:
         raise UserError(
             f"{manifests[TRAIN]}: {len(seen)} utterances are in other splits too ({'; '.join(seen[:EXAMPLES])}); "
-            "a set that is trained on measures nothing, take them out of one of the two"
+            "scores on training data mean nothing; remove them from one of the splits"
         )
     if found:
         log.warning("%d utterances are in several splits: %s", len(found), "; ".join(found[:EXAMPLES]))
@@ -145,13 +160,21 @@ def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
 
 
 def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[str]:
-    """Speakers in several splits, each with these. Raises UserError when there are any and that is `refused`."""
+    """Describe the speakers that several splits share.
+
+    Args:
+        manifests: Manifest of each split.
+        refused: Whether shared speakers are an error.
+
+    Raises:
+        UserError: A speaker is shared although `refused`.
+    """
     found = in_several_splits(manifests, lambda one: one.speaker)
     shared = [f"{speaker}: {', '.join(splits)}" for speaker, splits in found.items()]
     if shared and refused:
         raise UserError(
             f"{manifests[TRAIN]}: {len(shared)} speakers are in several splits ({'; '.join(shared[:EXAMPLES])}), and "
-            "the dataset has disjoint_speakers; take them out of one of the two"
+            "the dataset has disjoint_speakers; remove them from one of the splits"
         )
     return shared
 
@@ -159,7 +182,7 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
 def in_several_splits(
     manifests: Mapping[SplitName, Path], key_of: Callable[[Utterance], Key]
 ) -> dict[Key, list[SplitName]]:
-    """The splits, in order, of what more than one of them lists."""
+    """Return the keys that more than one split lists, each with these splits in order."""
     splits_of: dict[Key, list[SplitName]] = {}
     for split, manifest in manifests.items():
         for key in dict.fromkeys(map(key_of, read_manifest(manifest))):

@@ -1,4 +1,4 @@
-"""Which raw sentences are used, and how they are spelt; every one that is left out is counted by its reason."""
+"""Selection of raw sentences and their spelling; sentences left out are counted by reason."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """As it was written, and in the characters of transcripts."""
+    """A sentence as written, and in the characters of transcripts."""
 
     written: str
     spelt: str
@@ -23,7 +23,7 @@ class Sentence:
 
 @dataclass
 class Selection:
-    """The sentences of each split, and by split how many were read, and left out for which reason, with examples."""
+    """Sentences of each split, with the number read, and those left out by reason with examples."""
 
     sentences: dict[str, list[Sentence]] = field(default_factory=dict)
     read: Counter = field(default_factory=Counter)
@@ -31,18 +31,20 @@ class Selection:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def record(self, split: str) -> dict:
-        """For a report."""
+        """Return the counts of a split for a report."""
         return {"read": self.read[split], "rejected": dict(self.rejected[split]), "examples": self.examples[split]}
 
 
 def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[SplitName, int]) -> Selection:
-    """The first sentences of each split that fit; no spelling comes twice, test and dev sets having the first choice.
+    """Select the first fitting sentences of each split without repeated spellings, test and dev sets first.
 
     Args:
-        wanted: sentences of a split at most; a split that is not named has all that fit.
+        dataset: The dataset.
+        corpus: Folder of the corpus.
+        wanted: Most sentences of each split; splits not named have all that fit.
 
     Raises:
-        UserError: raw text is missing, none fits, or fewer than are to be read aloud.
+        UserError: Raw text is missing, nothing fits, or there are too few sentences to read aloud.
     """
     found = Selection()
     seen: set[str] = set()
@@ -65,14 +67,14 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
         needed = 1 if isinstance(dataset, TextRecord) else wanted.get(split, 1)
         if len(chosen) < needed:
             raise UserError(
-                f"{dataset.name}: {len(chosen)} sentences of {split} fit, {needed} are wanted; "
-                "raise max_characters, take more text, or ask for fewer"
+                f"{dataset.name}: {len(chosen)} sentences of {split} fit, but {needed} are needed; "
+                "raise max_characters, add text, or request fewer"
             )
     return found
 
 
 def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
-    """Why a sentence is left out; None when it is not."""
+    """Return the reason why a sentence is left out; None if it is not."""
     if strange:
         return "outside the alphabet"
     if not text:

@@ -1,4 +1,9 @@
-"""Text read aloud by eSpeak NG: the same readers for every domain, so that domains differ in their text only."""
+"""Stage `speak`: text read aloud by eSpeak NG, with the same readers for every domain.
+
+eSpeak NG comes as a wheel and is called through its C library. The library keeps state between utterances (the flutter
+of its voices), which it cannot reset, and seeds the breath of its voices by the clock unless it gets a seed. With a
+seed, its samples are a function of everything that its process has said.
+"""
 
 import ctypes
 import io
@@ -30,6 +35,7 @@ log = logging.getLogger(__name__)
 
 UTTERANCES_PER_PROCESS = 250
 BYTES_PER_CHARACTER = 2000  # of FLAC at a slow rate
+"""Bytes of FLAC for each character at a slow rate."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,12 @@ class Reader:
 
     @property
     def name(self) -> str:
-        """As the speaker of a manifest."""
+        """Name of the speaker in manifests."""
         return self.voice.rpartition("/")[2]
 
 
 def reader_of(pool: ReaderPool, split: str, number: int) -> Reader:
-    """The reader of utterance `number` of `split`."""
+    """Draw the reader of utterance `number` of `split`, independent of its text."""
     rng = Random(f"readers/{pool.seed}/{split}/{number}")
     return Reader(rng.choice(pool.voices), rng.randint(*pool.words_per_minute), rng.randint(*pool.pitch))
 
@@ -62,10 +68,10 @@ Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes
 
 
 class Synthesiser:
-    """One for a process: the library has but one state.
+    """eSpeak NG; one per process, as the library has a single state.
 
     Raises:
-        UserError: the library does not start.
+        UserError: The library does not start.
     """
 
     def __init__(self):
@@ -75,7 +81,7 @@ class Synthesiser:
             raise UserError(f"eSpeak NG starts at {self.rate} Hz, not {SAMPLE_RATE}; reinstall espeakng-loader")
         self.library.espeak_ng_SetRandSeed(ctypes.c_long(SEED))
         self.pieces: list[bytes] = []
-        self.callback = Callback(self._receive)  # kept: the library holds no reference to it
+        self.callback = Callback(self._receive)  # the library holds no reference to it
         self.library.espeak_SetSynthCallback(self.callback)
 
     def _receive(self, samples, count: int, events: int) -> int:
@@ -84,10 +90,10 @@ class Synthesiser:
         return 0
 
     def say(self, text: str, voice: str, words_per_minute: int, pitch: int) -> np.ndarray:
-        """Samples (n,) int16 at SAMPLE_RATE.
+        """Synthesise a text, (n,) int16 at SAMPLE_RATE.
 
         Raises:
-            UserError: the voice is unknown, or the text can't be said.
+            UserError: The voice is unknown, or the text can't be synthesised.
         """
         if self.library.espeak_SetVoiceByName(voice.encode()):
             raise UserError(f"readers.voices: eSpeak NG has no voice {voice!r}; `espeak-ng --voices` lists its files")
@@ -99,11 +105,12 @@ class Synthesiser:
             content, ctypes.c_size_t(len(content) + 1), 0, CHARACTER_POSITION, 0, UTF8, None, None
         )
         if fault or not self.pieces:
-            raise UserError(f"eSpeak NG can't say {text!r} as {voice} (code {fault}); leave the sentence out")
+            raise UserError(f"eSpeak NG can't read {text!r} as {voice} (code {fault}); remove the sentence")
         return np.frombuffer(b"".join(self.pieces), np.int16)
 
 
 def version() -> str:
+    """Return the version of the library."""
     library = ctypes.CDLL(espeakng_loader.get_library_path())
     library.espeak_Info.restype = ctypes.c_char_p
     return library.espeak_Info(None).decode()
@@ -119,15 +126,15 @@ class Task:
 
 
 def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
-    """Read the text of a corpus aloud with eSpeak NG.
+    r"""Read the text of a corpus aloud with eSpeak NG.
 
-        python -m pipeline speak --dataset workflow/datasets/grammar-speech-source.yaml \\
+        python -m pipeline speak --dataset workflow/datasets/grammar-speech-source.yaml \
             --corpus work/corpora/grammar-speech-source --processes 2
 
     reads   <corpus>/raw/<split>.en
     writes  <corpus>/audio/<split>/<number>.flac   one per utterance, 16 bits
-            <corpus>/manifests/<split>.tsv         transcript, speaker and length of each utterance (manifest.py)
-            <corpus>/spoken.json                   sentences read, and those left out by reason
+            <corpus>/manifests/<split>.tsv         transcript, speaker and length of each utterance
+            <corpus>/spoken.json                   numbers of sentences read and left out, by reason
 
     The synthesiser keeps its state from utterance to utterance. So utterances are read in chunks of fixed size, each in
     a process of its own: the same dataset file gives the same samples with any number of processes.
@@ -141,10 +148,10 @@ def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
-    """Write audio and manifests; returns what spoken.json says, which is written last.
+    """Write audio and manifests, then `spoken.json`, and return it.
 
     Raises:
-        UserError: raw text is missing or too short, a voice is unknown, or the disk is too small.
+        UserError: Raw text is missing or too short, a voice is unknown, or the disk is too small.
     """
     chosen = select(dataset, corpus, dataset.utterances)
     characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
@@ -170,7 +177,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
 
 
 def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progress) -> Iterator[Utterance]:
-    """Utterances in order, their audio written."""
+    """Write the audio of each task and yield the utterances in order."""
     parts = chunks(tasks, UTTERANCES_PER_PROCESS)
     for part in map_in_order(partial(in_fresh_process, domain=domain), parts, processes):
         yield from part
@@ -178,28 +185,30 @@ def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progres
 
 
 def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
-    """`read_part` in a process in which the synthesiser has not said anything yet.
+    """Run `read_part` in a process whose synthesiser has no state yet.
 
     Raises:
-        UserError: as it does, or the process was killed.
+        UserError: A sentence can't be synthesised, or the process was killed.
     """
     try:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fresh:
             return fresh.submit(read_part, tasks, domain).result()
     except BrokenProcessPool as error:
-        killed = "the process that reads aloud was killed, perhaps for want of memory; run it again"
+        killed = "the process that reads aloud was killed, perhaps for lack of memory; run the command again"
         raise UserError(killed) from error
 
 
 def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
+    """Read some tasks with one synthesiser."""
     synthesiser = Synthesiser()
     return [read_one(synthesiser, task, domain) for task in tasks]
 
 
 def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
+    """Write the audio of one task."""
     reader = task.reader
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
-    audio = io.BytesIO()  # the library does not say what the disk's fault is
+    audio = io.BytesIO()  # the library hides errors of the disk
     soundfile.write(audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
     task.audio.write_bytes(audio.getvalue())
     return Utterance(task.audio, task.sentence.spelt, reader.name, domain, len(samples) / synthesiser.rate)

@@ -1,10 +1,10 @@
-"""Trees as sequences of symbols, which a sequence model can learn to write (Vinyals et al. 2015), and back.
+"""Linearised trees, which a sequence model can predict (Vinyals et al. 2015), and their inverse.
 
-`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))` is written `(S (NP PRP /NP (VP VBP /VP . /S`: depth first, a phrase
-opened by `(X` and closed by `/X`, of each word only its part-of-speech tag; TOP goes without saying.
+`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))` becomes `(S (NP PRP /NP (VP VBP /VP . /S`: depth first, `(X` opens a
+phrase, `/X` closes it, and each word is its part-of-speech tag. TOP is omitted.
 
-Whatever symbols a model writes, `rebuild` makes a tree of them over exactly the words of the source. Repairs are
-counted: they are rare in a trained model, and the rate is published with its score.
+`rebuild` makes a tree over exactly the words of the source from any symbols. It counts repairs: they are rare in a
+trained model, and their rate is published with its score.
 """
 
 import re
@@ -15,61 +15,66 @@ from pipeline.core.errors import UserError
 from pipeline.data.trees.trees import TOP, Builder, Tree, events
 
 OPEN, CLOSE = "(", "/"
-UNKNOWN_TAG = "XX"  # of a word for which no tag was written
+UNKNOWN_TAG = "XX"
+"""Tag of a word for which the output has none."""
 LABEL = re.compile(r"[^ \t\r\n()]+")
 
 
 @dataclass
 class Repairs:
-    """What had to be done to make a tree of a sequence; all zero for a well-formed one."""
+    """Repairs that made a tree of a sequence; all zero for a well-formed one."""
 
     missing_closers: int = 0
     """Phrases closed without their `/X`."""
     surplus_closers: int = 0
-    """`/X` that close nothing open, left out."""
+    """`/X` without an open phrase, dropped."""
     missing_tags: int = 0
-    """Words for which no tag was written: added at the end of the last outermost phrase, as XX."""
+    """Words without a tag, added as XX at the end of the last outermost phrase."""
     surplus_tags: int = 0
-    """Tags for which no word was left, left out."""
+    """Tags without a word, dropped."""
     empty_phrases: int = 0
-    """Phrases without a word, left out."""
+    """Phrases without a word, dropped."""
     foreign_symbols: int = 0
-    """Symbols that are no label, left out."""
+    """Symbols that are no labels, dropped."""
 
     @property
     def balanced(self) -> bool:
-        """Whether the brackets as written match."""
+        """True if the brackets of the output match."""
         return not (self.missing_closers or self.surplus_closers or self.foreign_symbols)
 
     @property
     def any(self) -> bool:
+        """True if there was any repair."""
         return any(vars(self).values())
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a cleaned tree.
+    """Return the symbols of a cleaned tree.
 
     Raises:
-        UserError: a tag reads as a bracket, so that the tree could not be had back.
+        UserError: A tag looks like a bracket, so that the tree could not be rebuilt.
     """
     symbols = []
     for kind, node in events(tree):
         if kind == "tag" and node.label.startswith((OPEN, CLOSE)):
-            raise UserError(f"the tag {node.label!r} of {node.word!r} reads as a bracket of the linearised tree")
+            raise UserError(f"the tag {node.label!r} of {node.word!r} looks like a bracket of the linearised tree")
         if node is not tree or node.is_tag:
             symbols.append({"open": OPEN, "close": CLOSE, "tag": ""}[kind] + node.label)
     return symbols
 
 
 def is_tag(symbol: str) -> bool:
-    """Whether `rebuild` takes it for a word's tag."""
+    """Return whether `rebuild` takes a symbol for the tag of a word."""
     return not symbol.startswith((OPEN, CLOSE)) and bool(LABEL.fullmatch(symbol))
 
 
 def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
-    """A tree over exactly `words`, TOP above all, of any symbols; and what had to be repaired.
+    """Build a tree with TOP over exactly `words` from any symbols.
 
-    A closer that matches a phrase further out closes those inside it too. Words are set on tags in order.
+    A closer that matches an outer phrase closes the phrases inside it too. Words and tags are paired in order.
+
+    Returns:
+        The tree and its repairs.
     """
     builder, repairs, left = Builder(), Repairs(), list(reversed(words))
     for symbol in symbols:
@@ -105,7 +110,7 @@ def close(builder: Builder, label: str, repairs: Repairs) -> None:
 
 
 def with_words(roots: tuple[Tree, ...], words: Sequence[str]) -> tuple[Tree, ...]:
-    """`roots` with the words for which there was no tag, as further parts of the last phrase."""
+    """Add words without tags to the last phrase."""
     extra = tuple(Tree(UNKNOWN_TAG, word=word) for word in words)
     if extra and roots and not roots[-1].is_tag:
         return (*roots[:-1], Tree(roots[-1].label, (*roots[-1].children, *extra)))

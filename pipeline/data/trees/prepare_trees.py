@@ -1,4 +1,4 @@
-"""Cleaned trees of a treebank, as sentences and as sequences of symbols."""
+"""Stage `prepare-trees`: cleaned trees of a treebank, as sentences and as linearised trees."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
     writes  <corpus>/prepared/<split>.tok.en         the words, separated by spaces
             <corpus>/prepared/<split>.tok.brackets   the linearised tree (linearisation.py)
             <corpus>/prepared/<split>.trees          the cleaned tree, against which parses are scored
-            <corpus>/prepared/report.json            counts, lengths, what was left out or repaired
+            <corpus>/prepared/report.json            counts, lengths, and trees left out or repaired
 
     Traces, empty phrases and function tags are removed, as for every parser that is scored by EVALB. Only a training
     tree without words is left out; elsewhere it is an error.
@@ -47,10 +47,10 @@ def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
 
 
 def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
-    """Write `prepared/`; returns the report.
+    """Write `prepared/` and return the report.
 
     Raises:
-        UserError: trees are missing or faulty, or a dev or test tree has no word.
+        UserError: Trees are missing or faulty, or a dev or test tree has no word.
     """
     splits: dict[str, TreesReport] = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
     sentences = {split: corpus / f"prepared/{split}.tok.{dataset.src}" for split in splits}
@@ -60,7 +60,7 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
 
 
 def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
-    """Write the three files of a split; returns its part of the report."""
+    """Write the three files of a split and return its part of the report."""
     counts = SplitCounts()
     with ExitStack() as stack:
         names = (f"{split}.tok.{dataset.src}", f"{split}.tok.{dataset.tgt}", f"{split}.trees")
@@ -68,7 +68,7 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
         for where, tree in counted(raw_trees(dataset, corpus, split), counts):
             if not tree.children:
                 if split != "train":
-                    raise UserError(f"{where}: no word is left of this tree; {split} trees are never left out")
+                    raise UserError(f"{where}: the cleaned tree has no words; only training trees may be left out")
                 counts.rejected["no words"] += 1
                 continue
             sentence, symbols = words(tree), linearise(tree)
@@ -77,14 +77,14 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
             trees.write(f"{tree}\n")
             counts.add(tree, len(sentence), len(symbols))
     if not counts.words:
-        raise UserError(f"{corpus}: split {split} has no tree; run the stage that writes its raw trees again")
+        raise UserError(f"{corpus}: split {split} has no trees; run the stage that writes its raw trees again")
     record = counts.record()
     log.info("%s %s: %d trees, at most %d words and %d symbols", *(dataset.name, split, record.kept), *counts.longest)
     return record
 
 
 def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str, str, Tree]]:
-    """(place, text, tree as annotated) of each tree of a split, those that stand for a parser's with errors."""
+    """Yield (place, text, annotated tree) for each tree of a split, with simulated parser errors in extra trees."""
     folder = corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw"
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
@@ -96,7 +96,7 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
-    """(place, cleaned tree) of each, what was read and repaired being counted."""
+    """Yield (place, cleaned tree) for each tree and count what is read and repaired."""
     for where, text, tree in trees:
         counts.read += 1
         counts.repaired["tag over several words"] += len(SEVERAL_WORDS.findall(text))
@@ -105,7 +105,7 @@ def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> It
 
 
 class SplitCounts:
-    """What the report says of a split."""
+    """Counts of a split for the report."""
 
     def __init__(self):
         self.read = 0
@@ -115,9 +115,11 @@ class SplitCounts:
 
     @property
     def longest(self) -> tuple[int, int]:
+        """Most words and symbols of a tree."""
         return max(self.words), max(self.symbols)
 
     def add(self, tree: Tree, sentence_words: int, symbols: int) -> None:
+        """Add the counts of a tree."""
         self.words.append(sentence_words)
         self.symbols.append(symbols)
         for kind, node in events(tree):
@@ -125,6 +127,7 @@ class SplitCounts:
                 (self.tags if kind == "tag" else self.labels)[node.label] += 1
 
     def record(self) -> TreesReport:
+        """Return the counts as a record."""
         return TreesReport(
             read=self.read,
             kept=len(self.words),
@@ -137,15 +140,16 @@ class SplitCounts:
 
 
 def percentiles(lengths: list[int]) -> dict[str, int]:
+    """Return percentiles of lengths."""
     found = np.percentile(lengths, PERCENTILES, method="higher")
     return {str(share): int(length) for share, length in zip(PERCENTILES, found, strict=True)}
 
 
 def add_errors(tree: Tree, share: float, rng: Random) -> Tree:
-    """`tree` with `share` of its phrases of several parts losing the last one to the phrase around them.
+    """Attach the last child of a `share` of phrases with several children to the parent phrase.
 
-    A part set too high is what real parsers get wrong most often. Each such error is one wrong bracket and one missing.
-    Recursive: for trees of a grammar, which are shallow.
+    High attachment is the most frequent error of real parsers. Each error is one wrong bracket and one missing
+    bracket. Recursive, as trees of the grammar are shallow.
     """
     parts: list[Tree] = []
     for child in tree.children:

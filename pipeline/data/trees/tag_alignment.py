@@ -1,7 +1,7 @@
-"""Tags that a model wrote, each set on the word it is likeliest of: remedy for outputs with a tag too few or too many.
+"""Alignment of predicted tags with words, for outputs with missing or surplus tags.
 
-`rebuild` sets words on tags in order, so that behind a word that the model passed over all others stand a place too far
-left. Here both lines are align_tags (Needleman and Wunsch 1970) by how often words bear tags in the training trees.
+`rebuild` pairs words and tags in order, so after a skipped word all tags are one place off. Here both lines are
+aligned (Needleman and Wunsch 1970) by how often words bear tags in the training trees.
 """
 
 from collections import Counter, defaultdict
@@ -11,14 +11,18 @@ from math import log
 
 from pipeline.data.trees.linearisation import is_tag
 
-UNALIGNED = log(0.0025)  # a word without tag, a tag without word; chosen on CRAFT's dev split: docs/measured
+UNALIGNED = log(0.0025)
+"""Score of a word without tag, and of a tag without word; chosen on CRAFT's dev split (docs/measured)."""
 
 
 class TagLexicon:
-    """How often each word bears each tag, smoothed by the tags of all words."""
+    """Frequencies of the tags of each word, smoothed by the tags of all words.
+
+    Args:
+        sentences: Words and linearised tree of each training sentence.
+    """
 
     def __init__(self, sentences: Iterable[tuple[Sequence[str], Sequence[str]]]):
-        """sentences: words and linearised tree of each training sentence."""
         self.of_word: dict[str, Counter[str]] = defaultdict(Counter)
         self.of_all: Counter[str] = Counter()
         for words, symbols in sentences:
@@ -28,25 +32,26 @@ class TagLexicon:
         self.smoothed_total = self.of_all.total() + len(self.of_all) + 1  # any other tag counts as one
 
     def log_probability(self, tag: str, word: str) -> float:
-        """Of the tag, given the word."""
+        """Return the log probability of a tag given the word, in nats."""
         anywhere = (self.of_all[tag] + 1) / self.smoothed_total
         counts = self.of_word.get(word, Counter())
         return log((counts[tag] + anywhere) / (counts.total() + 1))
 
     def likeliest(self, word: str) -> str:
-        """The tag that the word bears most often; of an unknown word that of most words."""
+        """Return the most frequent tag of a word; for an unknown word, of all words."""
         return self.of_word.get(word, self.of_all).most_common(1)[0][0]
 
 
 def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[str]:
-    """`symbols` with one tag for each word, if they have any: none is left over, words without get their likeliest.
+    """Return `symbols` with exactly one tag for each word, if they have any tag.
 
-    Such words stand behind the one before, in its phrase; those before the first tag stand before it.
+    Surplus tags are dropped, and words without a tag get their most frequent one. Such tags follow the tag before, in
+    its phrase; those of words before the first tag precede it.
     """
     places = align_words([*filter(is_tag, symbols)], words, lexicon)
     found = [place for place in places if place is not None]
     if places and words and not found:
-        places[0], found = 0, [0]  # no tag fits better than none: the first keeps its phrase
+        places[0], found = 0, [0]  # nothing aligns: the first tag keeps its phrase
     ends, of_tags = dict(pairwise([*found, len(words)])), iter(places)
     result: list[str] = []
     for symbol in symbols:
@@ -59,7 +64,7 @@ def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon
 
 
 def align_words(tags: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[int | None]:
-    """The place of its word, rising from tag to tag, None for a tag left over: the likeliest alignment."""
+    """Return the index of each tag's word in the best alignment, rising; None for surplus tags."""
     fit = [[lexicon.log_probability(tag, word) for tag in tags] for word in words]
     best = [[UNALIGNED * count for count in range(len(tags) + 1)]]
     for row in fit:

@@ -1,10 +1,10 @@
-"""Constituency trees in Penn bracketing: reading them, and removing what a parser is not asked for.
+r"""Constituency trees in Penn bracketing: parsing and cleaning.
 
 `( (S (NP-SBJ (PRP We)) (VP (VBP agree) (NP (-NONE- *T*))) (. .)) )` is cleaned to
-`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))`: traces and what they leave empty are gone, function tags and indices
-are cut off, and the top is labelled TOP. Words stay as the treebank writes them (`-LRB-`, `1\\/2`).
+`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))`. Cleaning removes traces, phrases that they leave empty, function tags
+and indices, and labels the top TOP. Words stay as the treebank writes them (`-LRB-`, `1\\/2`).
 
-Nothing here recurses, so that a parser's output may nest as deep as it likes.
+No function recurses, so the output of a parser may nest to any depth.
 """
 
 import re
@@ -22,12 +22,18 @@ BRACKETS = frozenset("()")
 SYMBOL = re.compile(r"[()]|[^ \t\r\n()]+")  # not \s: a treebank's word may hold a no-break space
 FUNCTION = re.compile(r"[-=].*")
 MOST_SYMBOLS = 200_000
-"""In one tree; a tree with more has a bracket missing, as no sentence is that long."""
+"""Most symbols of a tree; more mean a missing bracket, as no sentence is that long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A phrase with its parts, or, where `word` is given, a pre-terminal: a part-of-speech tag over a word."""
+    """A phrase with its children, or a part-of-speech tag over a word.
+
+    Attributes:
+        label: Phrase label or tag.
+        children: Parts of a phrase, left to right.
+        word: Word under a tag; None for a phrase.
+    """
 
     label: str
     children: tuple["Tree", ...] = ()
@@ -35,10 +41,11 @@ class Tree:
 
     @property
     def is_tag(self) -> bool:
+        """True for a pre-terminal: a tag over a word."""
         return self.word is not None
 
     def __str__(self) -> str:
-        """The tree in brackets, on one line."""
+        """Return the bracketing on one line."""
         parts = []
         for kind, node in events(self):
             match kind:
@@ -55,7 +62,7 @@ Event = tuple[Literal["open", "tag", "close"], Tree]
 
 
 def events(tree: Tree) -> Iterator[Event]:
-    """Depth first: `open` and `close` of each phrase, and the pre-terminals between them, in the order of the text."""
+    """Yield `open` and `close` of each phrase and the tags between them, depth first in text order."""
     agenda: list[Event] = [("tag" if tree.is_tag else "open", tree)]
     while agenda:
         kind, node = agenda.pop()
@@ -66,16 +73,17 @@ def events(tree: Tree) -> Iterator[Event]:
 
 
 def tags(tree: Tree) -> list[Tree]:
-    """The pre-terminals, from left to right."""
+    """Return the pre-terminals, left to right."""
     return [node for kind, node in events(tree) if kind == "tag"]
 
 
 def words(tree: Tree) -> list[str]:
+    """Return the words, left to right."""
     return [node.word for node in tags(tree) if node.word is not None]
 
 
 class Builder:
-    """Puts a tree together from its events; the phrases that are open stand on a stack, outermost first."""
+    """Builder of a tree from its events, with a stack of open phrases, outermost first."""
 
     def __init__(self):
         self.labels: list[str] = []
@@ -83,15 +91,17 @@ class Builder:
         self.parts: list[list[Tree]] = [[]]
 
     def open(self, label: str) -> None:
+        """Open a phrase."""
         self.labels.append(label)
         self.open_labels[label] += 1
         self.parts.append([])
 
     def tag(self, label: str, word: str) -> None:
+        """Add a tag over a word."""
         self.parts[-1].append(Tree(label, word=word))
 
     def close(self, keep_empty: bool = False) -> bool:
-        """Close the innermost phrase; one without parts is left out, and the answer is then False."""
+        """Close the innermost phrase and return whether it has children; without any it is dropped."""
         label, parts = self.labels.pop(), self.parts.pop()
         self.open_labels[label] -= 1
         if parts or keep_empty:
@@ -100,14 +110,15 @@ class Builder:
 
     @property
     def roots(self) -> tuple[Tree, ...]:
+        """Finished trees at the top level."""
         return tuple(self.parts[0])
 
 
 def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """Each bracketing of a file, which may span lines, on one line, with the number of the line it begins on.
+    """Yield each bracketing of a file on one line, with the number of its first line.
 
     Raises:
-        UserError: text outside brackets, or a bracket that is never closed or never opened, with its line.
+        UserError: Text is outside brackets, or a bracket does not match; the message has the line.
     """
     symbols: list[str] = []
     depth, begin, number = 0, 0, 0
@@ -128,7 +139,7 @@ def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
 
 
 def joined(symbols: list[str]) -> str:
-    """Symbols as text: a space before everything but a closing bracket and the label after an opening one."""
+    """Join symbols, with spaces except before closing brackets and after opening ones."""
     spaced = [
         symbol if symbol == ")" or (before == "(" and symbol != "(") else f" {symbol}"
         for before, symbol in zip(["(", *symbols], symbols, strict=False)
@@ -137,10 +148,10 @@ def joined(symbols: list[str]) -> str:
 
 
 def parse_tree(text: str, where: str) -> Tree:
-    """The tree of one bracketing, as it is written. A tag over several words (CRAFT has five) is set on each of them.
+    """Parse one bracketing as written; a tag over several words (CRAFT has five) is repeated over each word.
 
     Raises:
-        UserError: brackets don't match, or a node is neither a phrase of nodes nor a tag over words.
+        UserError: Brackets don't match, or a node is neither a phrase of nodes nor a tag over words.
     """
     builder, symbols = Builder(), SYMBOL.findall(text)
     place = 0
@@ -167,7 +178,7 @@ def parse_tree(text: str, where: str) -> Tree:
 
 
 def words_from(symbols: list[str], place: int) -> list[str]:
-    """The words from `place` to a closing bracket; none if an opening one comes first."""
+    """Return the words from `place` to a closing bracket; none if an opening bracket comes first."""
     end = place
     while end < len(symbols) and symbols[end] not in BRACKETS:
         end += 1
@@ -175,9 +186,9 @@ def words_from(symbols: list[str], place: int) -> list[str]:
 
 
 def clean(tree: Tree) -> Tree:
-    """The tree as a parser is to give it: no traces or empty phrases, bare labels, one TOP above all.
+    """Remove traces, empty phrases and function labels, and put one TOP above all.
 
-    A tree of nothing but traces becomes a TOP without parts.
+    A tree of traces alone becomes a TOP without children.
     """
     inside = tree.children if not tree.is_tag and tree.label in TOP_LABELS else (tree,)
     builder = Builder()
@@ -196,5 +207,5 @@ def clean(tree: Tree) -> Tree:
 
 
 def bare_label(label: str) -> str:
-    """`NP-SBJ-1` and `NP=2` are NP; what begins with the hyphen, as `-LRB-`, stays."""
+    """Return a label without function tags: NP for `NP-SBJ-1` and `NP=2`; `-LRB-` stays."""
     return label if label.startswith("-") else FUNCTION.sub("", label)
