@@ -37,7 +37,7 @@ from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search
 from pipeline.training.machine import prepare
-from pipeline.training.products import TORCH_OWN, in_use, multiply_by
+from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend
 from reprise.ctranslate2_export import write
 
 SHAPES = {
@@ -72,15 +72,15 @@ def main() -> None:
     searches |= {f"ours {name}": partial(ours, model, narrow=name == "bf16") for name in ("fp32", "bf16")}
     searches |= ctranslate2_searches(model, vocabulary, args.threads)
     sizes = [size for size in SIZES if size <= args.sentences]
-    fastest = in_use()
+    fastest = current_backend()
     chosen: dict[str, int] = {}
     rates: dict[str, list[float]] = {name: [] for name in searches}
     for name, search in searches.items():
-        multiply_by(TORCH_OWN if name.startswith("plain") else fastest)  # the one that torch takes by itself
+        use_backend(TORCH_DEFAULT if name.startswith("plain") else fastest)  # the one that torch takes by itself
         chosen[name] = min(sizes, key=partial(seconds, src, search))  # its warm-up, too
     for _ in range(args.rounds):
         for name, search in searches.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
+            use_backend(TORCH_DEFAULT if name.startswith("plain") else fastest)
             rates[name].append(args.sentences / seconds(src, search, chosen[name]))
     for name, values in rates.items():
         report = {"shape": args.shape, "search": name, "sentences_per_second": rounded(statistics.median(values))}
@@ -144,7 +144,7 @@ def check_equal(model: Transformer, src: Tensor) -> None:
 
 
 def ours(model: Transformer, batch: TextBatch, narrow: bool = False) -> list[float]:
-    with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
+    with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not current_backend().widened):
         return [found[0].score for found in beam_search(model, batch, CONFIG)]
 
 

@@ -27,13 +27,13 @@ import yaml
 from pipeline.analysis.training_curves import fit_curve
 from pipeline.core.disk import cache_folder
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.training.products import TORCH_OWN, Choice, choose, remembered
+from pipeline.training.matmul_backend import TORCH_DEFAULT, ChosenBackend, cache_path, choose_backend
 
-Way = tuple[str, Choice | None]
+Way = tuple[str, ChosenBackend | None]
 """A precision, and what multiplies float32; None is what was found to be the fastest here."""
 PAIRS: dict[str, dict[str, Way]] = {
     "precision": {"fp32": ("fp32", None), "bf16": ("bf16", None)},
-    "libraries": {"mkl": ("fp32", TORCH_OWN), "onednn": ("fp32", Choice(products="onednn"))},
+    "libraries": {"mkl": ("fp32", TORCH_DEFAULT), "onednn": ("fp32", ChosenBackend(products="onednn"))},
 }
 
 
@@ -90,9 +90,9 @@ def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, way: Way) 
     command = [sys.executable, "-m", "pipeline", "train", "--run", str(folder), "--device", "cpu", "--threads", "1"]
     environment = dict(os.environ)
     environment["XDG_CACHE_HOME"] = str(folder / "cache")
-    path = remembered(folder / "cache/reprise")
+    path = cache_path(folder / "cache/reprise")
     path.parent.mkdir(parents=True)
-    (choice or choose(cache_folder()).model_copy(update={"widened": False})).write(path)
+    (choice or choose_backend(cache_folder()).model_copy(update={"widened": False})).write(path)
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])

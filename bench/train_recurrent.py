@@ -34,7 +34,7 @@ from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.training.machine import prepare
-from pipeline.training.products import TORCH_OWN, in_use, multiply_by
+from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def stepper(model: nn.Module, narrow: bool) -> Callable[[TextBatch], None]:
     optimiser = torch.optim.Adam(model.parameters(), **ADAM, fused=True)
 
     def step(batch: TextBatch) -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not current_backend().widened):
             sums = model.loss(batch, 0.0)
         (sums.loss / sums.tokens).backward()
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
@@ -127,16 +127,16 @@ class Times:
 
 
 def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict[str, Times]:
-    fastest = in_use()
+    fastest = current_backend()
     times = {name: Times() for name in systems}
     for number in range(WARM_UP + rounds):
         for name, step in systems.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
+            use_backend(TORCH_DEFAULT if name.startswith("plain") else fastest)
             if number < WARM_UP:
                 step(batch)
             else:
                 times[name].take(lambda step=step: step(batch))
-    multiply_by(fastest)
+    use_backend(fastest)
     return times
 
 
@@ -172,7 +172,7 @@ def least(call: Callable[[], tuple[Tensor, Tensor]], narrow: bool) -> float:
     times = Times()
 
     def both_ways() -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not current_backend().widened):
             outputs = call()
         torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs])
 

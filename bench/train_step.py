@@ -46,7 +46,7 @@ from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.machine import prepare
-from pipeline.training.products import TORCH_OWN, in_use, multiply_by
+from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend
 
 SMOOTHING, DROPOUT = 0.1, 0.1
 
@@ -120,17 +120,17 @@ class Times:
 
 def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Times]:
     """Two rounds come first that are not counted."""
-    fastest = in_use()
+    fastest = current_backend()
     times = {name: Times() for name in systems}
     for number, batch in enumerate(batches(shape, rounds + 2)):
         for name, step in systems.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
+            use_backend(TORCH_DEFAULT if name.startswith("plain") else fastest)
             wall, cpu = time.perf_counter(), time.process_time()
             step(batch)
             if number >= 2:
                 times[name].wall.append(time.perf_counter() - wall)
                 times[name].cpu.append(time.process_time() - cpu)
-    multiply_by(fastest)
+    use_backend(fastest)
     return times
 
 
@@ -221,7 +221,7 @@ def our_step(shape: Shape, config: ModelConfig, narrow: bool) -> Step:
     optimiser = torch.optim.Adam(model.parameters(), **ADAM, fused=True)
 
     def step(batch: TextBatch) -> float:
-        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not current_backend().widened):
             sums = model.loss(batch, SMOOTHING)
         (sums.loss / sums.tokens).backward()
         optimiser.step()

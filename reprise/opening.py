@@ -159,7 +159,7 @@ def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_aske
         UserError: The user named the decoding and a checkpoint is missing, or a checkpoint is damaged.
     """
     from pipeline.decoding.averaging import inputs, write_average  # loads torch
-    from pipeline.training.key import run_key
+    from pipeline.training.specification import run_key
 
     path = found.folder / path_in_run(Averaged(found.id, name))
     if path.exists():

@@ -36,8 +36,8 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.build import size_of
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.report.markup import literal
-from pipeline.training.machine import ready
-from pipeline.training.parts import build_run
+from pipeline.training.machine import prepare_device
+from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from reprise.model import Model
 from reprise.model_input import Preparation
@@ -180,7 +180,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     config = changed(record.decoding, changes)
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
-    device = ready(threads)
+    device = prepare_device(threads)
     try:
         weights = read_tensor_file(folder / WEIGHTS_FILE)[0]
         if is_larger(record, weights):
@@ -200,7 +200,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
 
 def whole_model(record: PortableModel) -> Seq2Seq:
     """Of the size that its settings say; frozen parts are packed with the others."""
-    return build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
+    return build_run_model(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
 
 
 def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:

@@ -12,7 +12,7 @@ from pipeline.core.layout import DONE_FILE
 from pipeline.core.records.jobs import Command, Done
 from pipeline.core.records.record import read_note
 from pipeline.stages import perform
-from pipeline.training.key import run_key
+from pipeline.training.specification import run_key
 
 
 def write_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:

@@ -1,1 +1,0 @@
-"""From a trained model to text: beam search, greedy search, averaging of checkpoints."""

@@ -21,10 +21,9 @@ from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FIL
 from pipeline.core.records.outputs import Averaged, AveragedFile
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
-from pipeline.training.checkpoint import weight_files
-from pipeline.training.key import run_key
+from pipeline.training.checkpoint_files import read_metadata, weight_files
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import read_weights, write_tensor_file
-from pipeline.training.tensor_header import read_facts
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
         AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
         for path, one in zip(paths, facts, strict=True)
     ]
-    averaged = Averaged(key=key, digest=read_facts(out)["digest"], inputs=listed)
+    averaged = Averaged(key=key, digest=read_metadata(out)["digest"], inputs=listed)
     averaged.write(out.with_suffix(".json"))
     log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in facts))
 
@@ -119,5 +118,5 @@ def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[s
             raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
         for name, tensor in tensors.items():
             sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
-        all_facts.append({**facts, "digest": read_facts(path)["digest"]})
+        all_facts.append({**facts, "digest": read_metadata(path)["digest"]})
     return {name: (total / len(paths)).to(tensors[name].dtype) for name, total in sums.items()}, all_facts

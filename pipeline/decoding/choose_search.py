@@ -19,7 +19,7 @@ from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
 from pipeline.search.ngram import Ngram
 from pipeline.search.scorers import ExternalLM
-from pipeline.training.parts import check_vocabulary, load_language_model
+from pipeline.training.run_model import check_vocabulary, load_language_model
 
 Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
 """Finds the best hypothesis of each sequence of a batch."""

@@ -15,11 +15,11 @@ from pipeline.core.records.corpus import AnyCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.training.checkpoint import load_weights
-from pipeline.training.key import run_key
-from pipeline.training.machine import autocast, ready
-from pipeline.training.parts import assemble
-from pipeline.training.tensor_header import read_facts
+from pipeline.training.checkpoint_files import read_metadata
+from pipeline.training.machine import autocast, prepare_device
+from pipeline.training.run_model import build_initial_model
+from pipeline.training.specification import run_key
+from pipeline.training.tensor_file import load_weights
 
 
 def model_arguments(parser: argparse.ArgumentParser, out: str) -> None:
@@ -56,12 +56,12 @@ class TrainedModel:
         spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
         require_whole(Path(spec.corpus))
-        device = ready(threads)
-        model = assemble(spec)
+        device = prepare_device(threads)
+        model = build_initial_model(spec)
         load_weights(model, weights, run_key(run_folder))
         done = TrainedRun.read_if_there(run_folder / DONE_FILE)
         ended_in = done.weights_digest if done else None
-        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"], ended_in)
+        return cls(spec, model.to(device).eval(), device, corpus, read_metadata(weights)["digest"], ended_in)
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
         """Raises UserError, counting them, when sequences are longer than the model has positions for.

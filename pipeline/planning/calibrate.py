@@ -27,7 +27,7 @@ from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.parts import build_run
+from pipeline.training.run_model import build_run_model
 from pipeline.training.schedule import Schedule
 from pipeline.workflow.graph import Graph, runs_in
 
@@ -80,8 +80,8 @@ def calibrate(
             *(forecast.spec.system, forecast.spec.paper, points[-1].update_s),
             *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
-    facts = machine.facts(chosen, used, 1)
-    Calibration(device=facts.device, threads=used, points=tuple(points)).write(out)
+    description = machine.describe_machine(chosen, used, 1)
+    Calibration(device=description.device, threads=used, points=tuple(points)).write(out)
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
@@ -122,7 +122,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
     """Time an update and a decoding of one shape, with random weights and random sequences."""
     spec, update = forecast.spec, forecast.update
     torch.manual_seed(1)
-    model = build_run(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
+    model = build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     src_length, tgt_length = max(1, round(update.src_length)), round(update.tgt_length)
 
@@ -159,7 +159,7 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
     seconds = []
     for step in range(REPEATS):
         backward()
-        seconds.append(timed(partial(optimiser.update, step), device, 1))
+        seconds.append(timed(partial(optimiser.step, step), device, 1))
     return statistics.median(seconds)
 
 

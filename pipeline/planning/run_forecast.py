@@ -1,6 +1,6 @@
 """What one run will cost: parameters, updates, tokens and operations of its training and its decodings, and bytes.
 
-Operations are counted as the training itself counts them (`pipeline/training/run_flops.py`), from the mean update.
+Operations are counted as the training itself counts them (`pipeline/training/specification.py`), from the mean update.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, StepShape
 from pipeline.training.checkpoint import RESUME_FILES
-from pipeline.training.parts import build_run
-from pipeline.training.run_flops import run_flops
-from pipeline.training.validation import FITTED_UPDATES
+from pipeline.training.run_model import build_run_model
+from pipeline.training.specification import run_flops
+from pipeline.training.validation import FIT_STEPS
 
 BYTES = 4  # a weight on disk
 LONGER = 1.2  # steps of a beam search over the length of what it returns
@@ -58,11 +58,11 @@ class RunForecast:
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     training = spec.training
-    parameters = size_of(lambda: build_run(spec, (corpus.src_vocab, corpus.tgt_vocab)))
+    parameters = size_of(lambda: build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)))
     update = corpus.update_shape(training)
     update_flops = flops_of(spec, corpus, update.src_positions, update.tgt_positions, update)
     validations = -(-training.max_steps // training.validate_every)
-    validation_flops = FITTED_UPDATES * update_flops / (1 + BACKWARD)  # and the development set
+    validation_flops = FIT_STEPS * update_flops / (1 + BACKWARD)  # and the development set
     validation_flops += forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0)
     weights = parameters * BYTES
     checkpoints = -(-training.max_steps // training.checkpoint_every)

@@ -21,11 +21,11 @@ from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.training.checkpoint import load_weights, weight_files
-from pipeline.training.key import run_key
-from pipeline.training.machine import ready
-from pipeline.training.parts import assemble
-from pipeline.training.tensor_header import read_facts
+from pipeline.training.checkpoint_files import read_metadata, weight_files
+from pipeline.training.machine import prepare_device
+from pipeline.training.run_model import build_initial_model
+from pipeline.training.specification import run_key
+from pipeline.training.tensor_file import load_weights
 
 log = logging.getLogger(__name__)
 MEASURED = 64
@@ -54,8 +54,8 @@ def write_alignments(*, run: Path, split: SplitName = "dev", threads: int | None
     files = weight_files(run)
     if not files:
         raise UserError(f"{run}/checkpoints: no weights are kept; train the run again")
-    device = ready(threads)
-    model = assemble(spec).to(device).eval()
+    device = prepare_device(threads)
+    model = build_initial_model(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
     pairs = evaluation_split(Path(spec.corpus), split, normalisation_corpus(spec))
     shown = median_length(pairs.tgt_lengths)
@@ -75,7 +75,7 @@ def write_alignments(*, run: Path, split: SplitName = "dev", threads: int | None
         steps=[step for step, _ in files],
         entropy=entropies,
         maps=maps,
-        weights_digest=read_facts(files[-1][1])["digest"],
+        weights_digest=read_metadata(files[-1][1])["digest"],
     )
     record.write(out)
     log.info("%s: entropy %.2f nats at the first checkpoint, %.2f at the last", out, entropies[0], entropies[-1])

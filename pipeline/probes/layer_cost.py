@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pipeline.core.provenance import provenance
 from pipeline.core.records.probes import LayerCosts, LayerTime
 from pipeline.models.transformer.multi_head_attention import attend
-from pipeline.training.machine import DeviceChoice, choose_device, facts, prepare
+from pipeline.training.machine import DeviceChoice, choose_device, describe_machine, prepare
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def time_layers(*, device: DeviceChoice = "auto", out: Path) -> None:
         kernel=KERNEL,
         window=WINDOW,
         on_processor=chosen.type == "cpu",
-        **dict(facts(chosen, threads=1, processes=1)),
+        **dict(describe_machine(chosen, threads=1, processes=1)),
         provenance=provenance(),
     )
     result.write(out)

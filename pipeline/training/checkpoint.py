@@ -1,21 +1,22 @@
 """The checkpoints of one run, in its folder `checkpoints/`.
 
-    step-<n>.safetensors          the weights after n updates, kept for averaging: the newest `keep_checkpoints`
-    step-<n>.resume.safetensors   all that training needs to go on after n updates: the newest two; when it is done, the
-                                  last, from which a longer training goes on
+    step-<n>.safetensors          weights after n steps, kept for averaging: the newest `keep_checkpoints`
+    step-<n>.resume.safetensors   all that resuming after n steps needs: the newest two; of a finished run the last,
+                                  from which a longer training continues
 
-A resume file holds weights, moments, step and running measurements, the number of times that the learning rate was
-lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
-else to hold. Weights are written before the resume file of the same step: whatever the moment of a kill, the weights of
-every periodic step are there in the end.
-While a training runs, a thread writes what is copied for it, in that order.
-A file that was read and is not what was written is renamed to `NAME.damaged`; one that can't be read is left alone.
+A resume file holds weights, moments, step and measurements. Learning rate, place in the data and dropout seeds are
+functions of these. Weights are written before the resume file of the same step, so that no kill loses the weights of a
+periodic step. During training a thread writes copies, in order. A file with damaged content is renamed to
+`NAME.damaged`; one that cannot be read is left alone.
 """
 
 import contextlib
 import itertools
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,87 +24,134 @@ import torch
 from torch import Tensor
 
 from pipeline.core.disk import require_space
-from pipeline.core.errors import REPAIR, UserError
+from pipeline.core.errors import UserError
 from pipeline.core.files import set_aside
 from pipeline.core.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import Machine, Outcome, RollBack, TrainedRun
 from pipeline.core.schema import validate
-from pipeline.training.background import Background
+from pipeline.training.checkpoint_files import RESUME, WEIGHTS, DamagedFileError, numbered, read_metadata
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.resume_point import ResumePoint, everything
 from pipeline.training.state import TrainingState
-from pipeline.training.step_files import RESUME, WEIGHTS, numbered
-from pipeline.training.tensor_file import load_into, read_tensor_file, read_weights, tensors_of, write_tensor_file
-from pipeline.training.tensor_header import DamagedFileError, read_facts
+from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
 
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
+WRITES_AT_ONCE = 2
+"""Writes queued or running, each with a copy of its tensors; a third one blocks."""
+MODEL, MOMENTS = "model.", "adam."
+"""Prefixes of the tensors in a resume file; `adam.` stands for any optimiser."""
 
 
-def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
-    """(step, path) of the weights kept for averaging, oldest first."""
-    return numbered(Path(run_folder) / "checkpoints", WEIGHTS)
+@dataclass(frozen=True)
+class ResumePoint:
+    """The content of a resume file."""
+
+    path: Path
+    tensors: dict[str, Tensor]
+    metadata: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> "ResumePoint":
+        """Read a resume file.
+
+        Raises:
+            DamagedFileError: It is missing or damaged.
+        """
+        return cls(path, *read_tensor_file(path))
+
+    def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
+        """Load weights and moments, and return the state.
+
+        Raises:
+            UserError: They do not fit `model`.
+        """
+        try:
+            load_into(model, self._with_prefix(MODEL))
+        except DamagedFileError as error:
+            raise UserError(
+                f"{self.path}: {error}; the code has changed since it was written. To start anew, add --restart"
+            ) from error
+        optimiser.load_tensors(self._with_prefix(MOMENTS))
+        return TrainingState.from_dict(self.metadata["state"])
+
+    def _with_prefix(self, prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): one for name, one in self.tensors.items() if name.startswith(prefix)}
 
 
-def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:
-    """Load a weights file into `model` and return its facts (`key`, `step`).
+def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
+    """Return the tensors of a resume file."""
+    parts = (MODEL, tensors_of(model)), (MOMENTS, optimiser.tensors())
+    return {prefix + name: tensor for prefix, tensors in parts for name, tensor in tensors.items()}
 
-    Raises:
-        UserError: the file is damaged, does not fit the model, or is of another run than `key`.
-    """
-    tensors, facts = read_weights(path, key, REPAIR)
-    try:
-        load_into(model, tensors)
-    except DamagedFileError as error:
-        raise UserError(f"{path}: can't be loaded: {error}; train the run again") from error
-    return facts
+
+class BackgroundWriter:
+    """A thread that runs writes in order; a failure is raised by a later call."""
+
+    def __init__(self):
+        self.pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self.pending: deque[Future] = deque()
+
+    def submit(self, write: Callable[[], object]) -> None:
+        """Queue a write; block while `WRITES_AT_ONCE` are pending."""
+        while len(self.pending) >= WRITES_AT_ONCE or (self.pending and self.pending[0].done()):
+            self.pending.popleft().result()
+        self.pending.append(self.pool.submit(write))
+
+    def finish(self) -> None:
+        """Wait for all writes, and raise the first failure."""
+        while self.pending:
+            self.pending.popleft().result()
 
 
 class Checkpoints:
-    """Writes, finds and prunes the checkpoints of the run `key` in `run_folder`."""
+    """Writer, finder and pruner of the checkpoints of the run `key` in `run_folder`; keeps `keep` weight files."""
 
     def __init__(self, run_folder: Path, key: str, keep: int):
         self.run_folder, self.key, self.keep = Path(run_folder), key, keep
         self.folder = self.run_folder / "checkpoints"
         self.final_weights = self.run_folder / WEIGHTS_FILE
-        self.background: Background | None = None
+        self.background: BackgroundWriter | None = None
 
     @contextlib.contextmanager
     def in_background(self) -> Iterator[None]:
-        """Within it, checkpoints are copied at once and written by a thread; at its end they are there."""
-        self.background = background = Background()
+        """Within the block, copy checkpoints at once and let a thread write them; finish at its end."""
+        self.background = background = BackgroundWriter()
         try:
             yield
             background.finish()
         finally:
-            background.close()
+            background.pool.shutdown()
             self.background = None
 
     def finish(self) -> None:
-        """Wait until all is written. Raises UserError when something can't be."""
+        """Wait until all is written.
+
+        Raises:
+            UserError: Something cannot be written.
+        """
         if self.background:
             self.background.finish()
 
     def remove_orphans(self) -> None:
-        """Remove what a killed training left half-written; the launcher writes to the run folder, too, at any time."""
+        """Remove files that a killed training left half-written, but not those of the launcher, which also writes."""
         ours = [self.run_folder.glob(f".{name}.*.tmp") for name in (self.final_weights.name, DONE_FILE, COST_FILE)]
         for path in itertools.chain(self.folder.glob(".*.tmp"), *ours):
             log.info("removing %s, left half-written by a killed process", path)
             path.unlink(missing_ok=True)
 
     @property
-    def has_any(self) -> bool:
-        """Whether the run has begun: something is there to go on from. Kept weights alone are none."""
+    def has_begun(self) -> bool:
+        """Whether there is a resume file or final weights; kept weights alone do not count."""
         return bool(numbered(self.folder, RESUME)) or self.final_weights.exists()
 
     def foreign(self) -> list[Path]:
-        """Checkpoints and final weights of another run."""
+        """Return checkpoints and final weights of another run."""
         paths = [path for kind in (WEIGHTS, RESUME) for _, path in numbered(self.folder, kind)]
         paths += [self.final_weights] if self.final_weights.exists() else []
-        return [path for path in paths if key_of(path) not in (None, self.key) and is_whole(path)]
+        return [path for path in paths if stored_key(path) not in (None, self.key) and is_whole(path)]
 
     def clear(self) -> None:
-        """Remove all checkpoints, damaged ones too, and, last, the final weights: the sign of a finished run."""
+        """Remove all checkpoints, damaged ones too, and last the final weights: they mark a finished run."""
         for path in (*self.folder.glob("step-*.damaged*"), *self.run_folder.glob(f"{WEIGHTS_FILE}.damaged*")):
             path.unlink()
         for kind in (RESUME, WEIGHTS):
@@ -112,63 +160,72 @@ class Checkpoints:
         self.final_weights.unlink(missing_ok=True)
 
     def clear_resume(self) -> None:
-        """Keep the last resume file alone."""
+        """Remove all resume files but the last."""
         for _, path in numbered(self.folder, RESUME)[:-1]:
             path.unlink()
 
     def check_space(self, model: torch.nn.Module, checkpoints: int) -> None:
-        """Raises UserError when the disk can't hold what the run will write; `checkpoints`: their number in all."""
+        """Check that the disk can hold what the run will write.
+
+        Args:
+            model: On any device.
+            checkpoints: Weight files that the run writes in all.
+
+        Raises:
+            UserError: There is too little space.
+        """
         weights = sum(tensor.nbytes for tensor in tensors_of(model).values())
         files = min(self.keep + 2, checkpoints) + 3 * (RESUME_FILES + 1) + 1  # moments: twice the weights
         present = sum(path.stat().st_size for path in self.run_folder.rglob("*.safetensors"))
         require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
-        """Keep the weights after `step` updates for averaging; `good`: those to go back to, which stay, too."""
-        self._write_later(self.kept(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
+        """Keep the weights after `step` steps for averaging, and prune older ones except those of step `good`."""
+        self._write_later(self.weights_path(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
 
     def prune(self, good: int | None = None) -> None:
-        """Remove all kept weights but the newest, and the good ones."""
+        """Remove all kept weights but the newest, and those of step `good`."""
         for number, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
             if number != good:
                 path.unlink()
 
-    def forget(self, given_up: RollBack | None) -> None:
-        """Remove what lies between the good weights that a training went back to and where it did so."""
+    def remove_given_up(self, returned: RollBack | None) -> None:
+        """Remove the checkpoints between the weights that a training rolled back to and where it did so."""
         for kind in (WEIGHTS, RESUME):
             for step, path in numbered(self.folder, kind):
-                if given_up and given_up.gave_up(step):
+                if returned and returned.gave_up(step):
                     path.unlink()
 
     def save_final(self, tensors: dict[str, Tensor], outcome: Outcome) -> None:
-        """Write the weights that the training ends in, and what `done.json` will say."""
+        """Write the final weights with the content of `done.json`."""
         self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
     def final_outcome(self) -> Outcome | None:
-        """What was saved with the final weights, if they are there, whole, and of this run."""
+        """Return the outcome stored with the final weights, None unless they are whole and of this run."""
         if not self.final_weights.exists():
             return None
         try:
-            facts = read_tensor_file(self.final_weights)[1]
+            metadata = read_tensor_file(self.final_weights)[1]
         except DamagedFileError as error:
             aside = set_aside(self.final_weights).name
-            log.warning("the final weights are damaged, now %s; training goes on from a checkpoint: %s", aside, error)
+            log.warning("final weights are damaged, renamed to %s; resuming from a checkpoint: %s", aside, error)
             return None
-        if facts["key"] != self.key:
+        if metadata["key"] != self.key:
             return None
-        return validate(Outcome, facts["record"], str(self.final_weights))
+        return validate(Outcome, metadata["record"], str(self.final_weights))
 
     def outcome_of_last(self, done: TrainedRun) -> Outcome | None:
-        """Of a finished run without its final weights: what `done` says, if those of the last update were kept."""
+        """Return the outcome in `done` if the weights of its last step were kept; for a run without final weights."""
         try:
-            facts = read_tensor_file(self.kept(done.steps))[1]
+            metadata = read_tensor_file(self.weights_path(done.steps))[1]
         except DamagedFileError:
             return None
-        if facts["key"] != self.key:
+        if metadata["key"] != self.key:
             return None
         return Outcome(**{name: getattr(done, name) for name in Outcome.model_fields})
 
-    def kept(self, step: int) -> Path:
+    def weights_path(self, step: int) -> Path:
+        """Return the path of the weights after `step` steps."""
         return self.folder / f"step-{step}.{WEIGHTS}"
 
     def save_resume(
@@ -179,65 +236,65 @@ class Checkpoints:
         machine: Machine,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write all that is needed to go on; the older ones are removed once the new one is read back, and `then`."""
-        tensors = everything(model, optimiser)
+        """Write a resume file; once it is verified, remove older ones and call `then`."""
         path = self.folder / f"step-{state.step}.{RESUME}"
-        facts = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
-        given_up = state.returned
+        metadata = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
+        returned = state.returned
 
         def tidy() -> None:
             for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
                 older.unlink()
-            self.forget(given_up)
+            self.remove_given_up(returned)
             then()
 
-        self._write_later(path, tensors, facts, tidy)
+        self._write_later(path, resume_tensors(model, optimiser), metadata, tidy)
 
     def _write_later(
-        self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any], then: Callable[[], None]
+        self, path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any], then: Callable[[], None]
     ) -> None:
         if self.background is None:
-            self._write(path, tensors, facts)
+            self._write(path, tensors, metadata)
             return then()
         copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
         def write() -> None:
-            self._write(path, copies, facts)
+            self._write(path, copies, metadata)
             then()
 
-        self.background.do(write)
+        self.background.submit(write)
 
-    def _write(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    def _write(self, path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
         try:
-            write_tensor_file(path, tensors, {"key": self.key} | facts)
+            write_tensor_file(path, tensors, {"key": self.key} | metadata)
         except DamagedFileError as error:
             set_aside(path)
             raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
 
-    def newest_good(self) -> ResumePoint | None:
-        """The newest resume file that is whole; damaged ones are renamed with a warning.
+    def newest_resume_point(self) -> ResumePoint | None:
+        """Read the newest whole resume file; rename damaged ones with a warning.
 
         Raises:
-            UserError: one can't be read, so that nobody knows whether it is whole.
+            UserError: A file cannot be read, so that its state is unknown.
         """
         for _, path in reversed(numbered(self.folder, RESUME)):
             try:
                 return ResumePoint.read(path)
             except DamagedFileError as error:
                 aside = set_aside(path).name
-                log.warning("checkpoint is damaged, now %s, falling back to the one before: %s", aside, error)
+                log.warning("checkpoint is damaged, renamed to %s; using the previous one: %s", aside, error)
         return None
 
 
-def key_of(path: Path) -> str | None:
-    """Key of the run that wrote `path`; None when the file is damaged."""
+def stored_key(path: Path) -> str | None:
+    """Return the key of the run that wrote `path`, None if the file is damaged."""
     try:
-        return read_facts(path)["key"]
+        return read_metadata(path)["key"]
     except DamagedFileError:
         return None
 
 
 def is_whole(path: Path) -> bool:
+    """Return whether a tensor file matches its digest."""
     try:
         read_tensor_file(path)
         return True

@@ -1,4 +1,4 @@
-"""What a training cost: `cost.json`, one entry a start, added up. Written by the process that does the work."""
+"""Cost of a training (`cost.json`): one entry per start, and their sum."""
 
 import datetime
 import os
@@ -13,9 +13,15 @@ from pipeline.core.records.training import Machine, StartCost, TotalCost, Traini
 
 
 class CostCounter:
-    """Counts from now on, beside what earlier starts of the run wrote.
+    """Cost of this start, added to those of earlier starts of the run.
 
-    Written whenever a checkpoint is, so that a killed process leaves all but its last minutes.
+    It is written with every checkpoint, so that a killed process loses only its last minutes.
+
+    Args:
+        run_folder: Folder of `cost.json`.
+        device: Where the model is trained.
+        machine: Recorded in the entry.
+        first: Steps done before this start.
     """
 
     def __init__(self, run_folder: Path, device: torch.device, machine: Machine, first: int):
@@ -28,21 +34,21 @@ class CostCounter:
         self.tokens, self.flops = 0, 0.0
 
     def count(self, tokens: int, flops: float) -> None:
-        """Add an update's target tokens, padding not counted, and its floating-point operations."""
+        """Add a step's target tokens, without padding, and its FLOPs."""
         self.tokens += tokens
         self.flops += flops
 
     def until(self, step: int) -> TrainingCost:
-        """All starts; `step`: updates done so far."""
+        """Return the cost of all starts; `step` is the number of steps done so far."""
         starts = (*self.earlier, self.entry(step))
         return TrainingCost(starts=starts, total=TotalCost.of(starts))
 
     def write(self, step: int) -> None:
-        """Bring the file up to date."""
+        """Write the file."""
         self.until(step).write(self.path)
 
     def entry(self, step: int) -> StartCost:
-        """What this start has cost until now."""
+        """Return the cost of this start so far."""
         seconds = time.perf_counter() - self.began
         gpus = self.machine.processes if self.device.type == "cuda" else 0
         return StartCost(
@@ -61,11 +67,12 @@ class CostCounter:
 
 
 def peak_memory_gib(device: torch.device) -> float:
-    """Most memory held at once: of the GPU's allocator, or resident in this process."""
+    """Return the peak memory in GiB: allocated on the GPU, or resident in this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def now() -> str:
+    """Return the UTC time in ISO 8601, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,34 +1,41 @@
-"""Data parallelism: the micro-batches of an update are dealt to the processes, their gradients added up.
+"""Data parallelism: processes share the micro-batches of a step, and sum their gradients.
 
-Which pairs an update holds, how they are split and which seed a micro-batch has do not depend on the number of
-processes, so one process and several compute the same sums in another order. Started by anything that sets RANK,
-WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT: torchrun, or submitit's export.
+The sentence pairs of a step, their split and the seed of a micro-batch do not depend on the number of processes. One
+process and several compute the same sums in another order. Any launcher that sets RANK, WORLD_SIZE, LOCAL_RANK,
+MASTER_ADDR and MASTER_PORT can start the processes: torchrun, or submitit's export.
 """
 
 import contextlib
 import datetime
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import torch
 import torch.distributed
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.core.errors import LostPeer, UserError
 
 TIMEOUT = datetime.timedelta(minutes=10)
-"""How long processes wait for one: longer than the first takes to save, and to write samples, while others wait."""
+"""How long processes wait for one another: longer than the first takes to save and to write samples."""
+BUCKET_BYTES = 25 << 20
+"""Bytes of gradients exchanged at once, enough to use the full bandwidth of a network."""
 
 
 class Group:
-    """The processes that train one model; of one process when nothing says otherwise."""
+    """The processes that train one model; one process by default."""
 
     def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0):
         self.rank, self.size, self.local_rank = rank, size, local_rank
 
     @classmethod
     def from_environment(cls) -> "Group":
-        """Raises UserError when the variables are incomplete or not numbers."""
+        """Read the group from the environment variables of the launcher.
+
+        Raises:
+            UserError: The variables are incomplete or not numbers.
+        """
         size = os.environ.get("WORLD_SIZE", "1")
         if size == "1":
             return cls()
@@ -36,16 +43,16 @@ class Group:
             return cls(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_RANK"]))
         except (KeyError, ValueError) as error:
             raise UserError(
-                f"WORLD_SIZE is {size} but RANK or LOCAL_RANK is missing or no number ({error}); "
+                f"WORLD_SIZE is {size} but RANK or LOCAL_RANK is missing or not a number ({error}); "
                 "start the processes with torchrun or through the cluster launcher"
             ) from error
 
     @contextlib.contextmanager
     def connected(self, device: torch.device) -> Iterator["Group"]:
-        """Meet the other processes: NCCL between GPUs, gloo between CPUs.
+        """Connect to the other processes within the block: NCCL between GPUs, gloo between CPUs.
 
         Raises:
-            LostPeer: one of them does not answer. (Where NCCL waits, its own watchdog says so and ends the process.)
+            LostPeer: A process does not answer. (With NCCL its own watchdog reports that and ends the process.)
         """
         if self.size == 1:
             yield self
@@ -58,8 +65,8 @@ class Group:
             if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistError):
                 raise
             raise LostPeer(
-                f"another process of this training died or hangs, for at most {TIMEOUT}: see its log; the same command "
-                f"goes on from the last checkpoint ({error})"
+                f"another process of this training died or hung for {TIMEOUT} at most: see its log; run the same "
+                f"command again to resume from the last checkpoint ({error})"
             ) from error
         finally:
             if torch.distributed.is_initialized():
@@ -67,11 +74,11 @@ class Group:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes files and log lines."""
+        """Whether this process writes the files and log lines."""
         return self.rank == 0
 
     def total(self, values: list[float], device: torch.device) -> list[float]:
-        """Element-wise sums over all processes."""
+        """Return element-wise sums over all processes."""
         if self.size == 1:
             return values
         packed = torch.tensor(values, dtype=torch.float64, device=device)
@@ -79,7 +86,7 @@ class Group:
         return packed.tolist()
 
     def from_first(self, value: str | None, device: torch.device) -> str | None:
-        """What the first process holds, on all of them."""
+        """Broadcast the first process's value to all."""
         if self.size == 1:
             return value
         box = [value]
@@ -87,7 +94,70 @@ class Group:
         return box[0]
 
     def add_up(self, numbers: Tensor) -> Tensor:
-        """The same, of numbers that stay on their device."""
+        """Sum a tensor over all processes in place, without waiting for the device."""
         if self.size > 1:
             torch.distributed.all_reduce(numbers)
         return numbers
+
+
+class GradientSums:
+    """Replaces every gradient by its sum over all processes, during the backward pass; a missing one counts as zero.
+
+    Gradients are exchanged in buckets, from the last parameter to the first, as a backward pass computes them. All
+    processes send the same buckets in the same order, in whatever order their gradients arrive.
+
+    Args:
+        parameters: The trained parameters.
+        processes: Size of the group; 1 does nothing.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], processes: int):
+        self.buckets = buckets(parameters[::-1]) if processes > 1 else []
+        self.bucket_of = {id(parameter): number for number, bucket in enumerate(self.buckets) for parameter in bucket}
+        self.missing: list[int] | None = None
+        """Gradients that each bucket still waits for; None while none may be sent."""
+        self.sent: list[tuple[Tensor, torch.distributed.Work]] = []
+        for parameter in chain(*self.buckets):
+            parameter.register_post_accumulate_grad_hook(self.arrived)
+
+    def last_pass(self) -> None:
+        """Announce the last backward pass of a step: gradients are complete after it and may be sent."""
+        self.missing = [len(bucket) for bucket in self.buckets]
+
+    def arrived(self, parameter: Tensor) -> None:
+        """Count a gradient, and send the buckets that are complete."""
+        if self.missing is None:
+            return
+        self.missing[self.bucket_of[id(parameter)]] -= 1
+        while len(self.sent) < len(self.buckets) and not self.missing[len(self.sent)]:
+            self.send()
+
+    def send(self) -> None:
+        """Start the all-reduce of the next bucket."""
+        bucket = self.buckets[len(self.sent)]
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in bucket]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        self.sent.append((flat, torch.distributed.all_reduce(flat, async_op=True)))
+
+    def finish(self) -> None:
+        """Send the remaining buckets, wait for all, and set the gradients to the sums."""
+        while len(self.sent) < len(self.buckets):
+            self.send()
+        for bucket, (flat, work) in zip(self.buckets, self.sent, strict=True):
+            work.wait()
+            for parameter, summed in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
+                parameter.grad = summed.view_as(parameter)
+        self.missing, self.sent = None, []
+
+
+def buckets(parameters: Sequence[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Group neighbouring parameters up to `BUCKET_BYTES`; a larger one has its own bucket."""
+    found: list[list[nn.Parameter]] = []
+    room = 0
+    for parameter in parameters:
+        if parameter.nbytes > room:
+            found.append([])
+            room = BUCKET_BYTES
+        found[-1].append(parameter)
+        room -= parameter.nbytes
+    return found

@@ -1,4 +1,4 @@
-"""Work that is recorded once as a CUDA graph and then replayed, the most recently used of it kept."""
+"""Recording of CUDA graphs, and a cache of the most recently used ones."""
 
 import contextlib
 import logging
@@ -12,40 +12,41 @@ from pipeline.training.guards import is_out_of_memory
 
 log = logging.getLogger(__name__)
 MOST_GRAPHS = 96
-"""Graphs kept: each takes some megabytes of a GPU besides the memory pool that all share."""
+"""Most graphs in the cache: each takes some megabytes besides the memory pool that all share."""
 
 Replay = Callable[[], None]
-Kept = TypeVar("Kept")
+Graph = TypeVar("Graph")
 
 
 class Recorder(Protocol):
-    """Records what work asks of a device, without doing it."""
+    """Recorder of the operations that a function starts on a device, without running them."""
 
     def record(self, work: Callable[[], None]) -> Replay:
-        """Return what does the work, again and again, on the same memory.
+        """Return a function that replays the work on the same memory.
 
         Raises:
-            RuntimeError: The work can't be recorded. It may be done as usual all the same.
+            RuntimeError: The work cannot be recorded. It can still run eagerly.
         """
         ...
 
     def release(self) -> None:
-        """Give back the memory of graphs that are gone."""
+        """Free the memory of dropped graphs."""
         ...
 
 
 class CudaRecorder:
-    """Records CUDA graphs, all of which compute in one memory pool: only one runs at a time."""
+    """Recorder of CUDA graphs that share one memory pool: only one runs at a time."""
 
     def __init__(self, device: torch.device):
         self.device = device
         self.pool, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
 
     def record(self, work: Callable[[], None]) -> Replay:
+        """Capture `work` as a CUDA graph; see `Recorder`."""
         graph = torch.cuda.CUDAGraph()
         self.release()
-        with self.beside():
-            # Other threads may pin memory meanwhile, as the one that composes batches does.
+        with self.own_stream():
+            # Other threads, such as that of the prefetcher, may pin memory meanwhile.
             graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
             try:
                 work()
@@ -60,12 +61,13 @@ class CudaRecorder:
         return graph.replay
 
     def release(self) -> None:
+        """Return cached memory to the device."""
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[None]:
-        """Work on the recorder's own stream, which waits for the current one, as that does for it afterwards."""
+    def own_stream(self) -> Iterator[None]:
+        """Run the block on the recorder's own stream, ordered after and before work on the current one."""
         current = torch.cuda.current_stream(self.device)
         self.stream.wait_stream(current)
         try:
@@ -75,17 +77,17 @@ class CudaRecorder:
             current.wait_stream(self.stream)
 
     def abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a recording that failed."""
+        """End a capture that failed."""
         try:
             graph.capture_end()
         except RuntimeError:
             self.recover()
 
     def recover(self) -> None:
-        """Undo what a recording that CUDA itself broke off leaves behind in torch.
+        """Reset torch after CUDA itself aborted a capture.
 
-        The allocator goes on to serve the pool, and the random number generator refuses to draw. Later recordings get
-        a pool and a stream of their own.
+        The allocator would keep serving the pool, and the random number generator would refuse to draw. Later captures
+        get a new pool and stream.
         """
         index = self.device.index or 0
         with contextlib.suppress(RuntimeError):
@@ -97,19 +99,19 @@ class CudaRecorder:
         self.pool, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(self.device)
 
 
-class GraphCache(Generic[Kept]):
-    """Recorded work by key. The least recently used is dropped when there is too much, all when memory is short."""
+class GraphCache(Generic[Graph]):
+    """Recorded graphs by key; drops the least recently used when full, and all when memory is short."""
 
     def __init__(self, recorder: Recorder, most: int = MOST_GRAPHS):
         self.recorder, self.most = recorder, most
-        self.graphs: OrderedDict[Hashable, Kept] = OrderedDict()
+        self.graphs: OrderedDict[Hashable, Graph] = OrderedDict()
         self.refused: set[Hashable] = set()
-        """Keys of work for whose graph there is no memory."""
+        """Keys whose graph does not fit into memory."""
         self.failure: str | None = None
-        """Why nothing is recorded any more."""
+        """Error after which nothing is recorded any more."""
 
-    def get(self, key: Hashable, record: Callable[[], Kept]) -> Kept | None:
-        """Return the graph of `key`, recorded by `record` if it is new; None if it can't be recorded."""
+    def get(self, key: Hashable, record: Callable[[], Graph]) -> Graph | None:
+        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded."""
         if self.failure or key in self.refused:
             return None
         found = self.graphs.pop(key, None) or self._recorded(key, record)
@@ -120,26 +122,26 @@ class GraphCache(Generic[Kept]):
         return found
 
     def clear(self) -> None:
-        """Drop all graphs and their memory."""
+        """Drop all graphs and free their memory."""
         self.graphs.clear()
         self.recorder.release()
 
-    def _recorded(self, key: Hashable, record: Callable[[], Kept]) -> Kept | None:
+    def _recorded(self, key: Hashable, record: Callable[[], Graph]) -> Graph | None:
         try:
             return record()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 self.failure = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                log.warning("steps can't be captured as CUDA graphs, training goes on eagerly: %s", self.failure)
+                log.warning("cannot capture steps as CUDA graphs, training continues eagerly: %s", self.failure)
                 return None
-        log.info("no memory for another CUDA graph: %d graphs are dropped", len(self.graphs))
+        log.info("no memory for another CUDA graph: dropping %d graphs", len(self.graphs))
         self.clear()
         try:
             return record()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-        log.warning("no memory for the CUDA graph of a batch of shape %s, it is trained on eagerly", key)
+        log.warning("no memory for the CUDA graph of a batch of shape %s, it is trained eagerly", key)
         self.refused.add(key)
         self.recorder.release()
         return None

@@ -1,4 +1,4 @@
-"""What can go wrong in an update, and what to tell whoever has to mend it."""
+"""Detection and explanation of failures in a training step: non-finite numbers and lack of memory."""
 
 import contextlib
 import logging
@@ -16,32 +16,37 @@ log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
 
 
-def skip_update(name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch]) -> str | None:
-    """Count update `step`, whose loss or gradient is not finite, as left out; what is wrong once too many are."""
+def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch]) -> str | None:
+    """Count a step that was skipped because its loss or gradient is not finite.
+
+    Returns:
+        A description of the fault if too many steps in a row were skipped, else None.
+    """
     state.skipped_updates += 1
     state.skipped_in_a_row += 1
-    what = f"loss or gradient is not finite in update {step} ({describe(batches)})"
-    log.warning("%s: %s: left out, %d so far", name, what, state.skipped_updates)
+    fault = f"loss or gradient is not finite in step {step} ({describe(batches)})"
+    log.warning("%s: %s: skipped, %d so far", name, fault, state.skipped_updates)
     too_many = state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW
-    return f"{what}, the {state.skipped_in_a_row}th in a row" if too_many else None
+    return f"{fault}, {state.skipped_in_a_row} skipped in a row" if too_many else None
 
 
-def diverged(name: str, state: TrainingState, what: str, good: str) -> UserError:
-    """What to say of a training that can't go on; good: the last good weights."""
-    again = f", again after going back at update {state.returned.at}" if state.returned else ""
+def diverged(name: str, state: TrainingState, fault: str, good: str) -> UserError:
+    """Build the error of a training that cannot continue; `good` names the last good weights."""
+    again = f", again after rolling back at step {state.returned.at}" if state.returned else ""
     return UserError(
-        f"{name}: {what}{again}; last good checkpoint: {good}. Lower training.lr_factor (or lr), raise "
-        "training.warmup_steps, set training.clip_norm, or take precision fp32"
+        f"{name}: {fault}{again}; last good checkpoint: {good}. Lower training.lr_factor (or lr), raise "
+        "training.warmup_steps, set training.clip_norm, or use precision fp32"
     )
 
 
 def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    """Return whether all elements of all tensors are finite."""
     return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 @contextlib.contextmanager
 def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: TrainingConfig) -> Iterator[None]:
-    """Turn a device's or the machine's refusal of memory into a UserError that says what to set."""
+    """Turn an out-of-memory error within the block into a UserError that names the setting to change."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -50,19 +55,18 @@ def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: Tra
         key = "micro_batch_frames" if isinstance(batch, SpeechBatch) else "micro_batch_tokens"
         now = getattr(training, key)
         raise UserError(
-            f"{name}: out of memory in update {step} with a micro-batch of {describe([batch])}; set "
-            f"training.{key} to {now // 2} (now {now}): an update stays "
-            "as large as it is, in more parts"
+            f"{name}: out of memory in step {step} with a micro-batch of {describe([batch])}; set training.{key} to "
+            f"{now // 2} (now {now}): a step stays as large as it is, in more micro-batches"
         ) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """CUDA raises its own class, the CPU allocator a plain RuntimeError."""
+    """Return whether memory ran out: CUDA raises its own class, the CPU allocator a plain RuntimeError."""
     refused = "can't allocate memory" in str(error) or "not enough memory" in str(error)
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or refused
 
 
 def describe(batches: Sequence[AnyBatch]) -> str:
-    """Shapes of `batches` in words: sequences x (source + target positions)."""
+    """Format the shapes of `batches`: sequences x (source + target positions)."""
     shapes = ["{} sequences x {} + {} positions".format(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches]
     return "; ".join(shapes) or "no micro-batch on this process"

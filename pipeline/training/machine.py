@@ -1,4 +1,4 @@
-"""Where a training runs: device, threads, and the settings of torch and of the C library that speed or fix results."""
+"""Device, threads, and the settings of torch and the C library that affect speed or final bits."""
 
 import contextlib
 import ctypes
@@ -13,28 +13,32 @@ from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import processor
 from pipeline.core.records.training import Machine
-from pipeline.training.products import choose, in_use, multiply_by
+from pipeline.training.matmul_backend import choose_backend, current_backend, use_backend
 
 log = logging.getLogger(__name__)
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 # mallopt's parameters (malloc.h)
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 TOP_PAD_BYTES = 256 << 20
-MOST_THREADS = 1024  # of some ten thousands OpenMP dies without a word
+MOST_THREADS = 1024  # with some ten thousand threads OpenMP dies without a message
 BUILDS = "docs/how-to/slurm-and-containers.md, Which PyTorch"
 
 
 def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
-    """`auto` takes a GPU where there is one, or should be, as in a job that was given one.
+    """Choose the device; `auto` takes a GPU if there is one, or if the job was given one.
+
+    Args:
+        choice: The option `--device`.
+        local_rank: Number of this process on its machine.
 
     Raises:
-        UserError: there is none, or this build of torch can't use it.
+        UserError: There is no GPU, or this build of torch cannot use it.
     """
-    given = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace("-1", "")
-    if choice == "cpu" or (choice == "auto" and not given and not torch.cuda.is_available()):
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace("-1", "")
+    if choice == "cpu" or (choice == "auto" and not visible and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        driver = f"check the job's GPU request, and by nvidia-smi whether the driver serves CUDA {torch.version.cuda}"
+        driver = f"check the job's GPU request, and with nvidia-smi that the driver supports CUDA {torch.version.cuda}"
         remedy = driver if torch.version.cuda else "install a build for GPUs: this one has no CUDA"
         raise UserError(
             f"--device {choice}: torch {torch.__version__} finds no GPU here; {remedy} ({BUILDS}), or train with "
@@ -43,7 +47,7 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
     if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"process {local_rank} of this machine has no GPU of its own: {torch.cuda.device_count()} are visible; "
-            "start one process a GPU"
+            "start one process per GPU"
         )
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
@@ -52,13 +56,17 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
 
 
 def check_kernels(device: torch.device) -> None:
-    """Raises UserError where this build of torch has none for a GPU."""
+    """Check that this build of torch has kernels for a GPU.
+
+    Raises:
+        UserError: It has none.
+    """
     major, minor = torch.cuda.get_device_capability(device)
     names = (name.split("_") for name in torch.cuda.get_arch_list())  # such as sm_90a
     built = [(kind, divmod(int(number.rstrip("af")), 10)) for kind, number in names]
     runs = [
         own <= (major, minor)
-        and (kind == "compute" or own[0] == major)  # those of a card's family, or for any later one
+        and (kind == "compute" or own[0] == major)  # binary for the same major version, or PTX for any later one
         for kind, own in built
     ]
     if runs and not any(runs):
@@ -68,73 +76,81 @@ def check_kernels(device: torch.device) -> None:
         )
 
 
-def precision_on(device: torch.device, asked: str) -> str:
-    """In which matrices are multiplied there: in float32, too, on a processor that is slower in bfloat16."""
-    return in_use().precision(asked) if device.type == "cpu" else asked
+def precision_on(device: torch.device, requested: str) -> str:
+    """Return the precision of matmuls on a device: float32 on a CPU that is slower in bfloat16."""
+    return current_backend().precision(requested) if device.type == "cpu" else requested
 
 
 def check_precision(device: torch.device, precision: str) -> None:
-    """Says so where a processor computes in another. Raises UserError where a GPU lacks it."""
+    """Log if a CPU computes in another precision than requested.
+
+    Raises:
+        UserError: A GPU does not support the precision.
+    """
     if precision_on(device, precision) != precision:
-        log.info("%s is faster in float32, which is taken in the place of bfloat16", processor())
+        log.info("%s is faster in float32, which is used instead of bfloat16", processor())
     if precision == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has no bfloat16; set training.precision to fp32 in the scale "
-            "(workflow/scales), or train on an A100 or a later one"
+            "(workflow/scales), or train on an A100 or newer"
         )
 
 
-def choose_threads(asked: int | None) -> int:
-    """`asked`, else OMP_NUM_THREADS, else the cores this process may use, shared among the processes of the machine.
+def choose_threads(requested: int | None) -> int:
+    """Return `requested`, else OMP_NUM_THREADS, else this process's share of the cores.
 
     Raises:
-        UserError: `asked` is not positive, or more than any machine has.
+        UserError: `requested` is not positive, or more than any machine has.
     """
-    if asked is not None:
-        if not 1 <= asked <= MOST_THREADS:
-            raise UserError(f"--threads must be at {'least 1' if asked < 1 else f'most {MOST_THREADS}'}, got {asked}")
-        return asked
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and 1 <= int(given) <= MOST_THREADS:
-        return int(given)
+    if requested is not None:
+        if not 1 <= requested <= MOST_THREADS:
+            bound = "least 1" if requested < 1 else f"most {MOST_THREADS}"
+            raise UserError(f"--threads must be at {bound}, got {requested}")
+        return requested
+    default = os.environ.get("OMP_NUM_THREADS", "")
+    if default.isdecimal() and 1 <= int(default) <= MOST_THREADS:
+        return int(default)
     return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def ready(threads: int | None) -> torch.device:
-    """The device that was found, prepared for what reads a trained model; threads: those asked for."""
+def prepare_device(threads: int | None) -> torch.device:
+    """Choose and prepare the device for reading a trained model; `threads` None chooses."""
     device = choose_device("auto", local_rank=0)
     prepare(device, choose_threads(threads))
     return device
 
 
 def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
-    """Make results a function of seed, machine and threads, and keep freed memory on the CPU.
+    """Make results a function of seed, machine and threads; on a CPU, keep freed memory.
 
-    strict: on a GPU, refuse operators without a fixed order of sums. What reads speech needs some: its results are
-    there those of the seed within rounding.
+    Args:
+        device: Where the process computes.
+        threads: CPU threads.
+        strict: On a GPU, refuse operators without a fixed order of sums. Speech models need some: their results
+            depend on the seed only up to rounding.
     """
     torch.set_num_threads(threads)
     if device.type == "cpu":
-        keep_heap()
-        return multiply_by(choose(cache_folder()))
+        configure_malloc()
+        return use_backend(choose_backend(cache_folder()))
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     settings: Any = torch.utils.deterministic  # its types lack this one
     settings.fill_uninitialized_memory = False
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Enter autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py)."""
+    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py)."""
     narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)
 
 
-def keep_heap() -> None:
-    """Let glibc keep freed memory instead of returning it to the kernel.
+def configure_malloc() -> None:
+    """Make glibc keep freed memory instead of returning it to the kernel.
 
-    A step frees and takes back hundreds of megabytes, and the kernel zeroes every page it hands out anew: 1.2 to 1.4
-    times the time of a step. Same effect as MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ in the
-    environment, but it needs no new process.
+    A step frees and allocates hundreds of megabytes, and the kernel zeroes every page it hands out again: without this
+    a step takes 1.2 to 1.4 times as long. MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ in the
+    environment have the same effect, but need a new process.
     """
     with contextlib.suppress(AttributeError, OSError):  # another C library: slower, not wrong
         libc = ctypes.CDLL(None)
@@ -143,7 +159,8 @@ def keep_heap() -> None:
         libc.mallopt(M_TOP_PAD, TOP_PAD_BYTES)
 
 
-def facts(device: torch.device, threads: int, processes: int) -> Machine:
-    kind = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    ways = in_use().model_dump(exclude={"format"})
-    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), **ways)
+def describe_machine(device: torch.device, threads: int, processes: int) -> Machine:
+    """Return the record of what final bits may depend on besides the run's key."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+    backend = current_backend().model_dump(exclude={"format"})
+    return Machine(device=name, threads=threads, processes=processes, torch=str(torch.__version__), **backend)

@@ -1,9 +1,9 @@
-"""At most one process works on a run, whatever Slurm, a killed driver or a second terminal do.
+"""Ownership of a run folder, so that at most one process trains a run, and requests to stop.
 
-Slurm itself starts a job twice at times: a node that falls silent is given up and its job starts elsewhere, while the
-old process works on. So whoever starts first claims the run (`owner.json`), then waits for the lock (`run.lock`).
-The former owner looks at the claim every few seconds, saves a checkpoint, stops and thereby frees the lock.
-The lock is the kernel's (or the file system's) and vanishes with its process.
+Slurm may start a job twice: it gives up a silent node and starts the job elsewhere while the old process still works.
+So the newest process claims the run (`owner.json`), then waits for the lock (`run.lock`). The previous owner checks the
+claim every few seconds. When it lost the run, it sends itself SIGTERM, saves a checkpoint and exits, which frees the
+lock. The kernel or the file system holds the lock, so it vanishes with its process.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import Claim
@@ -25,15 +26,16 @@ from pipeline.core.records.record import read_note
 log = logging.getLogger(__name__)
 
 CHECK_EVERY_S = 2.0
-SAY_EVERY_S = 60.0
+LOG_EVERY_S = 60.0
+EXIT_TO_BE_CONTINUED = 75  # EX_TEMPFAIL: run the same command again
 
 
 class TakenOver(Exception):
-    """Another process claimed the run; this one is to stop without a further word."""
+    """Another process claimed the run; this one must stop."""
 
 
 class Ownership:
-    """A claim on a run folder by this process."""
+    """A claim on a run folder by this process, on behalf of `job`."""
 
     def __init__(self, run: Path, job: str):
         self.run = run
@@ -43,21 +45,21 @@ class Ownership:
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody else claimed the run after us. A claim that can't be read is still ours."""
+        """Whether another process claimed the run after us. An unreadable claim does not count."""
         claim = read_note(Claim, self.run / "owner.json")
         return claim is not None and claim.token != self.claim.token
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Claim the run, wait until its former owner stopped, and keep watch until the block ends.
+        """Claim the run, wait until its previous owner has stopped, and watch the claim until the block ends.
 
         Raises:
-            TakenOver: somebody else claimed it while we waited.
+            TakenOver: Another process claimed the run while we waited.
         """
-        former = read_note(Claim, self.run / "owner.json")
+        previous = read_note(Claim, self.run / "owner.json")
         self.claim.write(self.run / "owner.json")
         with open(self.run / "run.lock", "a") as lock:
-            self._wait_for(lock.fileno(), former)
+            self._wait_for(lock.fileno(), previous)
             over = threading.Event()
             watch = threading.Thread(target=self._watch, args=(over,), daemon=True)
             watch.start()
@@ -67,15 +69,15 @@ class Ownership:
                 over.set()
                 watch.join()
 
-    def _wait_for(self, lock: int, former: Claim | None) -> None:
-        said, otherwise = 0.0, ""
+    def _wait_for(self, lock: int, previous: Claim | None) -> None:
+        logged, advice = 0.0, ""
         while not locked(lock):
             if self.is_lost:
                 raise TakenOver
-            if time.monotonic() - said > SAY_EVERY_S:
-                said = time.monotonic()
-                log.warning("waiting for %s to save what it did and stop%s", describe(former), otherwise)
-                otherwise = f"; if it doesn't, end it; only where its machine is gone, remove {self.run / 'run.lock'}"
+            if time.monotonic() - logged > LOG_EVERY_S:
+                logged = time.monotonic()
+                log.warning("waiting for %s to save its progress and stop%s", owner_name(previous), advice)
+                advice = f"; if it does not, end it; only if its machine is gone, remove {self.run / 'run.lock'}"
             time.sleep(0.5)
 
     def _watch(self, over: threading.Event) -> None:
@@ -87,10 +89,10 @@ class Ownership:
 
 
 def locked(descriptor: int) -> bool:
-    """Try to take an exclusive lock on an open file.
+    """Try to take an exclusive lock on an open file, and return whether that succeeded.
 
     Raises:
-        UserError: the file system has no locks, so that nothing would keep two jobs apart.
+        UserError: The file system has no locks, so nothing would keep two jobs apart.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,12 +101,45 @@ def locked(descriptor: int) -> bool:
     except OSError as error:
         raise UserError(
             f"the file system of the run folder has no file locks ({error.strerror}); "
-            "put `work:` on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
+            "set `work:` to a folder on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
         ) from error
     return True
 
 
-def describe(claim: Claim | None) -> str:
+def owner_name(claim: Claim | None) -> str:
+    """Describe the process that holds a claim."""
     if claim is None:
         return "the run's owner"
     return f"process {claim.pid} on {claim.host} (job {claim.job})"
+
+
+class StopRequest:
+    """Signal handler that only records a request to stop; the trainer acts on it between two steps.
+
+    SIGTERM and SIGUSR2 announce a preemption or a time limit, SIGINT is Ctrl-C; a second Ctrl-C stops at once. While
+    entered, `signal` holds the number of the signal that came.
+    """
+
+    def __init__(self):
+        self.signal: int | None = None
+        self._previous = {}
+
+    def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT):
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    @property
+    def exit_code(self) -> int:
+        """75 after a preemption (run the same command again), 130 after Ctrl-C, as in shells."""
+        return 128 + signal.SIGINT if self.signal == signal.SIGINT else EXIT_TO_BE_CONTINUED

@@ -1,40 +1,44 @@
-"""What a training shows of itself: a line every few seconds, and the same numbers in `progress.jsonl` and, if wanted,
-for TensorBoard."""
+"""Progress of a training: log lines, `progress.jsonl` and TensorBoard event files."""
 
 import json
 import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, complete_lines
-from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.layout import EVENTS, PROGRESS_FILE
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
-from pipeline.training.event_file import EventFile
 from pipeline.training.state import Sums, TrainingState
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
 MONITORED = 200
+"""How many times a training records the values that its model monitors."""
 
 
 class JsonLines:
-    """A file of one record a line, each with the `step` it was written at."""
+    """A file with one record a line, each with the `step` at which it was written."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
 
     def append(self, record: Record) -> None:
-        """Raises UserError where the system can't write it."""
+        """Append a record.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
         append_line(self.path, record.line().encode())
 
     def rewind(self, step: int) -> None:
-        """Forget what was written after `step` updates, or only in part: training goes on from there, or begins anew.
+        """Remove the lines written after `step` and a partial last line; step 0 removes all lines.
 
         Raises:
-            UserError: a line before the last is faulty.
+            UserError: A line before the last is faulty.
         """
         if not self.path.exists():
             return
@@ -45,7 +49,11 @@ class JsonLines:
 
 
 def step_of(line: bytes, where: str) -> int:
-    """The `step` of a JSON line. Raises UserError when the line is faulty."""
+    """Return the `step` of a JSON line.
+
+    Raises:
+        UserError: The line is faulty.
+    """
     try:
         return json.loads(line)["step"]
     except (ValueError, KeyError, TypeError) as error:
@@ -53,7 +61,16 @@ def step_of(line: bytes, where: str) -> int:
 
 
 class Progress:
-    """Counts updates and tells of them. Only the first process of a group should have one that is not `silent`."""
+    """Counter of training steps that reports them; silent on all processes but the first.
+
+    Args:
+        name: Name of the run in log lines.
+        run_folder: Folder of `progress.jsonl`.
+        first: Steps done before this start.
+        end: Steps of the whole training.
+        silent: Report nothing.
+        tensorboard: Write event files too.
+    """
 
     def __init__(
         self, name: str, run_folder: Path, first: int, end: int, silent: bool = False, tensorboard: bool = False
@@ -67,10 +84,14 @@ class Progress:
             self.lines.rewind(first)
 
     def count(self, step: int, sums: Sums, lr: float, gradient_norm: float, waited_s: float) -> None:
-        """Note the update that made it `step`; tells of it when the last line is long enough ago.
+        """Count a training step, and report if the last report is `LINE_EVERY_S` ago.
 
         Args:
-            waited_s: seconds spent waiting for batches, since the start.
+            step: Steps done, this one included.
+            sums: Loss of this step.
+            lr: Its learning rate.
+            gradient_norm: Norm of its gradient before clipping.
+            waited_s: Seconds spent waiting for batches since the start.
         """
         self.sums.add(sums)
         now = time.perf_counter()
@@ -89,32 +110,33 @@ class Progress:
             seconds_left=per_step * (self.end - step),
         )
         log.info(progress_line(self.name, record))
-        self.note(record)
+        self.write(record)
         self.sums, self.waited_s, self.line_at, self.reported = Sums(), waited_s, now, True
 
     def validated(self, state: TrainingState) -> None:
-        """Tell of a validation: `train` is the mean of the updates since the one before, `fit` is without dropout."""
+        """Report a validation: `train` is the mean since the last validation, `fit` is measured without dropout."""
         assert state.train and state.fit and state.dev
         log.info(
             "%s  step %d  dev perplexity %.2f (%.3f nats per symbol), train %.2f",
             *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),
         )
-        self.note(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
+        self.write(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
-        """Note what the model wants followed, `MONITORED` times a training; into the file alone."""
+        """Write the values that a model monitors, `MONITORED` times a training, without a log line."""
         due = step % max(1, self.end // MONITORED) == 0 or step == self.end
         if due and not self.silent and (values := read()):
-            self.note(MonitorLine(step=step, values=values))
+            self.write(MonitorLine(step=step, values=values))
 
-    def note(self, record: AnyProgress) -> None:
+    def write(self, record: AnyProgress) -> None:
+        """Append a record to all files."""
         self.lines.append(record)
         if self.events:
             self.events.add(record)
 
 
 def progress_line(name: str, record: ProgressLine) -> str:
-    """One line for people, from the record that goes into the file."""
+    """Format a progress record as a log line."""
     return (
         f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
         f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
@@ -123,7 +145,54 @@ def progress_line(name: str, record: ProgressLine) -> str:
 
 
 def clock(seconds: float) -> str:
-    """0:32, 12:05 or 3:04:09."""
+    """Format a duration as 0:32, 12:05 or 3:04:09."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class EventFile:
+    """TensorBoard event file with the numbers of `progress.jsonl` (`training.tensorboard`).
+
+    Each start writes its own file. TensorBoard ignores what an earlier start wrote after `step`.
+
+    Raises:
+        UserError: The package that writes event files is not installed.
+    """
+
+    def __init__(self, run_folder: Path, step: int):
+        try:
+            from tensorboardX import event_file_writer, proto  # an extra
+        except ImportError as error:
+            raise UserError("tensorboard needs tensorboardX: `pip install '.[tensorboard]'`, or turn it off") from error
+        self.proto, folder = proto, run_folder / EVENTS
+        folder.mkdir(exist_ok=True)
+        # Not its SummaryWriter, whose queue is lost when the process is killed.
+        self.writer = event_file_writer.EventsWriter(str(folder / "events"), f".{step:09}")
+        started = proto.event_pb2.SessionLog(status=proto.event_pb2.SessionLog.START)
+        self.write(step + 1 if step else 0, session_log=started)  # TensorBoard drops earlier events from this step on
+
+    def add(self, record: AnyProgress) -> None:
+        """Write the numbers of a record."""
+        summary = self.proto.summary_pb2.Summary
+        values = [summary.Value(tag=name, simple_value=value) for name, value in scalars(record).items()]
+        self.write(record.step, summary=summary(value=values))
+
+    def write(self, step: int, **content: Any) -> None:
+        """Write an event to disk."""
+        self.writer.write_event(self.proto.event_pb2.Event(step=step, wall_time=time.time(), **content))
+        self.writer.flush()
+
+
+def scalars(record: AnyProgress) -> dict[str, float]:
+    """Return the numbers of a record by their TensorBoard tags."""
+    match record:
+        case ProgressLine():
+            left_out = {"event", "step", "max_steps", "seconds_left"}
+            return {f"updates/{name}": value for name, value in record.model_dump(exclude=left_out).items()}
+        case ValidationLine():
+            losses = {"dev": record.dev} | ({"fit": record.fit} if record.fit else {})
+            return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}
+        case MonitorLine():
+            return {f"{name}/{at}": one for name, values in record.values.items() for at, one in enumerate(values)}
+    raise TypeError(f"no numbers of {record!r}")

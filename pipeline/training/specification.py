@@ -1,21 +1,82 @@
-"""The specification of a run, `run.yaml`: all that its training reads."""
+"""The specification of a run (`run.yaml`), its key and its FLOPs, and the options of the training process.
 
+Nothing here imports torch, so that help, planning and status start fast.
+"""
+
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import yaml
 
-from pipeline.config import RunSpec
-from pipeline.core.digests import recording_digests
+from pipeline.config import RunSpec, load_run
+from pipeline.core.command_line import Argument
+from pipeline.core.digests import recording_digests, sha256_json
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import RUN_FILE
+from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import parse_json
+from pipeline.models.flops import BatchShape, fused_training_flops, training_flops
+
+SAVE_EVERY_S = 300.0
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """Options of the process that trains.
+
+    Attributes:
+        device: Where to train. `auto` takes a GPU if there is one.
+        threads: CPU threads of this process; by default OMP_NUM_THREADS, or all cores. `continue` takes the threads
+            of the run.
+        save_every: Seconds between checkpoints.
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int | None = None
+    save_every: Annotated[float, Argument(metavar="S")] = SAVE_EVERY_S
 
 
 def write_specification(run_folder: Path, specification: str) -> None:
-    """Write `run.yaml` from JSON unless it says the same already. Raises UserError for a faulty specification."""
+    """Write `run.yaml` from JSON, unless it already has that content.
+
+    Raises:
+        UserError: The specification is invalid.
+    """
     path, spec = run_folder / RUN_FILE, parse_json(RunSpec, specification, "--spec")
     text = yaml.safe_dump(spec.model_dump(), sort_keys=False)
     if path.exists() and path.read_text(encoding="utf-8", errors="replace") == text:
         return
     with recording_digests(), atomic_write(path) as handle:
         handle.write(text)
+
+
+def run_key(run_folder: Path) -> str:
+    """Return the digest of everything that decides the final weights of the run in `run_folder`.
+
+    Two runs with the same key end in the same weights on the same machine. Checkpoints and `done.json` carry the key,
+    so that files of another run are noticed. The folder's name does not hold it, as the built corpus is part of it.
+
+    Raises:
+        UserError: `run.yaml` or the corpus is missing or faulty.
+    """
+    return key_of(load_run(Path(run_folder) / RUN_FILE))
+
+
+def key_of(spec: RunSpec) -> str:
+    """Return the digest of a run's specification and of the corpus that it names.
+
+    Settings at their defaults are left out, so that a setting added later does not change finished runs. Runs that
+    provide initial weights count by their own keys.
+    """
+    parts = {name: run_key(Path(folder)) for name, folder in spec.weight_sources.items()}
+    corpus = read_corpus(Path(spec.corpus)).digest
+    return sha256_json({"spec": spec.content(), "corpus": corpus, "parts": parts})
+
+
+def run_flops(spec: RunSpec, shape: BatchShape) -> float:
+    """Return the FLOPs of forward and backward pass of a batch, those of a fused language model included."""
+    if spec.fusion is None or spec.language_model is None:
+        return training_flops(spec.model, shape)
+    frozen = spec.fusion.kind == "deep" or spec.training.trained_part == "fusion"
+    return fused_training_flops(spec.fusion, spec.model, spec.language_model.model, shape, frozen)

@@ -1,7 +1,7 @@
-"""A file of named tensors with a few facts about them, that is known to be whole and to be of one run.
+"""Files of named tensors with metadata and a digest: weights and resume files.
 
-The format is safetensors, which can't hold code. The facts are one JSON object in its header: always the key of the
-run (`key`) and a digest of names, shapes, bytes and facts (`digest`), so that a damaged file is noticed.
+The format is safetensors, which cannot hold code. The metadata is one JSON object in the header. It always has the key
+of the run (`key`) and a digest of names, shapes, bytes and metadata (`digest`), which reveals a damaged file.
 """
 
 import hashlib
@@ -14,22 +14,22 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.retries import read_with_retries
-from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
+from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, parse_metadata
 
 
-def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write `tensors` and `facts` so that `path` is whole or absent, and read them back.
+def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+    """Write a tensor file atomically, and verify it by reading it back.
 
     Raises:
-        UserError: the disk is full, can't be written (what `path` held before is kept), or can't be read back.
-        DamagedFileError: the file reads back differently.
+        UserError: The disk is full or cannot be written (a previous file is kept), or `path` cannot be read back.
+        DamagedFileError: The file reads back differently.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    facts = facts | {"digest": digest_of(tensors, facts)}
-    content = save(tensors, {FACTS: json.dumps(facts, sort_keys=True)})
+    metadata = metadata | {"digest": digest_of(tensors, metadata)}
+    content = save(tensors, {METADATA_ENTRY: json.dumps(metadata, sort_keys=True)})
     with atomic_write(path, "wb") as handle:
         handle.write(content)
     if read_with_retries(path) != content:
@@ -37,35 +37,63 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, A
 
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises as `read_facts` does."""
+    """Read tensors (on the CPU) and metadata (without `digest`), and check the digest.
+
+    Raises:
+        DamagedFileError: The file is missing or damaged.
+        UserError: The file cannot be read.
+    """
     try:
         content = read_with_retries(path)
         tensors = load(content)
     except (SafetensorError, ValueError, FileNotFoundError) as error:
         raise DamagedFileError(f"{path}: {error}") from error
-    facts = facts_in(content, path)
-    if facts.pop("digest") != digest_of(tensors, facts):
+    metadata = parse_metadata(content, path)
+    if metadata.pop("digest") != digest_of(tensors, metadata):
         raise DamagedFileError(f"{path}: content does not match its digest")
-    return tensors, facts
+    return tensors, metadata
 
 
 def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The same of the weights of the run `key`, or of any. Raises UserError: they are damaged, or another run's."""
+    """Read weights as `read_tensor_file` does.
+
+    Args:
+        path: A tensor file.
+        key: Key of the run that must have written it; None accepts any.
+        remedy: What to do about a damaged file.
+
+    Raises:
+        UserError: The file is damaged, or belongs to another run.
+    """
     try:
-        tensors, facts = read_tensor_file(path)
+        tensors, metadata = read_tensor_file(path)
     except DamagedFileError as error:
-        raise UserError(f"can't be loaded: {error}; {remedy}") from error
-    if key is not None and facts["key"] != key:
+        raise UserError(f"cannot load {error}; {remedy}") from error
+    if key is not None and metadata["key"] != key:
         raise UserError(
-            f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}), or run.yaml or its corpus "
-            "changed since; train the run that it lies in again"
+            f"{path}: belongs to another run (key {metadata['key'][:12]}, not {key[:12]}), or run.yaml or its corpus "
+            "has changed since; train the run of this folder again"
         )
-    return tensors, facts
+    return tensors, metadata
 
 
-def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
-    """SHA-256 of names, types, shapes, bytes and facts."""
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:
+    """Load a weights file into `model` and return its metadata (`key`, `step`).
+
+    Raises:
+        UserError: The file is damaged, does not fit the model, or belongs to another run than `key`.
+    """
+    tensors, metadata = read_weights(path, key, REPAIR)
+    try:
+        load_into(model, tensors)
+    except DamagedFileError as error:
+        raise UserError(f"{path}: cannot be loaded: {error}; train the run again") from error
+    return metadata
+
+
+def digest_of(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> str:
+    """Return the SHA-256 of names, types, shapes, bytes and metadata."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
@@ -73,9 +101,9 @@ def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
 
 
 def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers of `model`, each once however many names it has.
+    """Return parameters and persistent buffers of `model`, each once however many names it has.
 
-    Parameters without a gradient are left out: they are another run's, which has them (parts.py).
+    Parameters without a gradient are left out: they belong to another run, which stores them (run_model.py).
     """
     frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
     unique: dict[object, tuple[str, Tensor]] = {}
@@ -87,10 +115,14 @@ def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Undo `tensors_of`. Raises DamagedFileError when names or shapes are not those of `model`."""
+    """Load the result of `tensors_of` into `model`.
+
+    Raises:
+        DamagedFileError: Names or shapes are not those of `model`.
+    """
     expected = {name: tensor.shape for name, tensor in tensors_of(model).items()}
-    given = {name: tensor.shape for name, tensor in tensors.items()}
-    if expected != given:
-        differing = sorted(set(expected.items()) ^ set(given.items()))[0][0]
+    actual = {name: tensor.shape for name, tensor in tensors.items()}
+    if expected != actual:
+        differing = sorted(set(expected.items()) ^ set(actual.items()))[0][0]
         raise DamagedFileError(f"holds other tensors than the model, first {differing}")
     model.load_state_dict(tensors, strict=False)

@@ -1,4 +1,4 @@
-"""Measurements between updates: perplexity of the development set and of some training data, and three translations."""
+"""Validation between training steps: perplexity on development and training data, and three sample outputs."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -21,17 +21,20 @@ from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 
 GREEDY = DecodingConfig(beam_size=1)
-# Whose data are read again: 3 % of the time where every hundredth update is followed by a validation.
-FITTED_UPDATES = 8
+FIT_STEPS = 8
+"""Training steps whose data are measured again: 3 % of the time if every hundredth step is followed by a validation."""
 
 
 class Validation:
-    """Measures the model on split `dev` of an encoded corpus; the subword model lies beside its folder.
+    """Measurements of a model on an encoded corpus; the subword model lies next to the corpus folder.
 
     Args:
-        dev: the batches of that split.
-        trained_on: the updates of the training; the first ones show how well its data are fitted.
-        precision: opens the autocast of the training.
+        corpus_folder: The encoded corpus.
+        dev: Batches of its split `dev`.
+        trained_on: Batches of the training; the first ones show how well its data are fitted.
+        device: Where the model is.
+        group: Processes that share the batches.
+        precision: Returns the autocast of the training.
     """
 
     def __init__(
@@ -48,23 +51,25 @@ class Validation:
         self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
         # Kept, because the loader's thread reads `trained_on` while these are measured.
-        fitted = range(min(FITTED_UPDATES, len(trained_on)))
-        self.fitted = [batch for step in fitted for batch in trained_on.micro_batches(step, group.rank, group.size)]
+        steps = range(min(FIT_STEPS, len(trained_on)))
+        self.fit_batches = [batch for step in steps for batch in trained_on.micro_batches(step, group.rank, group.size)]
 
     def on_dev(self, model: Seq2Seq) -> Loss:
-        """`measure` of the development set."""
+        """Measure the loss on the development set."""
         rank, size = self.group.rank, self.group.size
         batches: Iterable[tuple[np.ndarray, AnyBatch]] = self.batches
         return self.measure(model, (batch for number, (_, batch) in enumerate(batches) if number % size == rank))
 
     def on_training_data(self, model: Seq2Seq) -> Loss:
-        """`measure` of the first updates' data (of recordings, the shortest where an epoch is sorted); comparable with
-        that of `dev`, as the loss of the updates is not."""
-        return self.measure(model, self.fitted)
+        """Measure the loss on the data of the first steps, comparable with `on_dev`: without dropout.
+
+        If a speech corpus is sorted in its first epoch, these are the shortest recordings.
+        """
+        return self.measure(model, self.fit_batches)
 
     @torch.no_grad()
     def measure(self, model: Seq2Seq, batches: Iterable[AnyBatch]) -> Loss:
-        """batches: those of this process."""
+        """Measure the loss over the `batches` of all processes, given those of this one."""
         model.eval()
         nll = torch.zeros((), dtype=torch.float64, device=self.device)
         tokens = 0
@@ -79,14 +84,14 @@ class Validation:
         return Loss(nll_per_token=mean, perplexity=perplexity(mean), tokens=int(token_sum))
 
     def samples(self, model: Seq2Seq) -> list[dict[str, str]]:
-        """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""
+        """Return source, reference and greedy hypothesis of three fixed sentences; none for a language model."""
         pairs = self.batches.pairs
         if isinstance(pairs, TextOnlySplit):
             return []
         chosen = np.unique([0, len(pairs.src) // 2, len(pairs.src) - 1])
         model.eval()
         with self.precision():
-            outputs = self.outputs(model, pairs.batch(chosen).to(self.device))
+            outputs = self.decode(model, pairs.batch(chosen).to(self.device))
         model.train()
         texts = (
             self.sources(pairs, chosen),
@@ -98,14 +103,14 @@ class Validation:
             for source, reference, hypothesis in zip(*texts, strict=True)
         ]
 
-    def outputs(self, model: Seq2Seq, batch: TextBatch | SpeechBatch) -> list[list[int]]:
-        """The fastest guess."""
+    def decode(self, model: Seq2Seq, batch: TextBatch | SpeechBatch) -> list[list[int]]:
+        """Decode a batch greedily, or by the best path of CTC."""
         if isinstance(model, FrameModel):
             return model.best_path(batch)
         return [best.tokens for best, *_ in beam_search(model, batch, GREEDY)]
 
     def sources(self, pairs: ParallelSplit | SpeechSplit, chosen: np.ndarray) -> list[str]:
-        """What can be shown of the source side."""
+        """Return the source sentences, or for speech the number and length of each utterance."""
         if self.src_symbols is None or isinstance(pairs, SpeechSplit):
             return [f"utterance {i}, {pairs.src_lengths[i]} frames" for i in chosen]
         return self.src_symbols.decode([pairs.src[i] for i in chosen])

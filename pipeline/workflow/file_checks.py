@@ -33,7 +33,7 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.outputs import Tuned as TunedRecord
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.core.retries import read_with_retries, retry_read
-from pipeline.training.tensor_header import DamagedFileError, facts_in, length_of_head
+from pipeline.training.checkpoint_files import DamagedFileError, header_length, parse_metadata
 
 OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]
@@ -173,8 +173,8 @@ def check_tensors(path: Path) -> None:
         DamagedFileError: The file is not what was written.
         OSError: It does not exist or cannot be read.
     """
-    head = read_with_retries(path, length_of_head)
-    facts = facts_in(head, path)
+    head = read_with_retries(path, header_length)
+    facts = parse_metadata(head, path)
     recorded = facts.pop("digest")
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     with open(path, "rb", buffering=0) as handle:
@@ -202,7 +202,7 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
             for begin, end in [entry["data_offsets"]]
         ]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
+        raise DamagedFileError(f"{path}: not a complete tensor file of this project ({error})") from error
 
 
 def hash_bytes(handle: IO[bytes], count: int, digest: Any) -> None:

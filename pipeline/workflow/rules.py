@@ -14,7 +14,7 @@ from pipeline.core.json_file import read_json
 from pipeline.models.flops import BatchShape
 from pipeline.models.settings import Reads
 from pipeline.papers.project import Project
-from pipeline.training.run_flops import run_flops
+from pipeline.training.specification import run_flops
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unknown_target

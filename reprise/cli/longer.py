@@ -20,7 +20,7 @@ from pipeline.core.yaml_file import LARGEST
 from pipeline.papers.content import DIGITS, run_content
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
-from pipeline.training.arguments import MachineOptions
+from pipeline.training.specification import MachineOptions
 from reprise.named import find_run
 
 log = logging.getLogger(__name__)
@@ -62,10 +62,10 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
     """
     from pipeline.training.checkpoint import Checkpoints  # brings torch, as the others do
     from pipeline.training.distributed import Group
-    from pipeline.training.job import train_held
-    from pipeline.training.key import run_key
+    from pipeline.training.job import train_owned
     from pipeline.training.machine import choose_device, choose_threads
-    from pipeline.training.neighbours import depends_on_length, of_length, take_up
+    from pipeline.training.specification import run_key
+    from pipeline.training.warm_start import continue_from, depends_on_length, with_length
 
     if not prepare:  # what can't be trained here is begun nowhere
         choose_threads(options.threads)
@@ -85,20 +85,20 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
             f"{run}: ended after {ended} of {asked} updates, as its patience or min_lr says, and would end there "
             "again: give its system more patience, with which the workflow goes on from here, or train it anew"
         )
-    spec = of_length(written, steps, written.training.patience)
+    spec = with_length(written, steps, written.training.patience)
     folder = beside(run, spec)
     if not (folder / RUN_FILE).exists():
         with atomic_write(folder / RUN_FILE) as handle:
             yaml.safe_dump(spec.model_dump(), handle, sort_keys=False)
     checkpoints = Checkpoints(folder, run_key(folder), spec.training.keep_checkpoints)
-    if not checkpoints.has_any and take_up(checkpoints, run, continued=depends_on_length(spec)) is None:
+    if not checkpoints.has_begun and continue_from(checkpoints, run, other_schedule=depends_on_length(spec)) is None:
         raise UserError(
             f"{run}: has no checkpoint to go on from (`free` removes the last with the others); to train {folder} "
             f"from the start: python -m pipeline train --run {folder}"
         )
     log.info("%s: %d updates", folder, steps)
     if not prepare:
-        train_held(folder, options)
+        train_owned(folder, options)
 
 
 def beside(shorter: Path, spec: RunSpec) -> Path:

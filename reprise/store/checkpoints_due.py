@@ -7,9 +7,8 @@ from pipeline.config.training import TrainingConfig
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import Outcome, TrainedRun
+from pipeline.training.checkpoint_files import RESUME, DamagedFileError, numbered, read_metadata
 from pipeline.training.state import TrainingState
-from pipeline.training.step_files import RESUME, numbered
-from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 
 def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collection[Path], is_over: bool) -> list[int]:
@@ -31,7 +30,7 @@ def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collect
 def outcome_in(weights: Path) -> Outcome | None:
     """What the final weights say of their training, if they are there."""
     try:
-        return Outcome.model_validate(read_facts(weights)["record"])
+        return Outcome.model_validate(read_metadata(weights)["record"])
     except (DamagedFileError, KeyError):
         return None
 
@@ -39,4 +38,4 @@ def outcome_in(weights: Path) -> Outcome | None:
 def newest_resume(folder: Path, good: Collection[Path]) -> TrainingState:
     """What the newest resume file among them knows; that of update 0 where there is none."""
     found = [path for _, path in numbered(folder / "checkpoints", RESUME) if path in good]
-    return TrainingState.from_dict(read_facts(found[-1])["state"]) if found else TrainingState()
+    return TrainingState.from_dict(read_metadata(found[-1])["state"]) if found else TrainingState()

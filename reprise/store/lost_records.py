@@ -12,7 +12,7 @@ from pipeline.core.digests import digest_of, write_note
 from pipeline.core.files import note_path, set_aside
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
-from pipeline.training.tensor_header import read_facts
+from pipeline.training.checkpoint_files import read_metadata
 from pipeline.workflow.file_checks import check_file
 from reprise.store.checkpoints_due import outcome_in
 
@@ -43,7 +43,7 @@ def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:
 def from_weights(folder: Path) -> Path:
     """Write `done.json`, as a training does that finds its final weights."""
     weights, done = folder / WEIGHTS_FILE, folder / DONE_FILE
-    facts, digest = read_facts(weights), digest_of(weights)
+    facts, digest = read_metadata(weights), digest_of(weights)
     TrainedRun(key=facts["key"], weights_digest=digest, **facts["record"]).write(done)
     written = weights.stat()
     os.utime(done, ns=(written.st_atime_ns, written.st_mtime_ns))

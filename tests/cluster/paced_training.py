@@ -6,19 +6,18 @@ from pathlib import Path
 from tracing import record_step
 
 from pipeline.training.job import train_run
-from pipeline.training.trainer import Trainer
-from pipeline.training.updates import Update
+from pipeline.training.step import PreparedStep, StepRunner
 
 
 def train(run: Path) -> None:
     """`train_run` with the pace of the file `pace`, seconds a step."""
     pace_s = float((run / "pace").read_text())
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
-    def paced(trainer: Trainer, step: int, update: Update):
+    def paced(steps: StepRunner, step: int, prepared: PreparedStep):
         time.sleep(pace_s)
         record_step(run, step + 1)
-        return accumulate(trainer, step, update)
+        return accumulate(steps, step, prepared)
 
-    Trainer.accumulate = paced
+    StepRunner.accumulate = paced
     train_run(run, device="cpu", threads=1)

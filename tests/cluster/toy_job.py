@@ -16,7 +16,7 @@ from tracing import CHECKPOINT_EVERY, record_step
 from pipeline.config import load_run
 from pipeline.core.json_file import write_json
 from pipeline.core.layout import WEIGHTS_FILE
-from pipeline.training.key import run_key
+from pipeline.training.specification import run_key
 
 
 def count_steps(run: Path) -> None:

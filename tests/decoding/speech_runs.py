@@ -10,8 +10,8 @@ from made_records import speech_corpus, trained_run
 from pipeline.config import load_run
 from pipeline.data.store.sequence_store import write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
-from pipeline.training.key import run_key
-from pipeline.training.parts import assemble
+from pipeline.training.run_model import build_initial_model
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 UTTERANCES, FEATURES = 13, 40
@@ -52,7 +52,7 @@ def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, *
     folder.mkdir(parents=True)
     (folder / "run.yaml").write_text(yaml.safe_dump(spec | {"model": model, "training": training} | changes))
     torch.manual_seed(int.from_bytes(folder.name.encode(), "little") % 1000)
-    built = assemble(load_run(folder / "run.yaml"))
+    built = build_initial_model(load_run(folder / "run.yaml"))
     with torch.no_grad():
         for name, weight in built.named_parameters():
             if name.endswith("output.weight") and weight.requires_grad:

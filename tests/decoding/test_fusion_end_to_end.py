@@ -16,7 +16,7 @@ from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, 
 from pipeline.core.json_file import read_json
 from pipeline.data.store.sequence_store import NOISE_STEM, write_frames
 from pipeline.papers.project import load_project
-from pipeline.training.parts import assemble
+from pipeline.training.run_model import build_initial_model
 from pipeline.training.tensor_file import read_tensor_file
 from pipeline.workflow.graph import Graph, flatten
 
@@ -101,7 +101,7 @@ def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_a
     steps |= {"other": workflow.made.index(Trained(other)), "score": workflow.made.index(target)}
     assert steps["lm"] < steps["cold"] < steps["score"] > steps["other"]
     assert len(workflow.made) == 5, "three trainings, a transcript, a score"
-    fused = assemble(load_run(workflow.layout.run(cold) / "run.yaml"))
+    fused = build_initial_model(load_run(workflow.layout.run(cold) / "run.yaml"))
     trained, _ = read_tensor_file(workflow.layout.weights(lm))
     held = fused.language_model.state_dict()
     assert trained and all(held[name].equal(weight) for name, weight in trained.items())

@@ -15,7 +15,7 @@ from pipeline.data.text.vocabulary import Subwords
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training.key import run_key
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 VOCABULARY = 60

@@ -18,7 +18,7 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search import beam_search
-from pipeline.training.parts import build_run
+from pipeline.training.run_model import build_run_model
 
 POSITIONS = ANSWER + 1
 
@@ -41,7 +41,7 @@ def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
     vocab = vocabulary(spec)
     (batch,) = batches_of(spec, case).micro_batches()
     with device:
-        model = build_run(spec, (vocab, vocab)).eval()
+        model = build_run_model(spec, (vocab, vocab)).eval()
         beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None
     moved = batch.to(device)
 

@@ -25,12 +25,12 @@ from cases import TRAININGS, Case
 from pipeline.data.batches.corpus_batches import AnyBatch
 from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.planning.calibrate import random_batch
+from pipeline.training.checkpoint import resume_tensors
 from pipeline.training.graph_cache import CudaRecorder, Recorder
 from pipeline.training.machine import choose_device, prepare
-from pipeline.training.resume_point import everything
+from pipeline.training.step import PreparedStep, StepRunner
 from pipeline.training.tensor_file import load_into
 from pipeline.training.trainer import Trainer
-from pipeline.training.updates import Update
 
 STEPS, SEED = 6, 3
 BROKEN, COMPILED = "broken capture", "base, compiled layers"
@@ -67,9 +67,9 @@ def batches(case: Case) -> list[list[AnyBatch]]:
 def trainer_of(case: Case, device: torch.device, recorder: Recorder) -> Trainer:
     torch.manual_seed(SEED)
     compiled = case == CASES[COMPILED]
-    trainer = trainings.trainer_of(trainings.UpdatesAlone, replace(case, ranks=1), device, recorder, compiled)
+    trainer = trainings.trainer_of(StepRunner, replace(case, ranks=1), device, recorder, compiled)
     trainer.model.train()
-    trainer.captured.grid = ShapeGrid([(case.rows, case.src, case.tgt), (case.rows // 2 + 2, case.src, case.tgt)])
+    trainer.steps.captured.grid = ShapeGrid([(case.rows, case.src, case.tgt), (case.rows // 2 + 2, case.src, case.tgt)])
     return trainer
 
 
@@ -77,14 +77,15 @@ def train(trainer: Trainer, steps: range, case: Case) -> list[float]:
     """Do some steps; returns the summed loss of each."""
     given, losses = batches(case), []
     for step in steps:
-        parts = [trainer.captured.fitted(batch) for batch in given[step]]
+        parts = [trainer.steps.captured.fitted(batch) for batch in given[step]]
         tokens = sum(batch.num_tokens for batch in parts)
-        losses.append(trainer.replay(trainer.captured, step, Update(parts, tokens, case.rows, 0.0)).values[0])
+        prepared = PreparedStep(parts, tokens, case.rows, 0.0)
+        losses.append(trainer.steps.replay(trainer.steps.captured, step, prepared, 0).values[0])
     return losses
 
 
 def state(trainer: Trainer) -> dict[str, torch.Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in everything(trainer.model, trainer.optimiser).items()}
+    return {name: tensor.detach().clone() for name, tensor in resume_tensors(trainer.model, trainer.optimiser).items()}
 
 
 def compared(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[bool, float]:
@@ -103,7 +104,7 @@ def check(case: Case, device: torch.device) -> dict[str, object]:
     losses = train(trainer, range(STEPS // 2), case)
     half, seconds = state(trainer), time.perf_counter() - began
     losses += train(trainer, range(STEPS // 2, STEPS), case)
-    whole, failure = state(trainer), trainer.captured.graphs.failure
+    whole, failure = state(trainer), trainer.steps.captured.graphs.failure
     row: dict[str, object] = {"failure": failure, "seconds": round(seconds, 1), "losses": losses}
     del trainer
     eager = trainer_of(case, device, Refusing())
@@ -139,7 +140,7 @@ def check_broken_capture(case: Case, device: torch.device) -> dict[str, object]:
     later = trainer_of(case, device, CudaRecorder(device))
     train(later, range(STEPS), case)
     return {
-        "failure": trainer.captured.graphs.failure,
+        "failure": trainer.steps.captured.graphs.failure,
         "eager": found,
         "recorded later": [later.captured.graphs.failure, *compared(state(later), state(eager))],
     }

@@ -33,7 +33,7 @@ from torch.profiler import ProfilerActivity, profile
 from pipeline.core.errors import UserError
 from pipeline.training.graph_cache import CudaRecorder
 from pipeline.training.machine import choose_device, prepare
-from pipeline.training.updates import Numbers, Update
+from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 
 WARM, BLOCK, BLOCKS = 4, 8, 3
 MOST_KERNELS = 25
@@ -41,12 +41,12 @@ TABLE = (Path(__file__).parent / "budgets.csv").read_text(encoding="utf-8")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader(TABLE.splitlines())}
 
 
-class Timed(trainings.UpdatesAlone):
-    """Calls `at` before each update."""
+class TimedSteps(StepRunner):
+    """Steps that call `at` before each."""
 
-    def do(self, step: int, update: Update) -> Numbers:
+    def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
         self.at(step)
-        return super().do(step, update)
+        return super().run(step, prepared, annealings)
 
 
 class Clock:
@@ -88,19 +88,19 @@ Run = Callable[[Case, torch.device, Clock], None]
 
 
 def train(case: Case, device: torch.device, clock: Clock) -> None:
-    trainer = trainings.trainer_of(Timed, case, device)
-    trainer.at = clock
+    trainer = trainings.trainer_of(TimedSteps, case, device)
+    trainer.steps.at = clock
     trainer.train()
 
 
 def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bool = False) -> None:
     """Replay steps; `compiled`: of layers that torch compiled."""
-    trainer = trainings.trainer_of(Timed, case, device, CudaRecorder(device), compiled)
-    trainer.at = clock
+    trainer = trainings.trainer_of(TimedSteps, case, device, CudaRecorder(device), compiled)
+    trainer.steps.at = clock
     try:
         trainer.train()
     finally:
-        if failure := trainer.captured.graphs.failure:
+        if failure := trainer.steps.captured.graphs.failure:
             raise RuntimeError(failure)
 
 

@@ -20,8 +20,8 @@ from pipeline.models.build import size_of
 from pipeline.models.flops import BatchShape
 from pipeline.planning.corpus_size import StepShape
 from pipeline.planning.devices import launches, load_devices, step_seconds
-from pipeline.training.parts import build_run
-from pipeline.training.run_flops import run_flops
+from pipeline.training.run_model import build_run_model
+from pipeline.training.specification import run_flops
 
 FOLDER = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
@@ -74,7 +74,7 @@ def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(c
     training, device = TRAININGS[case], load_devices(FOLDER.parents[1] / "workflow/devices.yaml")[card]
     spec = project_at(Path("work"), scale="paper").run_spec(RunId(*training.system.split("/"), "wmt14-en-de", 1))
     vocab = CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
-    parameters = size_of(lambda: build_run(spec, (vocab, vocab)))
+    parameters = size_of(lambda: build_run_model(spec, (vocab, vocab)))
     src, tgt = (training.rows * training.micro_batches * length for length in (training.src, training.tgt))
     flops = run_flops(spec, BatchShape(vocab, src, tgt, training.src, training.tgt))
     sizes = {"micro_batch_tokens": max(src, tgt) // training.micro_batches, "micro_batch_frames": max(src, tgt)}

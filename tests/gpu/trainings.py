@@ -1,4 +1,4 @@
-"""An update of a training, by the trainer itself: its last, so that everything that is made once is there."""
+"""Training steps of a case by the trainer itself, counted in the last one, when caches are filled."""
 
 import contextlib
 from functools import cache
@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import torch
 from cases import CHARACTERS, WORDS, Case
+from compiled_layers import CompiledSteps
 from counting import Count, Counts
 from planning_project import project_at
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -18,17 +19,16 @@ from pipeline.models.layers.padding import cached_indices
 from pipeline.papers.project import Project
 from pipeline.planning.calibrate import random_batch
 from pipeline.training.captured_steps import CapturedSteps
-from pipeline.training.compiled_layers import CompiledLayers
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import Recorder
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.parts import build_run
+from pipeline.training.run_model import build_run_model
 from pipeline.training.schedule import Schedule
 from pipeline.training.state import TrainingState
+from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 from pipeline.training.trainer import Trainer
-from pipeline.training.updates import Numbers, Update
 
-UPDATES = 2
+STEPS = 2
 
 
 @cache
@@ -56,40 +56,45 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     )
 
 
-class UpdatesAlone(Trainer):
-    """Without what comes between updates."""
+class StepsOnly(Trainer):
+    """Trainer without checkpoints."""
 
     def saving_is_due(self) -> bool:
         return False
 
 
-class Counted(UpdatesAlone):
-    """Ends after the second update, from the beginning of which it is counted."""
+class CountedSteps(StepRunner):
+    """Steps that end after the second, which is counted."""
 
-    def do(self, step: int, update: Update) -> Numbers:
-        if step == UPDATES:
+    def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
+        if step == STEPS:
             raise StopIteration
         self.counting.now, self.counting.saved = Counts(), {}
-        return super().do(step, update)
+        return super().run(step, prepared, annealings)
 
 
 def trainer_of(
-    kind: type[UpdatesAlone],
+    kind: type[StepRunner],
     case: Case,
     device: torch.device,
     recorder: Recorder | None = None,
     compiled: bool = False,
-) -> UpdatesAlone:
-    """What trains the case's system; does no more than updates, captured by `recorder` if there is one.
+) -> Trainer:
+    """Build a trainer of the case's system that only runs steps.
 
-    compiled: whether its layers are.
+    Args:
+        kind: Class of its steps.
+        case: Sizes and system.
+        device: Where it trains.
+        recorder: Captures the steps, if given.
+        compiled: Compile the layers of captured steps.
     """
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
     vocab, batches = vocabulary(spec), batches_of(spec, case)
     with device:
-        model = build_run(spec, (vocab, vocab))
+        model = build_run_model(spec, (vocab, vocab))
     idle = SimpleNamespace(
         in_background=contextlib.nullcontext,
         count=lambda *_: None,
@@ -100,33 +105,18 @@ def trainer_of(
     )
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.micro_batches()])
-    layers = CompiledLayers(model) if compiled else None
-    captured = CapturedSteps(spec, model, optimiser, device, grid, recorder, layers) if recorder else None
-    return kind(
-        spec=spec,
-        model=model,
-        optimiser=optimiser,
-        batches=batches,
-        state=TrainingState(),
-        group=Group(0, case.ranks),
-        device=device,
-        checkpoints=idle,
-        validation=idle,
-        progress=idle,
-        cost=idle,
-        stop=idle,
-        machine=None,
-        save_every_s=1e9,
-        captured=captured,
-    )
+    capturing = CompiledSteps if compiled else CapturedSteps
+    captured = capturing(spec, model, optimiser, device, grid, recorder) if recorder else None
+    steps = kind(spec, model, optimiser, batches, Group(0, case.ranks), device, idle, vocab, captured)
+    return StepsOnly(steps, TrainingState(), idle, idle, idle, idle, machine=None, save_every_s=1e9)
 
 
 def count(case: Case) -> Counts:
     with FakeTensorMode(allow_non_fake_inputs=True), Count() as counting:
         cached_indices.cache_clear()
-        trainer = trainer_of(Counted, case, torch.device("cuda"))
+        trainer = trainer_of(CountedSteps, case, torch.device("cuda"))
         with torch.autograd.graph.saved_tensors_hooks(counting.keep, lambda kept: kept):
-            trainer.counting = counting
+            trainer.steps.counting = counting
             with contextlib.suppress(StopIteration):
                 trainer.train()
     counting.now.without_cuda = sorted(counting.without_cuda)

@@ -10,7 +10,7 @@ from made_records import parallel_corpus
 
 from pipeline.core.digests import sha256_file
 from pipeline.papers.project import load_project
-from pipeline.training.parts import build_run
+from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 from reprise.model_input import Preparation
 from reprise.portable import SUMS_FILE, PortableModel
@@ -34,7 +34,7 @@ def pack(
     project = load_project(ROOT, {"scale": "smoke"})
     spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).map_folders(lambda _: "packed")
     corpus = parallel_corpus(60)
-    weights = tensors_of(build_run(spec, corpus.vocab_sizes))
+    weights = tensors_of(build_run_model(spec, corpus.vocab_sizes))
     write_tensor_file(folder / "model.safetensors", weights, {"key": KEY})
     write_subwords(folder, subwords)
     terms = dict.fromkeys(("run", "title", "licence", "citation", "commit"), "toy")

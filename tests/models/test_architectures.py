@@ -16,7 +16,7 @@ WITHOUT_TORCH = """
 import sys
 from pipeline.config import RunSpec
 from pipeline.models.architectures import architectures
-import pipeline.training.run_flops
+import pipeline.training.specification
 assert len(architectures()) >= 7
 assert "torch" not in sys.modules
 """

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from compiled_layers import CompiledLayers
 from small_models import VOCAB, pairs, transformer_config
 from torch import nn
 
 from pipeline.models.build import build_model
-from pipeline.training.compiled_layers import CompiledLayers
 
 
 def test_compiled_layers_are_called_while_used_and_not_otherwise(monkeypatch):

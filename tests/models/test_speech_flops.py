@@ -8,8 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
 from pipeline.models.flops import BatchShape
-from pipeline.training.parts import build_run
-from pipeline.training.run_flops import run_flops
+from pipeline.training.run_model import build_run_model
+from pipeline.training.specification import run_flops
 
 FRAMES, CHARACTERS, ROWS = 64, 9, 16
 SHAPE = BatchShape(VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
@@ -30,7 +30,7 @@ def counted(run: RunSpec, batch, vocab: int) -> float:
     """Of forward and backward; that to the frames, which no training needs, is asked for to make every layer alike."""
     if hasattr(batch, "frames"):
         batch.frames.requires_grad_(run.fusion is None or run.fusion.kind == "cold")
-    model = build_run(run, (vocab, vocab)).train()
+    model = build_run_model(run, (vocab, vocab)).train()
     with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
         model.loss(batch, 0.0).loss.backward()
     return counter.get_total_flops()

@@ -22,7 +22,7 @@ from pipeline.models.weighted_transformer.settings import WeightedTransformerCon
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
 from pipeline.planning.run_forecast import decoding_flops, forecast_run
-from pipeline.training.validation import FITTED_UPDATES
+from pipeline.training.validation import FIT_STEPS
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}
@@ -109,7 +109,7 @@ def test_validations_and_decodings_are_counted(encoded):
     corpus, found = corpus_of(encoded), forecast_run(spec(), corpus_of(encoded))
     src, tgt = corpus.src_subwords + 1, corpus.tgt_subwords + 1
     once = training_flops(spec().model, BatchShape(VOCABULARY, 20 * src, 20 * tgt, src, tgt)) / 3
-    again = FITTED_UPDATES * found.update_flops / 3
+    again = FIT_STEPS * found.update_flops / 3
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))

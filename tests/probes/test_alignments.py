@@ -14,8 +14,8 @@ from pipeline.config import load_run
 from pipeline.data.store.sequence_store import write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.probes.alignments import mean_entropy, median_length
-from pipeline.training.key import run_key
-from pipeline.training.parts import assemble
+from pipeline.training.run_model import build_initial_model
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 1, "encoder_width": 3, "decoder_width": 4}
@@ -43,7 +43,7 @@ def write_run(tmp_path, model: dict):
     (run / "run.yaml").write_text(yaml.safe_dump(spec | {"model": model, "training": training}))
     for step in (1, 2):
         torch.manual_seed(step)
-        built = assemble(load_run(run / "run.yaml"))
+        built = build_initial_model(load_run(run / "run.yaml"))
         facts = {"key": run_key(run), "step": step}
         write_tensor_file(run / f"checkpoints/step-{step}.safetensors", tensors_of(built), facts)
     return run

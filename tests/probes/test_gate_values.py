@@ -19,7 +19,7 @@ from pipeline.data.text.vocabulary import Subwords
 from pipeline.metrics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
-from pipeline.training.key import run_key
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 ROOT = Path(__file__).resolve().parents[2]

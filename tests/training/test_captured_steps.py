@@ -14,13 +14,13 @@ from tape import TapeRecorder
 
 from pipeline.config import load_run
 from pipeline.data.batches.shape_grid import ShapeGrid
-from pipeline.training import job
+from pipeline.training import setup
 from pipeline.training.captured_steps import CapturedSteps, captured_steps
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import GraphCache
-from pipeline.training.key import run_key
-from pipeline.training.signals import StopRequest
+from pipeline.training.ownership import StopRequest
+from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -56,9 +56,9 @@ def trainer_with(monkeypatch) -> Callable[..., Trainer]:
             captured.graphs.most = most
             return captured
 
-        monkeypatch.setattr(job, "captured_steps", taped)
+        monkeypatch.setattr(setup, "captured_steps", taped)
         spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
-        return job.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
+        return setup.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
 
     return build
 
@@ -81,8 +81,8 @@ def test_replayed_steps_equal_eager_ones(new_run, trainer_with, architecture, pa
     settings = {"architecture": architecture, "micro_batch_tokens": MICRO_BATCHES[parts], "clip_norm": 0.5} | SHORT
     replayed, eager = trainer_with(new_run("replayed", **settings)), trainer_with(new_run("eager", **settings), refuse)
     assert_equal(final(replayed), final(eager))
-    recorder = replayed.captured.graphs.recorder
-    assert recorder.replayed >= 6 and recorder.recorded == len(replayed.captured.graphs.graphs)
+    recorder = replayed.steps.captured.graphs.recorder
+    assert recorder.replayed >= 6 and recorder.recorded == len(replayed.steps.captured.graphs.graphs)
     assert replayed.state.since_validation == eager.state.since_validation and replayed.state.dev == eager.state.dev
 
 
@@ -98,7 +98,7 @@ def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, traine
     settings = {"model": {"dropout": 0.0}, "micro_batch_tokens": MICRO_BATCHES[parts]}
     replayed = trainer_with(new_run("replayed", **settings))
     plain = trainer_with(new_run("plain", **settings))
-    plain.captured, plain.reads_late = None, False
+    plain.steps.captured, plain.steps.async_stats = None, False
     final(replayed), final(plain)
     assert replayed.state.dev.nll_per_token == pytest.approx(plain.state.dev.nll_per_token, rel=1e-4)
     assert replayed.state.train.nll_per_token == pytest.approx(plain.state.train.nll_per_token, rel=1e-4)
@@ -106,16 +106,16 @@ def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, traine
 
 def test_a_graph_is_recorded_when_its_shape_first_comes(new_run, trainer_with):
     trainer = trainer_with(new_run(micro_batch_tokens=200))
-    shapes = {part.signature for step in range(12) for part in trainer.compose(step).parts}
-    assert not trainer.captured.graphs.graphs
+    shapes = {part.signature for step in range(12) for part in trainer.steps.prepare(step).micro_batches}
+    assert not trainer.steps.captured.graphs.graphs
     final(trainer)
-    assert {key[-1] for key in trainer.captured.graphs.graphs if key[0] != "finish"} == shapes
+    assert {key[-1] for key in trainer.steps.captured.graphs.graphs if key[0] != "finish"} == shapes
 
 
 def test_frozen_branch_weights_have_graphs_of_their_own(new_run, trainer_with):
     trainer = trainer_with(new_run(architecture="weighted_transformer", micro_batch_tokens=200))
     final(trainer)
-    assert {key[1] for key in trainer.captured.graphs.graphs} == {False, True}
+    assert {key[1] for key in trainer.steps.captured.graphs.graphs} == {False, True}
 
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
@@ -123,8 +123,8 @@ def test_dropped_graphs_are_recorded_again_to_the_same_bytes(new_run, trainer_wi
     settings = {"micro_batch_tokens": MICRO_BATCHES[parts]} | LONG
     few, all_kept = trainer_with(new_run("few", **settings), most=1), trainer_with(new_run("all", **settings))
     assert_equal(final(few), final(all_kept))
-    assert few.captured.graphs.recorder.recorded > all_kept.captured.graphs.recorder.recorded
-    assert len(few.captured.graphs.graphs) == 1
+    assert few.steps.captured.graphs.recorder.recorded > all_kept.steps.captured.graphs.recorder.recorded
+    assert len(few.steps.captured.graphs.graphs) == 1
 
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
@@ -158,15 +158,15 @@ def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with
         final(trainer)
     messages = [record.message for record in caplog.records if "CUDA graphs" in record.message]
     assert messages == [
-        "steps can't be captured as CUDA graphs, training goes on eagerly: RuntimeError: operation not permitted when "
+        "cannot capture steps as CUDA graphs, training continues eagerly: RuntimeError: operation not permitted when "
         "stream is capturing"
     ]
-    assert trainer.captured.graphs.recorder.recorded == 1
+    assert trainer.steps.captured.graphs.recorder.recorded == 1
 
 
 def test_gradients_add_up_if_recording_had_failed_before(new_run, trainer_with):
     late, early = trainer_with(new_run("late", **SHORT), refuse), trainer_with(new_run("early", **SHORT), refuse)
-    early.captured.graphs.failure = "an earlier one"
+    early.steps.captured.graphs.failure = "an earlier one"
     assert_equal(final(early), final(late))
 
 
@@ -181,21 +181,21 @@ def test_graphs_are_dropped_when_memory_is_short(new_run, trainer_with):
     short = trainer_with(new_run("short", micro_batch_tokens=200), second_fails)
     enough = trainer_with(new_run("enough", micro_batch_tokens=200))
     assert_equal(final(short), final(enough))
-    assert not short.captured.graphs.refused and short.captured.graphs.recorder.released
+    assert not short.steps.captured.graphs.refused and short.steps.captured.graphs.recorder.released
 
 
 def test_shapes_without_memory_for_a_graph_are_eager(new_run, trainer_with, caplog):
     short = trainer_with(new_run("short", micro_batch_tokens=200), no_memory)
     enough = trainer_with(new_run("enough", micro_batch_tokens=200))
     assert_equal(final(short), final(enough))
-    assert short.captured.graphs.refused and not short.captured.graphs.failure
+    assert short.steps.captured.graphs.refused and not short.steps.captured.graphs.failure
     assert "no memory for the CUDA graph of a batch" in caplog.text
 
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
 def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_with, parts):
     trainer = trainer_with(new_run(micro_batch_tokens=MICRO_BATCHES[parts], max_steps=4))
-    run = trainer.captured.run
+    run = trainer.steps.captured.run
 
     def with_fault(step: int, annealings: int, batches, seeds, divisor: float) -> torch.Tensor:
         weights = [weight.detach().clone() for weight in trainer.model.parameters()]
@@ -204,7 +204,7 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
         assert all(unmoved) == (step == 2)
         return out
 
-    trainer.captured.run = with_fault
+    trainer.steps.captured.run = with_fault
     final(trainer)
     assert trainer.state.skipped_updates == 1
 
@@ -214,8 +214,8 @@ def test_rolling_back_drops_the_graphs(new_run, trainer_with):
     validate = trainer.validate
     trainer.validate = lambda: "diverged" if trainer.state.step == 6 else validate()
     forgotten = []
-    forget = trainer.captured.forget
-    trainer.captured.forget = lambda: (forgotten.append(trainer.state.step), forget())
+    forget = trainer.steps.captured.forget
+    trainer.steps.captured.forget = lambda: (forgotten.append(trainer.state.step), forget())
     final(trainer)
     assert forgotten == [6] and trainer.state.returned
 
@@ -237,4 +237,4 @@ def test_several_processes_are_not_captured_and_the_log_says_so(new_run, caplog)
     spec = load_run(new_run() / "run.yaml")
     with caplog.at_level(logging.INFO):
         assert captured_steps(spec, None, None, None, Group(0, 2), torch.device("cuda")) is None
-    assert "steps are not captured as CUDA graphs, as 2 processes train the model" in caplog.text
+    assert "steps are not captured as CUDA graphs, because 2 processes train the model" in caplog.text

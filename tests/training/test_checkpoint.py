@@ -11,10 +11,12 @@ from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.training.checkpoint import Checkpoints, load_weights, weight_files
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule
 from pipeline.training.state import Sums, TrainingState
+from pipeline.training.tensor_file import load_weights
 
 CONFIG = TransformerConfig(architecture="transformer", num_layers=1, d_model=8, d_ff=8, num_heads=1)
 TRAINING = TrainingConfig(max_steps=9, warmup_steps=4, tokens_per_update=1, validate_every=1, checkpoint_every=1)
@@ -27,7 +29,7 @@ def new_optimiser() -> Optimiser:
 def train(optimiser: Optimiser, step: int) -> TrainingState:
     for parameter in optimiser.parameters:
         parameter.grad = torch.randn_like(parameter)
-    optimiser.update(step)
+    optimiser.step(step)
     return TrainingState(step=step + 1, since_validation=Sums(random.random(), 0.1, 3))
 
 
@@ -60,7 +62,7 @@ def same(some, others) -> bool:
 def test_a_resumed_training_makes_the_same_next_update(checkpoints):
     before, after = new_optimiser(), new_optimiser()
     (state,) = save(checkpoints, before, 1)
-    assert checkpoints.newest_good().restore(after.model, after) == state
+    assert checkpoints.newest_resume_point().restore(after.model, after) == state
     assert same(weights(before), weights(after))
     for optimiser in (before, after):
         torch.manual_seed(3)
@@ -83,9 +85,9 @@ def test_checkpoints_are_ordered_by_their_updates_not_by_their_names(checkpoints
     assert {name for name in names(checkpoints) if "resume" in name} == {
         f"step-{step}.resume.safetensors" for step in (10, 11)
     }
-    assert checkpoints.newest_good().facts["step"] == 11
+    assert checkpoints.newest_resume_point().metadata["step"] == 11
     checkpoints.clear_resume()
-    assert checkpoints.newest_good().facts["step"] == 11
+    assert checkpoints.newest_resume_point().metadata["step"] == 11
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, caplog):
@@ -94,7 +96,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, 
     content = bytearray(newest.read_bytes())
     content[-random.randrange(1, 400)] ^= 1
     newest.write_bytes(content)
-    assert checkpoints.newest_good().facts["step"] == 2
+    assert checkpoints.newest_resume_point().metadata["step"] == 2
     assert re.search(r"damaged.*step-3\.resume", caplog.text)
     assert not newest.exists()
     assert newest.with_name(f"{newest.name}.damaged").read_bytes() == content
@@ -104,7 +106,7 @@ def test_a_file_damaged_twice_is_kept_twice(checkpoints):
     for content in (b"first", b"second"):
         save(checkpoints, new_optimiser(), 1)
         (checkpoints.folder / "step-1.resume.safetensors").write_bytes(content)
-        assert checkpoints.newest_good() is None
+        assert checkpoints.newest_resume_point() is None
     assert {path.read_bytes() for path in checkpoints.folder.glob("*.damaged*")} == {b"first", b"second"}
     checkpoints.clear()
     assert not names(checkpoints)
@@ -114,7 +116,7 @@ def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
     save(checkpoints, new_optimiser(), 2)
     for path in checkpoints.folder.glob("*.resume.*"):
         path.write_bytes(path.read_bytes()[: random.randrange(50)])
-    assert checkpoints.newest_good() is None
+    assert checkpoints.newest_resume_point() is None
     assert caplog.text.count("checkpoint is damaged") == 2
 
 
@@ -131,7 +133,7 @@ def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, 
         checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
     monkeypatch.undo()
     assert names(checkpoints) == before
-    assert checkpoints.newest_good().facts["step"] == 2
+    assert checkpoints.newest_resume_point().metadata["step"] == 2
 
 
 def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, monkeypatch):
@@ -198,7 +200,7 @@ def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):
 def test_kept_weights_alone_are_nothing_to_go_on_from(checkpoints):
     optimiser = new_optimiser()
     save(checkpoints, optimiser, 2)
-    assert checkpoints.has_any
+    assert checkpoints.has_begun
     for path in checkpoints.folder.glob("step-*.resume.safetensors"):
         path.unlink()
-    assert weight_files(checkpoints.run_folder) and not checkpoints.has_any
+    assert weight_files(checkpoints.run_folder) and not checkpoints.has_begun

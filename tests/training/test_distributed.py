@@ -18,9 +18,10 @@ from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_file import read_json
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
-from pipeline.training.job import build_trainer, train_run
-from pipeline.training.key import run_key
-from pipeline.training.signals import StopRequest
+from pipeline.training.job import train_run
+from pipeline.training.ownership import StopRequest
+from pipeline.training.setup import build_trainer
+from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
 
 
@@ -68,7 +69,7 @@ def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is
 
     def accumulate(trainer: Trainer) -> None:
         name = threading.current_thread().name
-        found[name] = trainer.accumulate(3, trainer.compose(3)).tolist(), gradients(trainer)
+        found[name] = trainer.steps.accumulate(3, trainer.steps.prepare(3)).tolist(), gradients(trainer)
 
     threads = [threading.Thread(target=accumulate, args=(one,), name=str(one.group.rank)) for one in both]
     for thread in threads:
@@ -78,7 +79,7 @@ def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is
     accumulate(alone)
     numbers, expected = found.pop(threading.current_thread().name)
     assert numbers[-1] > 0.06 and float(torch.nn.utils.get_total_norm(expected)) == pytest.approx(0.05, rel=1e-3)
-    assert len(alone.batches.micro_batches(3)) > 2, "each process has several micro-batches"
+    assert len(alone.steps.batches.micro_batches(3)) > 2, "each process has several micro-batches"
     for their_numbers, theirs in found.values():
         assert their_numbers == pytest.approx(numbers, rel=1e-4)
         for one, other in zip(theirs, expected, strict=True):
@@ -118,13 +119,13 @@ def test_a_signal_to_one_process_stops_both_after_the_same_update_and_they_go_on
     messages = [process.communicate()[1] for process in processes]
     assert [process.returncode for process in processes] == [75, 75], messages
     (kept,) = (run / "checkpoints").iterdir()
-    assert f"stopped after update {kept.name.split('-')[1].split('.')[0]};" in messages[0]
+    assert f"stopped after step {kept.name.split('-')[1].split('.')[0]};" in messages[0]
     processes = both(run)
     while (run / "progress.jsonl").read_text().count('"step"') < 2:
         time.sleep(0.05)
     processes[0].send_signal(signal.SIGTERM)
     messages = [process.communicate()[1] for process in processes]
-    assert "resumed after update" in messages[0]
+    assert "resumed after step" in messages[0]
     assert [process.returncode for process in processes] == [75, 75], messages
 
 
@@ -150,7 +151,7 @@ def test_a_process_that_never_comes_is_a_lost_peer_and_no_fault_of_this_one(faul
 
     monkeypatch.setattr(torch.distributed, "init_process_group", wait)
     with (
-        pytest.raises(LostPeer, match="another process of this training died or hangs"),
+        pytest.raises(LostPeer, match="another process of this training died or hung"),
         Group(0, 2).connected(torch.device("cpu")),
     ):
         pass

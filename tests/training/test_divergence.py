@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.core.records.training import BestLoss, Loss
 from pipeline.training import guards
-from pipeline.training.checkpoint import weight_files
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
@@ -24,7 +24,7 @@ SETTINGS = {"max_steps": 24, "validate_every": 6, "checkpoint_every": 4, "keep_c
 @pytest.fixture
 def explode(monkeypatch):
     """Multiplies the weights by something huge after each of the updates that are named."""
-    update = Optimiser.update
+    update = Optimiser.step
 
     def explode_after(*updates, factor=1e27):
         def exploding(self, number, annealings=0):
@@ -34,7 +34,7 @@ def explode(monkeypatch):
                     for weight in self.weights:
                         weight.mul_(factor)
 
-        monkeypatch.setattr(Optimiser, "update", exploding)
+        monkeypatch.setattr(Optimiser, "step", exploding)
 
     return explode_after
 
@@ -45,7 +45,7 @@ def test_finite_but_absurd_weights_are_noticed_given_up_and_kept_nowhere(new_run
     train_run(run, threads=1)
     done = read_json(run / "done.json")
     assert done["returned"] == {"at": 18, "to": 12} and done["dev"]["nll_per_token"] < 4
-    assert "going back to" in caplog.text and "on from update 18" in caplog.text
+    assert "rolling back to" in caplog.text and "continuing from step 18" in caplog.text
     for _, path in weight_files(run):
         assert all(tensor.abs().max() < 100 for tensor in load_file(path).values())
 
@@ -78,7 +78,7 @@ def test_stopped_behind_the_return_it_remembers_it_and_does_not_do_so_again(new_
     with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Trainer, "validate", stopped)
         train_run(run, threads=1)
-    with pytest.raises(UserError, match=r"after update 24, again after going back at update 12; last good .*Lower"):
+    with pytest.raises(UserError, match=r"after step 24, again after rolling back at step 12; last good .*Lower"):
         train_run(run, threads=1)
     assert not (run / "done.json").exists()
 
@@ -86,7 +86,7 @@ def test_stopped_behind_the_return_it_remembers_it_and_does_not_do_so_again(new_
 def test_without_good_weights_it_stops_at_once_and_says_what_to_change(new_run, explode):
     run = new_run(**SETTINGS)
     explode(2)
-    with pytest.raises(UserError, match=r"loss is .* after update 6; last good checkpoint: none yet.*lr.*clip_norm"):
+    with pytest.raises(UserError, match=r"loss is .* after step 6; last good checkpoint: none yet.*lr.*clip_norm"):
         train_run(run, threads=1)
 
 

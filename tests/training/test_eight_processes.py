@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
-from pipeline.training import distributed, gradient_sums
+from pipeline.training import distributed
 from pipeline.training.job import train_run
-from pipeline.training.trainer import Trainer
+from pipeline.training.step import StepRunner
 
 RANKS = 8
 FAILED = 3
@@ -44,8 +44,8 @@ def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]
     try:
         os.environ |= {"WORLD_SIZE": str(RANKS), "RANK": str(rank), "LOCAL_RANK": str(rank)}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        accumulate = Trainer.accumulate
-        Trainer.accumulate = lambda self, step, update: at_update(rank, step) or accumulate(self, step, update)
+        accumulate = StepRunner.accumulate
+        StepRunner.accumulate = lambda self, step, update: at_update(rank, step) or accumulate(self, step, update)
         train_run(run, device="cpu", threads=1)
         code = 0
     except UserError as error:
@@ -59,7 +59,7 @@ def test_they_add_up_many_buckets_and_several_micro_batches_to_what_one_process_
     settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4}
     alone, shared = (new_run(name, **settings) for name in ("alone", "shared"))
     train_run(alone, threads=1)
-    monkeypatch.setattr(gradient_sums, "BUCKET_BYTES", 2000)
+    monkeypatch.setattr(distributed, "BUCKET_BYTES", 2000)
     assert by_eight(shared) == [0] * RANKS
     one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
     for name, weight in one.items():
@@ -68,13 +68,13 @@ def test_they_add_up_many_buckets_and_several_micro_batches_to_what_one_process_
     assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
 
 
-@pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hangs"])
+@pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hung"])
 def test_when_one_of_them_ends_the_others_say_so_in_time_and_the_same_command_goes_on(new_run, monkeypatch, end):
     monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
     run = new_run(max_steps=6, validate_every=6, checkpoint_every=2)
     codes = by_eight(run, lambda rank, step: end() if (rank, step) == (5, 3) else None)
     assert codes.count(FAILED) == RANKS - 1, codes
     for rank in set(range(RANKS)) - {5}:
-        assert "another process of this training died or hangs" in (run / f"said.{rank}").read_text()
+        assert "another process of this training died or hung" in (run / f"said.{rank}").read_text()
     train_run(run, threads=1)
     assert read_json(run / "done.json")["steps"] == 6

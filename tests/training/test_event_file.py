@@ -10,9 +10,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import EVENTS, PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
-from pipeline.training.event_file import EventFile
 from pipeline.training.job import train_run
-from pipeline.training.key import run_key
+from pipeline.training.progress import EventFile
+from pipeline.training.specification import run_key
 
 BRIEF = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 3}
 

@@ -11,7 +11,7 @@ from pipeline.core.json_file import read_json
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run
-from pipeline.training.trainer import Trainer
+from pipeline.training.step import StepRunner
 
 
 def no_number(loss, *args):
@@ -24,7 +24,7 @@ def spoil(monkeypatch):
     """Makes the loss of the updates that are named not a number."""
 
     def spoil_updates(updates):
-        backward = Trainer.backward
+        backward = StepRunner.backward
 
         def spoilt(self, step, batch, tokens):
             with pytest.MonkeyPatch.context() as patched:
@@ -32,7 +32,7 @@ def spoil(monkeypatch):
                     patched.setattr(self.model, "loss", partial(no_number, self.model.loss))
                 return backward(self, step, batch, tokens)
 
-        monkeypatch.setattr(Trainer, "backward", spoilt)
+        monkeypatch.setattr(StepRunner, "backward", spoilt)
 
     return spoil_updates
 
@@ -45,7 +45,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(new_run, spoil, ca
     assert done["skipped_updates"] == 3
     assert math.isfinite(done["dev"]["perplexity"])
     assert math.isfinite(done["train"]["loss_per_token"])
-    assert re.search(r"not finite in update 8 \(\d+ sequences x \d+ \+ \d+ positions.*left out, 3 so far", caplog.text)
+    assert re.search(r"not finite in step 8 \(\d+ sequences x \d+ \+ \d+ positions.*skipped, 3 so far", caplog.text)
 
 
 def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkpoint(new_run, spoil, monkeypatch):
@@ -53,7 +53,7 @@ def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkp
     run = new_run(max_steps=30)
     spoil(range(9, 100))
     with pytest.raises(
-        UserError, match=r"in update 16 \(.*positions.*the 4th in a row, again .* 13; last good .*step-12\.saf.*lr_fac"
+        UserError, match=r"in step 16 \(.*positions.*4 skipped in a row, again .* 13; last good .*step-12\.saf.*lr_fac"
     ):
         train_run(run, threads=1)
     assert not (run / "done.json").exists()
@@ -70,14 +70,14 @@ def test_a_good_update_in_between_ends_the_row(new_run, spoil, monkeypatch):
 def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
     run = new_run(max_steps=2)
     seen = []
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
     def infinite(self, step, *args):
         numbers = accumulate(self, step, *args)
         seen.append([weight.detach().clone() for weight in self.model.parameters()])
         return torch.cat((numbers[:-1], torch.tensor([math.inf]))) if step == 0 else numbers
 
-    monkeypatch.setattr(Trainer, "accumulate", infinite)
+    monkeypatch.setattr(StepRunner, "accumulate", infinite)
     train_run(run, threads=1)
     assert all(torch.equal(*pair) for pair in zip(*seen, strict=True))
 
@@ -89,8 +89,8 @@ def test_numbers_read_an_update_late_leave_out_the_same_updates_and_end_in_the_s
     at_once, late = (new_run(name, optimiser=optimiser) for name in ("at-once", "late"))
     spoil({3, 4, 8})
     train_run(at_once, threads=1)
-    begin = Trainer.__post_init__
-    monkeypatch.setattr(Trainer, "__post_init__", lambda self: begin(self) or setattr(self, "reads_late", True))
+    begin = StepRunner.__post_init__
+    monkeypatch.setattr(StepRunner, "__post_init__", lambda self: begin(self) or setattr(self, "async_stats", True))
     train_run(late, threads=1)
     assert outcome(late) == outcome(at_once) and read_json(late / "done.json")["skipped_updates"] == 3
 
@@ -111,7 +111,7 @@ def test_out_of_memory_names_the_batch_and_what_to_set_before_the_first_update(n
     monkeypatch.setattr(Transformer, "loss", refuse)
     run = new_run()
     with pytest.raises(
-        UserError, match=r"out of memory in update 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
+        UserError, match=r"out of memory in step 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
     ):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()
@@ -129,14 +129,14 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(new_run, monkeypatch):
 def test_clipping_bounds_the_norm_that_reaches_the_optimiser_and_the_record_keeps_the_true_one(new_run, monkeypatch):
     run = new_run(clip_norm=0.01, max_steps=3)
     norms = []
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
     def measured(self, *args):
         result = accumulate(self, *args)
         norms.append(float(torch.linalg.vector_norm(torch.cat([g.flatten() for g in self.optimiser.gradients()]))))
         return result
 
-    monkeypatch.setattr(Trainer, "accumulate", measured)
+    monkeypatch.setattr(StepRunner, "accumulate", measured)
     train_run(run, threads=1)
     assert norms == pytest.approx([0.01] * 3, rel=1e-3)
     first = json.loads((run / "progress.jsonl").read_text().split("\n")[0])

@@ -19,12 +19,12 @@ from pipeline.core.json_file import read_json
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
-from pipeline.training.checkpoint import weight_files
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
-from pipeline.training.key import run_key
-from pipeline.training.neighbours import move_beside
 from pipeline.training.progress import JsonLines
+from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
+from pipeline.training.warm_start import move_aside
 from pipeline.workflow.runs import is_locked
 
 
@@ -154,13 +154,13 @@ def test_a_finished_run_is_trained_anew_when_its_settings_change_and_kept_beside
 def test_a_weighted_run_logs_its_draw_once_though_a_kill_has_it_begin_again(new_run, monkeypatch):
     run = new_run(architecture="weighted_transformer", max_steps=4, branch_freeze_steps=0)
     JsonLines(run / PROGRESS_FILE).append(MonitorLine(step=0, values={"encoder.0.kappa": [9.0]}))  # then came the kill
-    drawn, do_all = [], Trainer.do_all
+    drawn, do_all = [], Trainer._loop
 
     def look_first(trainer: Trainer) -> None:
         drawn.append(trainer.model.monitors())
         do_all(trainer)
 
-    monkeypatch.setattr(Trainer, "do_all", look_first)
+    monkeypatch.setattr(Trainer, "_loop", look_first)
     train_run(run, threads=1)
     found = [line for line in read_lines_as(AnyProgress, run / PROGRESS_FILE) if isinstance(line, MonitorLine)]
     assert [line.step for line in found] == [0, 1, 2, 3, 4]
@@ -176,7 +176,7 @@ def test_a_move_beside_goes_on_after_a_kill_and_never_into_an_older_one(tmp_path
         old = tmp_path / expected
         old.mkdir()
         (run / "done.json").rename(old / "done.json")  # then came the kill
-        assert move_beside(run, "0123abcdef") == old
+        assert move_aside(run, "0123abcdef") == old
         assert {path.name: path.read_text() for path in old.iterdir()} == dict.fromkeys(names, content)
         assert not list(run.iterdir())
 
@@ -240,7 +240,7 @@ def test_what_is_trained_is_said_at_the_start(new_run, caplog):
     said = caplog.text
     assert "test/copy seed 1 on copy at scale test" in said
     assert re.search(
-        r"3 updates of 200 tokens per side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
+        r"3 steps of 200 tokens per side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
     )
     assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
 

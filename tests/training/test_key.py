@@ -7,7 +7,7 @@ from made_records import parallel_corpus
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import write_json
-from pipeline.training.key import run_key
+from pipeline.training.specification import run_key
 
 
 def test_the_key_follows_every_setting_and_the_corpus_but_not_the_order_of_keys(new_run, tmp_path, copy_corpus):
@@ -63,5 +63,5 @@ def test_a_corpus_without_digest_is_refused(new_run, tmp_path):
 
 
 def test_the_key_needs_no_torch():
-    code = "import sys, pipeline.training.key; sys.exit('torch' in sys.modules)"
+    code = "import sys, pipeline.training.specification; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

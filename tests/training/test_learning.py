@@ -8,7 +8,7 @@ import torch
 from pipeline.config import load_run
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.training.job import train_run
-from pipeline.training.trainer import Trainer, micro_seed
+from pipeline.training.step import StepRunner, micro_seed
 from pipeline.training.validation import Validation
 
 
@@ -95,21 +95,21 @@ def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, co
     run = new_run(max_steps=1, loss_mean=loss_mean)
     whole_updates = load_run(run / "run.yaml").training.model_copy(update={"micro_batch_tokens": 1000})
     compared = []
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
     def compare(self, step, update):
         result = accumulate(self, step, update)
         accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
-        self.optimiser.forget_gradients()
+        self.optimiser.zero_grad()
         whole = ParallelBatches(ParallelSplit(copy_corpus, "train"), whole_updates, seed=1).micro_batches(step)
-        assert len(update.parts) > len(whole) == 1
+        assert len(update.micro_batches) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
         (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()
         compared.extend(zip(accumulated, self.optimiser.gradients(), strict=True))
         return result
 
-    monkeypatch.setattr(Trainer, "accumulate", compare)
-    monkeypatch.setattr(Trainer, "try_largest", lambda self: disable_dropout(self.model))
+    monkeypatch.setattr(StepRunner, "accumulate", compare)
+    monkeypatch.setattr(StepRunner, "warm_up_largest_batch", lambda self, step: disable_dropout(self.model))
     train_run(run, threads=1)
     assert compared
     for some, other in compared:

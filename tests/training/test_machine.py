@@ -12,10 +12,10 @@ from pipeline.training.machine import (
     check_precision,
     choose_device,
     choose_threads,
-    keep_heap,
+    configure_malloc,
     prepare,
 )
-from pipeline.training.products import Choice
+from pipeline.training.matmul_backend import ChosenBackend
 
 
 def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch):
@@ -52,7 +52,7 @@ def test_a_card_without_kernels_in_this_build_is_named_with_what_to_do(monkeypat
 
 @pytest.mark.parametrize(
     ("cuda", "remedy"),
-    [("12.8", "whether the driver serves CUDA 12.8"), (None, "install a build for GPUs: this one has no CUDA")],
+    [("12.8", "that the driver supports CUDA 12.8"), (None, "install a build for GPUs: this one has no CUDA")],
 )
 def test_a_job_that_was_given_a_gpu_which_torch_does_not_find_does_not_go_on_without(monkeypatch, cuda, remedy):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -79,7 +79,7 @@ def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
     monkeypatch, caplog, precision, widened, said
 ):
     caplog.set_level("INFO")
-    monkeypatch.setattr(machine, "in_use", lambda: Choice(widened=widened))
+    monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
     check_precision(torch.device("cpu"), precision)
     assert len(caplog.records) == said
 
@@ -90,7 +90,7 @@ def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
 )
 def test_such_a_processor_multiplies_in_float32_and_no_gpu_does_for_it(monkeypatch, precision, widened, multiplied):
     spec = SimpleNamespace(training=SimpleNamespace(precision=precision))
-    monkeypatch.setattr(machine, "in_use", lambda: Choice(widened=widened))
+    monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
     with autocast(torch.device("cpu"), spec):
         assert torch.nn.Linear(2, 3)(torch.ones(1, 2)).dtype == multiplied
     assert machine.precision_on(torch.device("cuda"), precision) == precision
@@ -116,7 +116,7 @@ def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shar
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="counts mappings of a Linux process")
 def test_freed_memory_stays_with_the_process():
-    keep_heap()
+    configure_malloc()
     size = 400 << 20
     torch.ones(size, dtype=torch.uint8)
 

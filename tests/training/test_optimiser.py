@@ -10,9 +10,8 @@ import torch
 from pipeline.config import TrainingConfig
 from pipeline.models.build import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training.optimiser import Optimiser
+from pipeline.training.optimiser import Optimiser, update_rule
 from pipeline.training.schedule import Schedule
-from pipeline.training.update_rule import update_rule
 
 CONFIG = WeightedTransformerConfig(
     architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
@@ -43,7 +42,7 @@ def any_optimiser(request) -> Optimiser:
 def update(optimiser: Optimiser, number: int) -> None:
     for parameter in optimiser.parameters:
         parameter.grad = torch.randn_like(parameter)
-    optimiser.update(number)
+    optimiser.step(number)
 
 
 def copies(parameters) -> list[torch.Tensor]:
@@ -54,7 +53,7 @@ def test_an_update_is_adam_written_out_with_the_scheduled_rate(optimiser):
     weight = optimiser.parameters[0]
     before, gradient = weight.detach().clone(), torch.randn_like(weight)
     weight.grad = gradient.clone()
-    optimiser.update(0)
+    optimiser.step(0)
     mean, variance = 0.1 * gradient, 0.02 * gradient**2
     step = mean / (1 - 0.9) / ((variance / (1 - 0.98)).sqrt() + 1e-9)
     rate = 8**-0.5 * 4**-1.5
@@ -69,7 +68,7 @@ def three_updates(optimiser: str, **settings) -> tuple[torch.Tensor, list[torch.
     before, gradients = weight.detach().clone(), [torch.randn_like(weight) for _ in range(3)]
     for number, gradient in enumerate(gradients):
         weight.grad = gradient.clone()
-        found.update(number)
+        found.step(number)
     return before, gradients, weight.detach()
 
 
@@ -148,7 +147,7 @@ def test_an_update_imports_no_compiler():
     code = """
 import sys, torch
 from pipeline.config import TrainingConfig
-from pipeline.training.update_rule import update_rule
+from pipeline.training.optimiser import update_rule
 for name in ("adam", "adadelta", "nag"):
     rule = update_rule(TrainingConfig(max_steps=1, optimiser=name, schedule="constant", lr=0.1, tokens_per_update=1,
                                       validate_every=1, checkpoint_every=1))
@@ -203,7 +202,7 @@ def test_rates_held_on_the_device_move_weights_alike(any_optimiser):
         for one, other in zip(any_optimiser.parameters, held.parameters, strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad.clone()
-        any_optimiser.update(number)
-        held.update(number)
+        any_optimiser.step(number)
+        held.step(number)
         assert [float(rate) for rate in held.rates] == pytest.approx([*any_optimiser.rates])
     torch.testing.assert_close(copies(held.parameters), copies(any_optimiser.parameters), rtol=1e-5, atol=1e-6)

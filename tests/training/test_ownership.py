@@ -38,7 +38,7 @@ def holding(run, job: str, entered: list) -> threading.Thread:
 def until_it_waits(caplog, job: str) -> None:
     """For the former one of that job."""
     end = time.monotonic() + 20
-    while f"(job {job}) to save what it did and stop" not in caplog.text:
+    while f"(job {job}) to save its progress and stop" not in caplog.text:
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -81,9 +81,9 @@ def test_nobody_is_told_to_remove_a_lock_before_its_holder_had_time_to_stop(tmp_
         second = holding(tmp_path, "second", [])
         until_it_waits(caplog, "first")
         assert "run.lock" not in caplog.text
-        monkeypatch.setattr(ownership, "SAY_EVERY_S", 0.0)
+        monkeypatch.setattr(ownership, "LOG_EVERY_S", 0.0)
         end = time.monotonic() + 20
-        while f"if it doesn't, end it; only where its machine is gone, remove {tmp_path}/run.lock" not in caplog.text:
+        while f"if it does not, end it; only if its machine is gone, remove {tmp_path}/run.lock" not in caplog.text:
             assert time.monotonic() < end
             time.sleep(0.01)
     second.join(20)
@@ -106,7 +106,9 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(UserError, match=r"no file locks \(Function not implemented\); put `work:` on one that has"):
+    with pytest.raises(
+        UserError, match=r"no file locks \(Function not implemented\); set `work:` to a folder on one that has"
+    ):
         Ownership(tmp_path, "first").hold().__enter__()
 
 

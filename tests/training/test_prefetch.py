@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from pipeline.training.prefetch import Prefetcher
+from pipeline.training.step import Prefetcher
 
 
 def test_every_step_comes_once_in_order_with_its_content():

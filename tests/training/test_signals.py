@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pipeline.training.signals import StopRequest
+from pipeline.training.ownership import StopRequest
 
 
 @pytest.mark.parametrize(

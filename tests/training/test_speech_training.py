@@ -14,8 +14,8 @@ from pipeline.data.store.sequence_store import NOISE_STEM, write_frames, write_t
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run
+from pipeline.training.step import StepRunner
 from pipeline.training.tensor_file import read_tensor_file
-from pipeline.training.trainer import Trainer
 
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 8, "hidden_width": 12}
 RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 2, "encoder_width": 12, "decoder_width": 16}
@@ -90,17 +90,17 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, mon
     (stopped / "run.yaml").write_text((whole / "run.yaml").read_text())
     train_run(whole, threads=1)
     # During the last of 8 updates, number 7, it is too late to stop.
-    accumulate, at = Trainer.accumulate, int(np.random.default_rng().integers(1, 7))
+    accumulate, at = StepRunner.accumulate, int(np.random.default_rng().integers(1, 7))
 
     def signalled(self, step, *args):
         if step == at:
             self.stop.signal = 15
         return accumulate(self, step, *args)
 
-    monkeypatch.setattr(Trainer, "accumulate", signalled)
+    monkeypatch.setattr(StepRunner, "accumulate", signalled)
     with pytest.raises(SystemExit):
         train_run(stopped, threads=1)
-    monkeypatch.setattr(Trainer, "accumulate", accumulate)
+    monkeypatch.setattr(StepRunner, "accumulate", accumulate)
     train_run(stopped, threads=1)
     names = ("model.safetensors", "done.json")
     assert all((stopped / name).read_bytes() == (whole / name).read_bytes() for name in names)
@@ -112,7 +112,7 @@ def test_a_recogniser_out_of_memory_is_told_to_hold_fewer_frames(make, monkeypat
 
     run = make("large", CTC, {"micro_batch_frames": 5000})
     monkeypatch.setattr(CTCModel, "loss", refuse)
-    with pytest.raises(UserError, match=r"out of memory in update 0.*micro_batch_frames to 2500 \(now 5000\)"):
+    with pytest.raises(UserError, match=r"out of memory in step 0.*micro_batch_frames to 2500 \(now 5000\)"):
         train_run(run, threads=1)
 
 

@@ -15,8 +15,10 @@ from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.training import trainer
-from pipeline.training.checkpoint import Checkpoints, weight_files
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
+from pipeline.training.step import StepRunner
 from pipeline.training.trainer import Trainer
 
 
@@ -73,7 +75,7 @@ def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch, 
     undisturbed, disturbed = new_run("undisturbed"), new_run("disturbed")
     train_run(undisturbed, threads=1)
     at = random.randrange(1, 11)
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
     def signalled(self, step, *args):
         if step == at:
@@ -81,7 +83,7 @@ def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch, 
         return accumulate(self, step, *args)
 
     with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
-        patched.setattr(Trainer, "accumulate", signalled)
+        patched.setattr(StepRunner, "accumulate", signalled)
         train_run(disturbed, threads=1)
     assert stopped.value.code == exit_code
     assert (disturbed / "checkpoints" / f"step-{at + 1}.resume.safetensors").exists()
@@ -183,7 +185,7 @@ def test_a_damaged_newest_checkpoint_costs_no_more_than_its_updates(undisturbed,
 @pytest.fixture
 def stopped(disturbed):
     """A run stopped by a signal in its fifth update."""
-    accumulate = Trainer.accumulate
+    accumulate = StepRunner.accumulate
 
     def signalled(self, step, *args):
         if step == 4:
@@ -191,7 +193,7 @@ def stopped(disturbed):
         return accumulate(self, step, *args)
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(Trainer, "accumulate", signalled)
+        patched.setattr(StepRunner, "accumulate", signalled)
         train_run(disturbed, threads=1, save_every_s=0.0)
     return disturbed
 
@@ -217,7 +219,7 @@ def test_a_checkpoint_that_can_not_be_read_at_first_is_read_later(undisturbed, s
     with pytest.MonkeyPatch.context() as patched:
         fail_to_open(patched, "step-5.resume.safetensors", number, times=1)
         train_run(stopped, threads=1)
-    assert "resumed after update 5" in caplog.text and "damaged" not in caplog.text
+    assert "resumed after step 5" in caplog.text and "damaged" not in caplog.text
     assert outcome(stopped) == outcome(undisturbed)
 
 

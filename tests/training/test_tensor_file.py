@@ -5,13 +5,13 @@ import pytest
 import torch
 from safetensors.torch import save
 
+from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, read_metadata
 from pipeline.training.tensor_file import (
     load_into,
     read_tensor_file,
     tensors_of,
     write_tensor_file,
 )
-from pipeline.training.tensor_header import FACTS, DamagedFileError, read_facts
 from pipeline.workflow.file_checks import check_tensors
 
 
@@ -70,13 +70,13 @@ def test_a_cut_an_empty_and_an_unknown_file_are_noticed(tmp_path, tensors):
     write_tensor_file(path, tensors, {"key": "k"})
     whole = path.read_bytes()
     unknown = save({"weight": torch.ones(2)}, {"format": "pt"})
-    listed = save({"weight": torch.ones(2)}, {FACTS: "[]"})
+    listed = save({"weight": torch.ones(2)}, {METADATA_ENTRY: "[]"})
     for content in (whole[: random.randrange(len(whole))], b"", b"text", unknown, listed):
         path.write_bytes(content)
         with pytest.raises(DamagedFileError):
             read_tensor_file(path)
     with pytest.raises(DamagedFileError):
-        read_facts(tmp_path / "absent")
+        read_metadata(tmp_path / "absent")
 
 
 ENDLESS = {"w": {"dtype": "U8", "shape": [], "data_offsets": [0, float("inf")]}}
@@ -86,7 +86,7 @@ ENDLESS = {"w": {"dtype": "U8", "shape": [], "data_offsets": [0, float("inf")]}}
     ("facts", "tensors"), [("[" * 100_000, {}), ('{"key": "k", "digest": ""}', ENDLESS)], ids=["deep", "endless"]
 )
 def test_a_header_that_no_program_of_ours_wrote_is_damaged(tmp_path, facts, tensors):
-    path, header = tmp_path / "file", json.dumps({"__metadata__": {FACTS: facts}} | tensors).encode()
+    path, header = tmp_path / "file", json.dumps({"__metadata__": {METADATA_ENTRY: facts}} | tensors).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     for read in (read_tensor_file, check_tensors):
         with pytest.raises(DamagedFileError):
@@ -119,7 +119,7 @@ def test_a_header_with_one_end_of_a_tensor_is_damaged(tensors, tmp_path):
     path = tmp_path / "file"
     write_tensor_file(path, tensors, {"key": "k"})
     path.write_bytes(path.read_bytes().replace(b'"data_offsets":[0,', b'"data_offsets":[0.', 1))
-    with pytest.raises(DamagedFileError, match="not a whole tensor file of ours"):
+    with pytest.raises(DamagedFileError, match="not a complete tensor file of this project"):
         check_tensors(path)
 
 

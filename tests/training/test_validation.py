@@ -10,8 +10,8 @@ from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSpli
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group
-from pipeline.training.trainer import micro_seed
-from pipeline.training.validation import FITTED_UPDATES, Validation
+from pipeline.training.step import micro_seed
+from pipeline.training.validation import FIT_STEPS, Validation
 
 CPU = torch.device("cpu")
 
@@ -65,9 +65,9 @@ def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(
     assert measured[0] == measured[1] and model.training
     model.eval()
     with torch.no_grad():
-        losses = [model.loss(batch, 0.0) for step in range(FITTED_UPDATES) for batch in trained_on.micro_batches(step)]
+        losses = [model.loss(batch, 0.0) for step in range(FIT_STEPS) for batch in trained_on.micro_batches(step)]
     tokens = sum(one.tokens for one in losses)
-    assert len(trained_on) > FITTED_UPDATES and measured[0].tokens == tokens
+    assert len(trained_on) > FIT_STEPS and measured[0].tokens == tokens
     assert measured[0].nll_per_token == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
 
 

@@ -44,31 +44,31 @@ def test_validations_come_every_so_many_updates_and_at_the_end(new_run):
     assert kept == {"step-6.safetensors", "step-11.safetensors"}
 
 
-def test_processes_stop_after_the_same_update_though_one_saves_before_the_others(monkeypatch):
-    """On GPUs, where the numbers of an update are read an update later, and by one that saves at once."""
+def test_processes_stop_after_the_same_step_if_one_saves_earlier(monkeypatch):
+    """On GPUs the numbers of a step are read one step later, or at once by a process that saves."""
 
-    def last_update(saves_at: int, told_in: int) -> int:
+    def last_step(saves_at: int, stopped_in: int) -> int:
         process = object.__new__(Trainer)
         limits = Some(max_steps=20, validate_every=100, checkpoint_every=100)
-        process.spec, process.state, process.reads_late = Some(name="x", training=limits), TrainingState(), True
+        process.spec, process.state = Some(name="x", training=limits), TrainingState()
         process.group, process.stop = Some(size=2, is_first=True), Some(signal=None, exit_code=75)
-        process.unread, process.told_at, done = None, None, []
+        process.pending_step, process.stop_step, done = None, None, []
         process.optimiser, process.model = Some(rate=0.1), Some(monitors=dict)
         process.progress = Some(count=lambda *_: None, monitor=lambda *_: None)
         process.cost, process.checkpoints = Some(count=lambda *_: None), Some(finish=lambda: None)
-        updates = (Some(tokens=1, parts=[]) for _ in range(20))
-        process.coming = Some(steps=lambda first, last: enumerate(updates), waited_s=0)
+        prepared = (Some(tokens=1, micro_batches=[]) for _ in range(20))
+        process.upcoming = Some(steps=lambda first, last: enumerate(prepared), waited_s=0)
         process.save = lambda: None
         process.saving_is_due = lambda: process.state.step == saves_at
 
-        def do(step, update):  # in it the processes meet
+        def run(step, prepared, annealings):  # the processes meet in it
             done.append(step)
-            return Some(values=[1.0, 1.0, 1.0, float(step >= told_in), 1.0])
+            return Some(values=[1.0, 1.0, 1.0, float(step >= stopped_in), 1.0])
 
-        process.do = do
+        process.steps = Some(run=run, async_stats=True)
         monkeypatch.setattr(Trainer, "ended", False)
         with pytest.raises(SystemExit):
-            process.do_all()
+            process._loop()
         return done[-1]
 
-    assert {last_update(saves_at, told_in=5) for saves_at in (5, 6, 7, 8, 99)} == {6}
+    assert {last_step(saves_at, stopped_in=5) for saves_at in (5, 6, 7, 8, 99)} == {6}

@@ -98,7 +98,7 @@ def test_final_weights_stand_in_for_an_average_without_checkpoints(folder, found
         raise UserError("no checkpoint")
 
     monkeypatch.setattr("pipeline.decoding.averaging.inputs", fail)
-    monkeypatch.setattr("pipeline.training.key.run_key", lambda folder: "key")
+    monkeypatch.setattr("pipeline.training.specification.run_key", lambda folder: "key")
     assert decoding_of(found, "").weights == folder / WEIGHTS_FILE
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
     with pytest.raises(UserError, match="--decoding averaged: no checkpoint, or choose another"):

@@ -74,7 +74,7 @@ class TrainedRun(Outcome, Record):
 
     remedy: ClassVar[str] = "train the run"
 
-    key: str = Field(description="Digest of all that decides the weights (pipeline/training/key.py)")
+    key: str = Field(description="Digest of all that decides the weights (pipeline/training/specification.py)")
     weights_digest: str = Field(description="SHA-256 of model.safetensors")
 
 

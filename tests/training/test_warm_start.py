@@ -8,7 +8,7 @@ import yaml
 from pipeline.core.json_file import read_json
 from pipeline.core.layout import EVENTS
 from pipeline.training.job import train_run
-from pipeline.training.trainer import Trainer
+from pipeline.training.step import StepRunner
 from reprise.__main__ import main
 
 
@@ -16,9 +16,9 @@ from reprise.__main__ import main
 def updates(monkeypatch):
     """Counts updates from now on."""
     counted = []
-    whole = Trainer.accumulate
+    whole = StepRunner.accumulate
     monkeypatch.setattr(
-        Trainer, "accumulate", lambda self, step, *rest: counted.append(step) or whole(self, step, *rest)
+        StepRunner, "accumulate", lambda self, step, *rest: counted.append(step) or whole(self, step, *rest)
     )
     return counted
 
@@ -150,7 +150,7 @@ def test_a_run_that_differs_otherwise_is_named_and_left_alone(new_run, updates, 
     updates.clear()
     train_run(new_run("seed1-00000002", max_steps=6), threads=1)
     assert updates == list(range(6))
-    (line,) = (line for line in caplog.text.splitlines() if "stays beside" in line)
+    (line,) = (line for line in caplog.text.splitlines() if "another run of this system and seed is" in line)
     key = next(iter(other.get("model", other)))
     assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 4 (here 6)" in line
 

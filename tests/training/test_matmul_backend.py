@@ -6,18 +6,25 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.training import products
-from pipeline.training.machine import facts
-from pipeline.training.products import TORCH_OWN, Choice, by_onednn, choose, in_use, multiply_by
+from pipeline.training import matmul_backend
+from pipeline.training.machine import describe_machine
+from pipeline.training.matmul_backend import (
+    TORCH_DEFAULT,
+    ChosenBackend,
+    choose_backend,
+    current_backend,
+    onednn_matmul,
+    use_backend,
+)
 
-BY_ONEDNN, WIDENED = Choice(products="onednn"), Choice(widened=True)
+BY_ONEDNN, WIDENED = ChosenBackend(products="onednn"), ChosenBackend(widened=True)
 
 
 @pytest.fixture
 def onednn():
-    multiply_by(BY_ONEDNN)
+    use_backend(BY_ONEDNN)
     yield
-    multiply_by(TORCH_OWN)
+    use_backend(TORCH_DEFAULT)
 
 
 def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
@@ -31,12 +38,14 @@ def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, mo
     torch.manual_seed(1)
     layer, x = nn.Linear(120, 160, bias=bias).to(kind), torch.randn(7, 9, 120, dtype=kind, requires_grad=True)
     by_mkl, asked = gradients(layer, x), []
-    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(len(given)) or by_onednn(*given))
-    multiply_by(BY_ONEDNN)
+    monkeypatch.setattr(
+        matmul_backend, "onednn_matmul", lambda *given: asked.append(len(given)) or onednn_matmul(*given)
+    )
+    use_backend(BY_ONEDNN)
     try:
         found = gradients(layer, x)
     finally:
-        multiply_by(TORCH_OWN)
+        use_backend(TORCH_DEFAULT)
     tolerance = 1e-4 if kind == torch.float32 else 0
     for one, other in zip(found, by_mkl, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
@@ -48,8 +57,8 @@ def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, mo
 def any_size(monkeypatch):
     """Products of any size go to oneDNN; what was asked of it."""
     asked = []
-    monkeypatch.setattr(products, "LEAST", 1)
-    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(given) or by_onednn(*given))
+    monkeypatch.setattr(matmul_backend, "LEAST", 1)
+    monkeypatch.setattr(matmul_backend, "onednn_matmul", lambda *given: asked.append(given) or onednn_matmul(*given))
     return asked
 
 
@@ -65,12 +74,12 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
 def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape, any_size):
     summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
     expected = torch.addmm(summand, a, b)
-    multiply_by(BY_ONEDNN)
+    use_backend(BY_ONEDNN)
     try:
         torch.testing.assert_close(torch.addmm(summand, a, b), expected)
         assert bool(any_size) == (shape == (4,))
     finally:
-        multiply_by(TORCH_OWN)
+        use_backend(TORCH_DEFAULT)
 
 
 @pytest.mark.parametrize(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
@@ -79,8 +88,8 @@ def test_factors_laid_out_by_columns_are_multiplied_as_they_are(left, right, row
     a = torch.randn(3, rows).t() if left else torch.randn(rows, 3)
     b = torch.randn(columns, 3).t() if right else torch.randn(3, columns)
     bias = torch.randn(columns)
-    torch.testing.assert_close(by_onednn(a, b), a @ b)
-    torch.testing.assert_close(by_onednn(a, b, bias), a @ b + bias)
+    torch.testing.assert_close(onednn_matmul(a, b), a @ b)
+    torch.testing.assert_close(onednn_matmul(a, b, bias), a @ b + bias)
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -89,44 +98,48 @@ def test_a_part_of_a_matrix_reaches_onednn_without_gaps(right, monkeypatch):
     given = []
     operator = torch.ops.mkldnn._linear_pointwise
     watched = SimpleNamespace(_linear_pointwise=lambda a, b, *more: given.append(b) or operator(a, b, *more))
-    monkeypatch.setattr(products.torch.ops, "mkldnn", watched)
+    monkeypatch.setattr(matmul_backend.torch.ops, "mkldnn", watched)
     a, whole = torch.randn(9, 3), torch.randn(8, 8)
     b = whole[:5, :3].t() if right else whole[:3, :5]
-    torch.testing.assert_close(by_onednn(a, b), a @ b)
+    torch.testing.assert_close(onednn_matmul(a, b), a @ b)
     assert given[0].is_contiguous() or given[0].t().is_contiguous()
 
 
 @pytest.mark.usefixtures("onednn")
 def test_small_products_stay_with_mkl(monkeypatch):
     asked = []
-    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(given) or by_onednn(*given))
+    monkeypatch.setattr(matmul_backend, "onednn_matmul", lambda *given: asked.append(given) or onednn_matmul(*given))
     assert (torch.ones(32, 64) @ torch.ones(64, 64)).sum() == 32 * 64 * 64 and not asked
     assert (torch.ones(512, 64) @ torch.ones(64, 64)).sum() == 512 * 64 * 64 and len(asked) == 1
 
 
 @pytest.mark.usefixtures("onednn")
 def test_the_facts_of_a_machine_name_the_library():
-    found = facts(torch.device("cpu"), 1, 1)
-    assert (found.products, found.widened) == ("onednn", False) and in_use() == BY_ONEDNN
+    found = describe_machine(torch.device("cpu"), 1, 1)
+    assert (found.products, found.widened) == ("onednn", False) and current_backend() == BY_ONEDNN
 
 
 def test_the_choice_is_measured_once_and_needs_a_clear_lead(tmp_path, monkeypatch):
-    monkeypatch.setattr(products, "seconds", take(own=2.3, onednn=1.0, bfloat16=1.1))
-    assert [choose(tmp_path), choose(tmp_path)] == [BY_ONEDNN, BY_ONEDNN]
-    monkeypatch.setattr(products, "processor", lambda: "another/one")
-    monkeypatch.setattr(products, "seconds", take(own=1.2, onednn=1.0, bfloat16=1.6))
-    assert [choose(tmp_path), choose(tmp_path)] == [WIDENED, WIDENED]
+    monkeypatch.setattr(matmul_backend, "benchmark", take(own=2.3, onednn=1.0, bfloat16=1.1))
+    assert [choose_backend(tmp_path), choose_backend(tmp_path)] == [BY_ONEDNN, BY_ONEDNN]
+    monkeypatch.setattr(matmul_backend, "processor", lambda: "another/one")
+    monkeypatch.setattr(matmul_backend, "benchmark", take(own=1.2, onednn=1.0, bfloat16=1.6))
+    assert [choose_backend(tmp_path), choose_backend(tmp_path)] == [WIDENED, WIDENED]
 
 
 @pytest.mark.parametrize(("own", "bfloat16", "widened"), [(1.2, 1.5, False), (1.2, 1.6, True), (2.3, 1.4, True)])
 def test_bfloat16_is_compared_with_the_way_that_multiplies_float32(own, bfloat16, widened, tmp_path, monkeypatch):
-    monkeypatch.setattr(products, "seconds", take(own, 1.0, bfloat16))
-    assert choose(tmp_path).widened == widened
+    monkeypatch.setattr(matmul_backend, "benchmark", take(own, 1.0, bfloat16))
+    assert choose_backend(tmp_path).widened == widened
 
 
 def take(own: float, onednn: float, bfloat16: float):
     """Measured once: a second time fails."""
-    times = {(torch.mm, torch.float32): own, (by_onednn, torch.float32): onednn, (torch.mm, torch.bfloat16): bfloat16}
+    times = {
+        (torch.mm, torch.float32): own,
+        (onednn_matmul, torch.float32): onednn,
+        (torch.mm, torch.bfloat16): bfloat16,
+    }
     return lambda *ways: [times.pop(way) for way in ways]
 
 
@@ -134,22 +147,22 @@ def test_processors_of_one_name_have_a_choice_each_where_their_instructions_diff
     found = set()
     for amx in (True, False):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": amx, "sse": True})  # noqa: B023
-        found.add(products.remembered(tmp_path).name.removeprefix(products.processor().replace("/", " ")))
+        found.add(matmul_backend.cache_path(tmp_path).name.removeprefix(matmul_backend.processor().replace("/", " ")))
     assert found == {" amx_bf16 avx512_bf16.json", " avx512_bf16.json"}
 
 
 def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
-    path = products.remembered(tmp_path)
+    path = matmul_backend.cache_path(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1, "library": "onednn"}')
-    monkeypatch.setattr(products, "seconds", take(own=1, onednn=1, bfloat16=2))
-    assert choose(tmp_path) == WIDENED == products.read_note(Choice, path)
+    monkeypatch.setattr(matmul_backend, "benchmark", take(own=1, onednn=1, bfloat16=2))
+    assert choose_backend(tmp_path) == WIDENED == matmul_backend.read_note(ChosenBackend, path)
 
 
 def test_torch_multiplies_as_it_does_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(products, "seconds", take(own=9, onednn=1, bfloat16=9))
+    monkeypatch.setattr(matmul_backend, "benchmark", take(own=9, onednn=1, bfloat16=9))
     (tmp_path / "products").touch()
-    assert choose(tmp_path) == TORCH_OWN and "matrices are multiplied as torch does" in caplog.text
+    assert choose_backend(tmp_path) == TORCH_DEFAULT and "torch's default matrix multiplication is used" in caplog.text
 
 
 def test_the_faster_of_two_is_told_by_its_time():
@@ -158,5 +171,5 @@ def test_the_faster_of_two_is_told_by_its_time():
             a @ b
         return a @ b
 
-    quick, long = products.seconds((torch.mm, torch.float32), (slow, torch.float32))
+    quick, long = matmul_backend.benchmark((torch.mm, torch.float32), (slow, torch.float32))
     assert quick < 0.3 * long

@@ -7,8 +7,8 @@ from made_records import parallel_corpus
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
-from pipeline.training.key import run_key
-from pipeline.training.parts import assemble, build_run, load_language_model
+from pipeline.training.run_model import build_initial_model, build_run_model, load_language_model
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import load_into, tensors_of, write_tensor_file
 
 VOCAB = 12
@@ -40,7 +40,7 @@ def make(tmp_path):
             return folder
 
         def finish(self, folder):
-            model = assemble(load_run(folder / "run.yaml"))
+            model = build_initial_model(load_run(folder / "run.yaml"))
             facts = {"key": run_key(folder), "step": 1}
             write_tensor_file(folder / "model.safetensors", tensors_of(model), facts)
             return model
@@ -60,7 +60,7 @@ def equal(part: torch.nn.Module, other: torch.nn.Module, but: str = "-") -> bool
 def test_cold_fusion_takes_its_language_model_and_keeps_it_out_of_its_checkpoints(make):
     lm = make.run("lm", LM)
     trained = make.finish(lm)
-    model = assemble(load_run(make.run("CF4", TASK, fusion=COLD, **lm_of(lm)) / "run.yaml"))
+    model = build_initial_model(load_run(make.run("CF4", TASK, fusion=COLD, **lm_of(lm)) / "run.yaml"))
     assert equal(model.language_model, trained)
     stored = tensors_of(model)
     assert stored and not any(name.startswith("language_model") for name in stored)
@@ -75,7 +75,7 @@ def test_deep_fusion_starts_from_the_recogniser_and_stores_its_own_layer_alone(m
     lm, am = make.run("lm", LM), make.run("attention", TASK)
     make.finish(lm)
     recogniser = make.finish(am)
-    model = assemble(load_run(make.run("DF0", TASK, fusion=DEEP, initial=str(am), **lm_of(lm)) / "run.yaml"))
+    model = build_initial_model(load_run(make.run("DF0", TASK, fusion=DEEP, initial=str(am), **lm_of(lm)) / "run.yaml"))
     assert equal(model.task, recogniser)
     assert {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
 
@@ -85,7 +85,7 @@ def test_deep_fusion_from_a_warm_start_begins_as_the_recogniser_itself(make):
     make.finish(lm)
     recogniser = make.finish(am)
     warm = DEEP | {"output_start": "initial"}
-    model = assemble(load_run(make.run("DF0", TASK, fusion=warm, initial=str(am), **lm_of(lm)) / "run.yaml"))
+    model = build_initial_model(load_run(make.run("DF0", TASK, fusion=warm, initial=str(am), **lm_of(lm)) / "run.yaml"))
     states, lm_states = torch.randn(3, 5), torch.randn(3, 6)
     torch.testing.assert_close(model.fusion(states, lm_states, torch.randn(3, VOCAB)), recogniser.logits(states))
 
@@ -97,7 +97,7 @@ def test_a_warm_start_needs_an_output_layer_to_begin_with(make):
     make.finish(lm), make.finish(am)
     warm = make.run("DF0", tied, fusion=DEEP | {"output_start": "initial"}, initial=str(am), **lm_of(lm))
     with pytest.raises(UserError, match=r"has no affine output layer; set fusion.output_start: random"):
-        assemble(load_run(warm / "run.yaml"))
+        build_initial_model(load_run(warm / "run.yaml"))
 
 
 def test_fine_tuning_starts_from_all_of_a_cold_fusion_and_so_does_what_starts_from_it(make):
@@ -106,12 +106,12 @@ def test_fine_tuning_starts_from_all_of_a_cold_fusion_and_so_does_what_starts_fr
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
     whole = make.finish(cold)
     tuned = make.run("tuned", TASK, trained_part="fusion", fusion=COLD, initial=str(cold), **lm_of(lm))
-    model = assemble(load_run(tuned / "run.yaml"))
+    model = build_initial_model(load_run(tuned / "run.yaml"))
     assert equal(model, whole) and {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
     model.fusion.output.bias.data.add_(1)
     write_tensor_file(tuned / "model.safetensors", tensors_of(model), {"key": run_key(tuned), "step": 1})
     again = make.run("again", TASK, trained_part="fusion", fusion=COLD, initial=str(tuned), **lm_of(lm))
-    assert equal(assemble(load_run(again / "run.yaml")), model)
+    assert equal(build_initial_model(load_run(again / "run.yaml")), model)
 
 
 def test_the_key_of_a_run_changes_with_the_runs_that_it_takes_weights_from(make):
@@ -127,7 +127,7 @@ def test_a_missing_part_is_named(make):
     lm = make.run("lm", LM)
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
     with pytest.raises(UserError, match=r"lm/model.safetensors: no such weights; train that run first"):
-        assemble(load_run(cold / "run.yaml"))
+        build_initial_model(load_run(cold / "run.yaml"))
 
 
 def test_weights_of_other_settings_are_refused(make):
@@ -137,7 +137,7 @@ def test_weights_of_other_settings_are_refused(make):
     (lm / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": 2}))
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
     with pytest.raises(UserError, match="belongs to another run"):
-        assemble(load_run(cold / "run.yaml"))
+        build_initial_model(load_run(cold / "run.yaml"))
 
 
 def test_a_language_model_of_another_vocabulary_is_refused(make):
@@ -145,7 +145,7 @@ def test_a_language_model_of_another_vocabulary_is_refused(make):
     make.finish(lm)
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
     with pytest.raises(UserError, match="another vocabulary"):
-        assemble(load_run(cold / "run.yaml"))
+        build_initial_model(load_run(cold / "run.yaml"))
 
 
 def test_a_start_of_other_sizes_is_refused(make):
@@ -153,7 +153,7 @@ def test_a_start_of_other_sizes_is_refused(make):
     make.finish(lm), make.finish(am)
     deep = make.run("DF0", TASK, fusion=DEEP, initial=str(am), **lm_of(lm))
     with pytest.raises(UserError, match="does not fit this model"):
-        assemble(load_run(deep / "run.yaml"))
+        build_initial_model(load_run(deep / "run.yaml"))
 
 
 def test_a_language_model_is_loaded_for_use_beside_any_model_of_its_vocabulary(make):
@@ -168,9 +168,9 @@ def test_a_language_model_is_loaded_for_use_beside_any_model_of_its_vocabulary(m
 def test_a_run_without_fusion_has_no_other_parts(make):
     spec = load_run(make.run("attention", TASK) / "run.yaml")
     torch.manual_seed(3)
-    model = assemble(spec)
+    model = build_initial_model(spec)
     torch.manual_seed(3)
-    assert equal(model, build_run(spec, (VOCAB, VOCAB)))
+    assert equal(model, build_run_model(spec, (VOCAB, VOCAB)))
 
 
 def test_settings_that_do_not_go_together_are_refused(make):

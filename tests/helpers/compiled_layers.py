@@ -1,16 +1,18 @@
-"""Layers of a Transformer that torch compiles for training: one kernel in place of many between two matmuls.
+"""Transformer layers compiled by torch for measurements of training: one kernel instead of many between two matmuls.
 
 Dropout, residual connection and layer normalisation become one kernel each way, as do bias, ReLU and dropout. The same
-compiled layer serves all shapes. Evaluation and decoding use the layers as they are written.
+compiled layer serves all shapes.
 """
 
 import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from pipeline.data.batches.corpus_batches import AnyBatch
 from pipeline.models.transformer.model import Layer
+from pipeline.training.captured_steps import CapturedSteps
 
 
 class CompiledLayers:
@@ -40,3 +42,15 @@ class CompiledLayers:
     def _call(self, calls: list[Any]) -> None:
         for layer, call in zip(self.layers, calls, strict=True):
             layer._compiled_call_impl = call
+
+
+class CompiledSteps(CapturedSteps):
+    """Captured steps of a model whose layers are compiled."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.layers = CompiledLayers(self.model)
+
+    def _backward(self, batch: AnyBatch) -> Tensor:
+        with self.layers.used():
+            return super()._backward(batch)

@@ -8,7 +8,7 @@ from made_records import MACHINE
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
-from pipeline.training.description import describe
+from pipeline.training.setup import log_setup
 
 
 class Batches:
@@ -32,7 +32,7 @@ def said(new_run, caplog):
     def say(micro_batches: int = 4, processes: int = 2, step: int = 0, **training) -> str:
         caplog.clear()
         spec = load_run(new_run(f"run{step}{micro_batches}{processes}{len(training)}", **training) / "run.yaml")
-        describe(
+        log_setup(
             spec,
             build_model(spec.model, (24, 24)),
             Batches(micro_batches),
@@ -47,16 +47,16 @@ def said(new_run, caplog):
 
 def test_it_says_how_much_of_what_is_trained_on_what(said):
     text = said(max_steps=40, tokens_per_update=160)
-    assert "40 updates of 160 tokens per side (10 pairs), 9 an epoch; padding 37.5 %; 3 pairs over" in text
+    assert "40 steps of 160 tokens per side (10 pairs), 9 an epoch; padding 37.5 %; 3 pairs over" in text
     assert "2 process(es)" in text and text.endswith("from the start")
-    assert said(step=7).endswith("resumed after update 7")
+    assert said(step=7).endswith("resumed after step 7")
 
 
 @pytest.mark.parametrize(("micro_batches", "processes", "warned"), [(4, 2, False), (5, 2, True), (3, 1, False)])
 def test_micro_batches_that_leave_a_process_waiting_are_warned_of(said, micro_batches, processes, warned):
     text = said(micro_batches, processes)
     assert (
-        f"about {micro_batches} micro-batches an update do not divide among {processes} processes" in text
+        f"about {micro_batches} micro-batches a step cannot be shared equally by {processes} processes" in text
     ) is warned
 
 

@@ -1,0 +1,143 @@
+"""Setup of a training: model, optimiser and batches in the state in which the run was left."""
+
+import logging
+from pathlib import Path
+
+import torch
+
+from pipeline.config import RunSpec, TrainingConfig
+from pipeline.core.layout import SAMPLES_FILE
+from pipeline.core.records.training import Machine
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import (
+    AnyBatch,
+    AnySplit,
+    AnyTrainingBatches,
+    batch_size,
+    check_targets,
+    evaluation_split,
+    input_kind,
+    normalisation_corpus,
+    training_batches,
+)
+from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
+from pipeline.training import machine
+from pipeline.training.captured_steps import captured_steps
+from pipeline.training.checkpoint import Checkpoints, ResumePoint
+from pipeline.training.cost import CostCounter
+from pipeline.training.distributed import Group
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.ownership import StopRequest
+from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.run_model import build_initial_model
+from pipeline.training.schedule import Schedule
+from pipeline.training.state import TrainingState
+from pipeline.training.step import StepRunner
+from pipeline.training.trainer import Trainer
+from pipeline.training.validation import Validation
+
+log = logging.getLogger(__name__)
+
+
+def build_trainer(
+    spec: RunSpec,
+    checkpoints: Checkpoints,
+    group: Group,
+    device: torch.device,
+    description: Machine,
+    stop: StopRequest,
+    save_every_s: float,
+) -> Trainer:
+    """Build the trainer of a run in the state of its newest checkpoint.
+
+    Args:
+        spec: Specification of the run.
+        checkpoints: Those of the run.
+        group: The processes that train the model, connected.
+        device: Where this process trains.
+        description: Machine that trains, recorded in checkpoints and costs.
+        stop: Requests to stop.
+        save_every_s: Seconds between resume files.
+    """
+    training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
+    torch.manual_seed(spec.seed)
+    model = build_initial_model(spec).to(device)
+    optimiser = Optimiser(model, Schedule(spec.model, training), training)
+    state = restore(checkpoints, model, optimiser, group, device, description)
+    batches = training_batches(spec)
+    dev = evaluation_split(corpus, "dev", normalisation_corpus(spec), input_kind(spec))
+    check_targets(spec, dev)
+    dev_batches = EvalBatches[AnySplit, AnyBatch](dev, batch_size(spec))
+    validation = Validation(corpus, dev_batches, batches, device, group, lambda: machine.autocast(device, spec))
+    reporting = {"silent": not group.is_first, "tensorboard": training.tensorboard}
+    progress = Progress(spec.name, run_folder, state.step, training.max_steps, **reporting)
+    if group.is_first:
+        checkpoints.remove_given_up(state.returned)
+        JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)
+        checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
+        log_setup(spec, model, batches, group, description, state)
+    captured = captured_steps(spec, model, optimiser, batches, group, device)
+    steps = StepRunner(spec, model, optimiser, batches, group, device, stop, validation.vocab_size, captured)
+    cost = CostCounter(run_folder, device, description, state.step)
+    return Trainer(steps, state, checkpoints, validation, progress, cost, description, save_every_s)
+
+
+def restore(
+    checkpoints: Checkpoints,
+    model: torch.nn.Module,
+    optimiser: Optimiser,
+    group: Group,
+    device: torch.device,
+    description: Machine,
+) -> TrainingState:
+    """Load the newest whole checkpoint, chosen by the first process, and return its state or a fresh one."""
+    point = checkpoints.newest_resume_point() if group.is_first else None
+    path = group.from_first(str(point.path) if point else None, device)
+    if path is None:
+        return TrainingState()
+    point = point or ResumePoint.read(Path(path))
+    was, now = (Machine.model_validate(one).model_dump() for one in (point.metadata["machine"], description))
+    if group.is_first and was != now:
+        differences = ", ".join(f"{name} {was[name]}, now {now[name]}" for name in now if was[name] != now[name])
+        log.warning(
+            "%s was written on another machine or with other machine settings (%s): the final weights will equal those "
+            "of an uninterrupted run only up to rounding",
+            *(path, differences),
+        )
+    return point.restore(model, optimiser)
+
+
+def log_setup(
+    spec: RunSpec, model: Seq2Seq, batches: AnyTrainingBatches, group: Group, description: Machine, state: TrainingState
+) -> None:
+    """Log what will be trained, on which data and machine."""
+    training = spec.training
+    where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
+    log.info("%s: %.2f M parameters", where, millions)
+    log.info(
+        "  modules, frozen ones included: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items())
+    )
+    log.info(
+        "  %d steps of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
+        *(training.max_steps, format_step_size(training, batches), len(batches), 100 * batches.padding),
+        *(batches.left_out, training.max_length),
+    )
+    log.info(
+        "  %s on %s, %d threads, %d process(es), torch %s; %s",
+        *(description.precision(training.precision), description.device, description.threads, group.size),
+        *(description.torch, f"resumed after step {state.step}" if state.step else "from the start"),
+    )
+    micro_batches = len(batches.largest_micro_batches())
+    if micro_batches % group.size:
+        log.warning(
+            "  about %d micro-batches a step cannot be shared equally by %d processes: some will wait; lower "
+            "training.micro_batch_tokens (now %d)",
+            *(micro_batches, group.size, training.micro_batch_tokens),
+        )
+
+
+def format_step_size(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
+    """Format how much data a training step uses."""
+    if training.sentences_per_update:
+        return f"{training.sentences_per_update} pairs"
+    return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"

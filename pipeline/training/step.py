@@ -1,0 +1,225 @@
+"""One training step: prepared ahead in a thread, computed eagerly or by CUDA graphs, its numbers read later."""
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from pipeline.config import RunSpec
+from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
+from pipeline.models.flops import BatchShape
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.training.captured_steps import CapturedSteps, not_finite
+from pipeline.training.distributed import GradientSums, Group
+from pipeline.training.guards import out_of_memory_explained
+from pipeline.training.machine import autocast
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.ownership import StopRequest
+from pipeline.training.specification import run_flops
+
+Prepared = TypeVar("Prepared")
+
+
+def micro_seed(seed: int, step: int, index: int) -> int:
+    """Return the random seed of micro-batch `index` of a step, so that no generator state must be stored."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest(), "little") >> 1
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """The data of a training step, ready to be copied to the device.
+
+    Attributes:
+        micro_batches: Those of this process.
+        tokens: Target tokens over all processes.
+        sentences: Sentence pairs over all processes.
+        flops: FLOPs of this process.
+    """
+
+    micro_batches: list[AnyBatch]
+    tokens: int
+    sentences: int
+    flops: float
+
+
+class AsyncScalars:
+    """A few numbers computed on a device, copied to the host asynchronously; reading them waits for the copy.
+
+    Args:
+        values: On the device; later work may overwrite them.
+        known: Numbers already on the host; they come before the last of `values`.
+    """
+
+    def __init__(self, values: Tensor, known: Sequence[float] = ()):
+        self.copied, self.known = None, known
+        if values.is_cuda:
+            self.host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self.host.copy_(values, non_blocking=True)
+            self.copied = torch.Event(values.device)
+            self.copied.record()
+        else:
+            self.host = values.clone()
+
+    @cached_property
+    def values(self) -> list[float]:
+        """The numbers, once they have arrived."""
+        if self.copied:
+            self.copied.synchronize()
+        *first, last = self.host.tolist()
+        return [*first, *self.known, last]
+
+
+class Prefetcher(Generic[Prepared]):
+    """Thread that calls `prepare(step)` one step ahead; `waited_s` counts the seconds the caller had to wait."""
+
+    def __init__(self, prepare: Callable[[int], Prepared]):
+        self.prepare, self.waited_s = prepare, 0.0
+
+    def steps(self, first: int, end: int) -> Iterator[tuple[int, Prepared]]:
+        """Yield (step, prepare(step)) for steps first … end - 1."""
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
+            upcoming = pool.submit(self.prepare, first)
+            for step in range(first, end):
+                started = time.perf_counter()
+                prepared = upcoming.result()
+                self.waited_s += time.perf_counter() - started
+                if step + 1 < end:
+                    upcoming = pool.submit(self.prepare, step + 1)
+                yield step, prepared
+
+
+@dataclass
+class StepRunner:
+    """Forward and backward passes and optimiser steps, on this process's micro-batches.
+
+    Attributes:
+        vocab_size: Target vocabulary, for the FLOPs.
+        captured: Replays steps as CUDA graphs; None computes them eagerly.
+    """
+
+    spec: RunSpec
+    model: Seq2Seq
+    optimiser: Optimiser
+    batches: AnyTrainingBatches
+    group: Group
+    device: torch.device
+    stop: StopRequest
+    vocab_size: int
+    captured: CapturedSteps | None = None
+
+    def __post_init__(self):
+        self.sums = GradientSums(self.optimiser.parameters, self.group.size)
+        self.async_stats = self.device.type == "cuda" or self.captured is not None
+        """Whether the numbers of a step are read while the next one is computed."""
+
+    def prepare(self, step: int) -> PreparedStep:
+        """Prepare a step; called ahead of time in a separate thread."""
+        micro_batches: list[AnyBatch] = [*self.batches.micro_batches(step, self.group.rank, self.group.size)]
+        flops = sum(self.flops(batch) for batch in micro_batches)
+        if self.captured:
+            micro_batches = [self.captured.fitted(batch) for batch in micro_batches]
+        elif self.device.type == "cuda":
+            micro_batches = [batch.pinned() for batch in micro_batches]
+        return PreparedStep(micro_batches, *self.batches.step_size(step), flops)
+
+    def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
+        """Train on a step; on a GPU the device decides whether to skip it, so that the host need not wait.
+
+        Args:
+            step: Number of the step, from 0.
+            prepared: Its data.
+            annealings: How often the learning rate was lowered.
+
+        Returns:
+            Summed loss, negative log-likelihood, FLOPs, number of processes asked to stop, and gradient norm.
+        """
+        if self.captured:
+            return self.replay(self.captured, step, prepared, annealings)
+        numbers = self.accumulate(step, prepared)
+        if self.async_stats:
+            self.optimiser.step(step, annealings, skip=not_finite(numbers[0], numbers[-1]))
+            return AsyncScalars(numbers)
+        scalars = AsyncScalars(numbers)
+        loss, *_, norm = scalars.values
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.optimiser.step(step, annealings)
+        else:
+            self.optimiser.zero_grad()
+        return scalars
+
+    def replay(self, captured: CapturedSteps, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
+        """Train on a step by CUDA graphs; see `run`."""
+        seeds = [micro_seed(self.spec.seed, step, number) for number in range(len(prepared.micro_batches))]
+        with out_of_memory_explained(self.spec.name, step, prepared.micro_batches[0], self.spec.training):
+            numbers = captured.run(step, annealings, prepared.micro_batches, seeds, self.divisor(prepared))
+        return AsyncScalars(numbers, (prepared.flops, self.stop.signal is not None))
+
+    def divisor(self, prepared: PreparedStep) -> int:
+        """Return the number by which the summed loss of a step is divided."""
+        return prepared.tokens if self.spec.training.loss_mean == "token" else prepared.sentences
+
+    def accumulate(self, step: int, prepared: PreparedStep) -> Tensor:
+        """Compute the gradients of a step, summed over all processes and clipped.
+
+        Returns:
+            On the device, over all processes, shape (5,): summed loss, negative log-likelihood, FLOPs, number of
+            processes asked to stop; and the gradient norm before clipping.
+        """
+        totals: Tensor | None = None
+        divisor = self.divisor(prepared)
+        for number, batch in enumerate(prepared.micro_batches):
+            torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
+            if number == len(prepared.micro_batches) - 1:
+                self.sums.last_pass()
+            added = self.backward(step, batch, divisor)
+            totals = added if totals is None else totals + added
+        self.sums.finish()
+        norm = get_total_norm(self.optimiser.gradients())
+        if self.spec.training.clip_norm is not None:
+            clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
+        known = torch.tensor([prepared.flops, self.stop.signal is not None], dtype=torch.float64)
+        if self.device.type == "cuda":
+            known = known.pin_memory().to(self.device, non_blocking=True)
+        local = torch.zeros(2, device=self.device) if totals is None else totals
+        return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
+
+    def backward(self, step: int, batch: AnyBatch, divisor: float) -> Tensor:
+        """Add a micro-batch's gradients, and return its summed loss and negative log-likelihood, shape (2,)."""
+        with out_of_memory_explained(self.spec.name, step, batch, self.spec.training):
+            with autocast(self.device, self.spec):
+                sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
+            sums.loss.backward(torch.full_like(sums.loss, 1 / divisor))
+        return torch.stack([sums.loss.detach(), sums.nll])
+
+    def warm_up_largest_batch(self, step: int) -> None:
+        """Run forward and backward of the micro-batch that needs most memory, so that lack of memory shows at once.
+
+        The model does not change, nor do its buffers, such as running statistics.
+
+        Raises:
+            UserError: Memory ran out.
+        """
+        candidates: Sequence[AnyBatch] = self.batches.largest_micro_batches()
+        largest = max(candidates, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
+        if self.captured:
+            largest = self.captured.fitted(largest)
+        moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+        before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
+        self.backward(step, largest, largest.num_tokens)
+        self.optimiser.zero_grad()
+        for buffer, value in before:
+            buffer.copy_(value)
+        del moments
+
+    def flops(self, batch: AnyBatch) -> float:
+        """Return the FLOPs of forward and backward pass of a batch, padding included."""
+        (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
+        return run_flops(self.spec, BatchShape(self.vocab_size, rows * src_len, rows * tgt_len, src_len, tgt_len))
