@@ -141,7 +141,7 @@ def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, m
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)
     with monkeypatch.context() as patched:
-        patched.setattr("pipeline.training.tensor_file.read_patiently", lambda path: b"")
+        patched.setattr("pipeline.training.tensor_file.read_with_retries", lambda path: b"")
         with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
             checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
     assert names(checkpoints) == before | {"step-3.resume.safetensors.damaged"}
