@@ -28,6 +28,7 @@ from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
+from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.alphabet import Alphabet
@@ -138,8 +139,21 @@ def card(root: Path, record: PortableModel, folder: str) -> str:
     passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
     scores = "\n".join(rows) or "| none | | | | |"
     template = root / SCAFFOLD / "model_card.md"
+    tags = "\n".join(hub_tags(record))
     terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
-    return filled(template, it=record, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms)
+    return filled(
+        template, it=record, tags=tags, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms
+    )
+
+
+def hub_tags(record: PortableModel) -> list[str]:
+    """Return the lines of YAML by which the Hugging Face Hub finds a model: its task, languages and architecture."""
+    tasks = {"speech": "automatic-speech-recognition", "sentences": "translation"}
+    task = tasks.get(record.preparation.form)
+    sides = {record.preparation.src, record.preparation.tgt} - {"speech", "brackets"}
+    lines = [f"pipeline_tag: {task}"] if task else []
+    lines += ["language:", *(f"- {yaml_text(language)}" for language in sorted(sides))] if sides else []
+    return [*lines, "tags:", f"- {yaml_text(record.spec.model.architecture)}", f"- {yaml_text(record.spec.paper)}"]
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:

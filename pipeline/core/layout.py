@@ -5,7 +5,7 @@ data have another folder beside it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.core import artifacts as products
@@ -40,6 +40,7 @@ class Layout:
     scale: str
     run_content: Callable[[products.RunId], str]
     corpus_content: Callable[[str], str]
+    _run_folders: dict[products.RunId, Path] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def downloads(self) -> Path:
@@ -72,7 +73,9 @@ class Layout:
 
     def run(self, run: products.RunId) -> Path:
         """Return the folder of a run."""
-        return self.runs / f"{run.folder}-{self.run_content(run)}"
+        if run not in self._run_folders:
+            self._run_folders[run] = self.runs / f"{run.folder}-{self.run_content(run)}"
+        return self._run_folders[run]
 
     def weights(self, run: products.RunId) -> Path:
         """Return the final weights of a training. No rule declares them, so that they survive its failure."""

@@ -67,6 +67,7 @@ class Jobs:
     papers: list[str]
     calibration: Calibration | None
     corpora: dict[str, Corpus] = field(default_factory=dict)
+    forecasts: dict[tuple[str, str, str], RunForecast] = field(default_factory=dict)
     to_fetch: dict[str, int] = field(default_factory=dict)
     """Bytes to download by file: several datasets may need the same."""
 
@@ -76,7 +77,11 @@ class Jobs:
         graph = Graph(self.project)
         needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
-        return found + [job for run in runs_in(needed) for job in self.run_jobs(run, needed)]
+        by_run: dict[RunId, list[RunArtifact]] = {run: [] for run in runs_in(needed)}
+        for product in needed:
+            if isinstance(product, RunArtifact) and product.run in by_run:
+                by_run[product.run].append(product)
+        return found + [job for run, products in by_run.items() for job in self.run_jobs(run, products)]
 
     @property
     def disk_bytes(self) -> float:
@@ -130,10 +135,16 @@ class Jobs:
         positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
         return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 
-    def run_jobs(self, run: RunId, needed: Iterable[Product]) -> Iterator[Job]:
-        """The training of a run, and all that is then made of it."""
-        corpus = self.corpus(run.dataset)
-        forecast = forecast_run(self.project.run_spec(run), corpus)
+    def forecast(self, run: RunId) -> RunForecast:
+        """Forecast a training. Seeds of a system share the forecast, as counting its parameters builds the model."""
+        key = (run.paper, run.system, run.dataset)
+        if key not in self.forecasts:
+            self.forecasts[key] = forecast_run(self.project.run_spec(run), self.corpus(run.dataset))
+        return self.forecasts[key]
+
+    def run_jobs(self, run: RunId, made_of_it: Iterable[RunArtifact]) -> Iterator[Job]:
+        """Yield the training of a run, and the jobs that are then made of it."""
+        corpus, forecast = self.corpus(run.dataset), self.forecast(run)
         yield Job(
             "train",
             run.folder,
@@ -147,9 +158,8 @@ class Jobs:
             peak_bytes=forecast.peak_bytes,
             run=run,
         )
-        for product in needed:
-            if isinstance(product, RunArtifact) and product.run == run:
-                yield from self.following_jobs(product, forecast)
+        for product in made_of_it:
+            yield from self.following_jobs(product, forecast)
 
     def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
         """What is made of a finished training; scoring takes no time beside translating."""

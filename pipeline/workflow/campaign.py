@@ -92,7 +92,8 @@ class Watch:
     def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
-        self.paths = {os.path.abspath(project.root / project.layout.target(one)) for one in self.products}
+        targets = {project.layout.target(one) for one in self.products}
+        self.paths = {os.path.abspath(os.path.join(project.root, path)) for path in targets}
         self.runs, self.interval_s = Runs(graph), interval_s
         self.logs = self.logs_asked_for()
 

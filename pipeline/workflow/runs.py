@@ -5,7 +5,7 @@ import fcntl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -84,7 +84,8 @@ class Runs:
 
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
-        self.steps = cache(lambda run: graph.project.run_spec(run).training.max_steps)
+        of_system = cache(lambda run: graph.project.run_spec(run).training.max_steps)  # of every seed
+        self.steps = lambda run: of_system(replace(run, seed=graph.project.config.seed_list[0]))
         self.otherwise = cache(lambda run: newest_other_training(graph.project, run))
 
     def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:

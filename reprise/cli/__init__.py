@@ -15,7 +15,8 @@ COMMANDS = {
         "compare": ("reprise.cli.compare:compare", "Test whether one run's score is better than another's"),
         "continue": ("reprise.cli.longer:continue_run", "Train a run for more steps, from its last checkpoint"),
         "pack": ("reprise.cli.pack:pack", "Pack a trained model into one folder or .tar file that works anywhere"),
-        "unpack": ("reprise.cli.unpack:unpack", "Unpack the .tar file of a model, and verify its files"),
+        "unpack": ("reprise.cli.pack:unpack", "Unpack the .tar file of a model, and verify its files"),
+        "publish": ("reprise.cli.pack:publish", "Upload a packed model, with its card, to the Hugging Face Hub"),
         "export": (
             "reprise.cli.pack:export",
             "Export a plain Transformer to CTranslate2, which decodes several times as fast",

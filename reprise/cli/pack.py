@@ -1,4 +1,4 @@
-"""Models that travel: packed into one folder or file, or exported to CTranslate2."""
+"""Move models elsewhere: pack and unpack them, export them to CTranslate2, publish them on the Hugging Face Hub."""
 
 import logging
 import shutil
@@ -40,6 +40,50 @@ def is_other_archive(path: Path) -> bool:
     """Return whether a name has the ending of an archive other than .tar."""
     endings = {ending for _, known, _ in shutil.get_unpack_formats() for ending in known} - {".tar"}
     return path.name.lower().endswith(tuple(endings))
+
+
+def unpack(
+    model: Annotated[Path, Argument(metavar="FILE.tar")],
+    into: Annotated[Path, Argument(metavar="FOLDER")] = Path(),
+) -> None:
+    """Unpack the .tar file of a model, and verify its files.
+
+        reprise unpack base-en-de.tar [FOLDER]
+        reprise unpack base-en-de/                  # only verify
+
+    Args:
+        model: File to unpack, or the folder of a packed model.
+        into: Folder to unpack into.
+    """
+    from reprise.portable import unpack, verify  # brings torch
+
+    folder = model if model.is_dir() else unpack(model, into)
+    print(f"{folder}: {len(verify(folder))} files are as they were packed")
+
+
+def publish(
+    model: Annotated[Path, Argument(metavar="PACKED")],
+    repository: Annotated[str, Argument(metavar="NAME/REPOSITORY")],
+    *,
+    private: bool = False,
+) -> None:
+    """Upload a packed model, with its card, to the Hugging Face Hub.
+
+        reprise publish base-en-de.tar my-name/base-en-de
+        reprise publish base-en-de/ my-name/base-en-de --private
+
+    Creates the repository if it does not exist; every upload is one commit of it. Needs the extra `hub`
+    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model of data that may not be passed
+    on is only uploaded with --private.
+
+    Args:
+        model: Packed model: the .tar file or folder that `reprise pack` wrote.
+        repository: Repository of the Hub.
+        private: Create the repository as a private one.
+    """
+    from reprise.publish import publish  # brings torch
+
+    print(publish(model, repository, private))
 
 
 def export(

@@ -1,10 +1,10 @@
 """What is still to come of a campaign's computing, by the plan; what is done meanwhile is taken off."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from pipeline.core.artifacts import Calibration
+from pipeline.core.artifacts import Calibration, RunId
 from pipeline.core.layout import Layout
 from pipeline.papers.project import Project
 from pipeline.planning.devices import load_devices
@@ -12,6 +12,7 @@ from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.plan import gpu_hours
 from pipeline.planning.rates import Calibration as Measured
 from pipeline.workflow.campaign import Campaign
+from pipeline.workflow.runs import RunState
 
 RENEWED_S = 300.0
 HERE = "this machine"
@@ -34,7 +35,8 @@ class Forecast:
         Empty where trainings run on a processor whose speed nobody measured.
         """
         self.renew()
-        left = [(job, share) for job in self.planned if (share := left_of(job, campaign))]
+        states = {state.run: state for state in campaign.runs}
+        left = [(job, share) for job in self.planned if (share := share_left(job, states))]
         if not self.project.scale.resources["train"].gpus:
             known = [job.seconds * share / 3600 for job, share in left if job.seconds is not None]
             return {HERE: sum(known)} if known or not left else {}
@@ -49,10 +51,10 @@ class Forecast:
         self.made, self.planned = time.monotonic(), [job for job in found if job.on_device]
 
 
-def left_of(job: Job, campaign: Campaign) -> float:
-    """The share of a job that is not done; of a training by its last update."""
-    state = next((one for one in campaign.runs if one.run == job.run), None)
-    return 1 - (state.step / state.steps if state and job.kind == "train" else job.done)
+def share_left(job: Job, states: Mapping[RunId, RunState]) -> float:
+    """Return the share of a job that is not done; that of a training by its last step."""
+    state = states.get(job.run) if job.run and job.kind == "train" else None
+    return 1 - (state.step / state.steps if state else job.done)
 
 
 def measured(layout: Layout) -> Measured | None:

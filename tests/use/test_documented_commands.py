@@ -1,0 +1,139 @@
+"""Every documented command of `reprise` works in the state that its page promises.
+
+A page promises a state by "After `COMMAND`", which holds until the next one; without one it is "After `make demo`". The
+models that a command names have to be among those that COMMAND trains, and the commands of a page are run in order in a
+copy of a project in which they are trained, at scale smoke.
+"""
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from cipher import write_texts
+from copied_project import ROOT, call, copy_project, require
+
+from pipeline.core.artifacts import Trained
+from pipeline.papers.project import load_project
+from pipeline.stages import parse
+from pipeline.workflow.graph import Graph, runs_in
+from pipeline.workflow.targets import reports_asked_for
+from reprise.__main__ import main
+from reprise.cli import REPRISE
+from reprise.named import named
+
+PAGES = [ROOT / "README.md", ROOT / "Makefile", ROOT / "docs/troubleshooting.md"]
+PAGES += sorted([*(ROOT / "docs/tutorials").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")])
+DEMO = "make demo"
+STATE = re.compile(r"\bafter\s+`([^`]+)`", re.IGNORECASE)
+COMMAND = re.compile(r"^(?: {4}|\t@echo \" *\$\(BIN\)/)(reprise .*)$|`(reprise [a-z]+ [^`]*)`", re.MULTILINE)
+MODEL = re.compile(r"^(attention|weighted|multichannel|coldfusion)/[\w-]+(/[\w-]+)*$")
+ELSEWHERE = {
+    "make": "tests/status/test_look_on.py",
+    "publish": "tests/use/test_publish.py",
+    "train": "tests/training",
+}
+"""Commands that take minutes or a network, with their tests; here their arguments are parsed."""
+OWN_PAPERS = {"my-paper", "calls-paper"}
+"""Papers of a user's own, which are small enough to be made here."""
+
+
+def commands_of(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command of a page, as words, with the command that its state comes after."""
+    text = page.read_text(encoding="utf-8")
+    states = [(found.start(), found[1]) for found in STATE.finditer(text)]
+    for found in COMMAND.finditer(text):
+        state = [name for place, name in states if place < found.start()]
+        line = re.sub(r" +#.*| {3,}.*", "", (found[1] or found[2]).rstrip('"'))
+        yield (state or [DEMO])[-1], shlex.split(line)[1:]
+
+
+COMMANDS = [(page.name, state, words) for page in PAGES for state, words in commands_of(page)]
+MODELS = sorted({(state, word) for _, state, words in COMMANDS for word in words if MODEL.match(word)})
+
+
+def target_of(state: str) -> str:
+    """Return what Snakemake makes in the command that a state comes after."""
+    if state == DEMO:
+        (target,) = re.findall(r"^demo: env\n(?:.*\n)*?\t@\$\(BIN\)/reprise make (\S+)$", MAKEFILE, re.MULTILINE)
+        return target
+    *_, target = state.split()
+    return target
+
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("state", "model"), MODELS)
+def test_documented_model_is_trained_by_its_state(state, model):
+    graph = Graph(load_project(ROOT))
+    name = model if model.count("/") > 1 else f"{model}/wmt14-en-de"
+    assert named(graph.project, name) in runs_in(graph.closure(reports_asked_for(graph, target_of(state))))
+
+
+def test_every_kind_of_documented_command_is_found():
+    found = {words[0] for _, _, words in COMMANDS}
+    assert {"translate", "parse", "transcribe", "score", "compare", "pack", "export", "record", "continue"} <= found
+    assert len(MODELS) >= 6 and {state for state, _ in MODELS} > {DEMO}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A project at smoke in which the documented models are trained and Table 2 is made, with files to read."""
+    root = copy_project(tmp_path_factory.mktemp("documented"))
+    config = root / "config.yaml"
+    config.write_text(config.read_text().replace("scale: demo", "scale: smoke"))
+    project = load_project(root)
+    runs = [named(project, model if model.count("/") > 1 else f"{model}/wmt14-en-de") for _, model in MODELS]
+    trained = {str(project.layout.path(Trained(run))) for run in runs}
+    require(call(root, "snakemake", "--quiet", "all", "--", target_of(DEMO), *sorted(trained)))
+    for name in ("sentences.txt", "FILE"):
+        (root / name).write_text("can dogs eat carrots\nwhere do cats sleep\n")
+    noise = np.random.default_rng(1).normal(0, 0.1, 16_000)
+    for name in ("speech.wav", "talk.flac", "AUDIO.wav"):
+        soundfile.write(root / name, noise, 16_000)
+    (root / "AUDIO.wav").rename(root / "AUDIO")
+    return root
+
+
+def bring_own_data(root: Path) -> None:
+    """Write the files that the tutorials of a user's own data begin with."""
+    _, translations = write_texts(root)
+    translations.rename(root / "talk.de")
+    rows = ["audio\ttext\tspeaker"]
+    draw = np.random.default_rng(2)
+    for number in range(60):
+        soundfile.write(root / f"{number}.wav", draw.normal(0, 0.1, 12_000), 16_000)
+        rows.append(f"{number}.wav\tcall of {'abcdef'[number % 6] * 3}\tspeaker {number % 6}")
+    (root / "calls.tsv").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch, capfd):
+    root = tmp_path / "project"
+    shutil.copytree(finished, root, symlinks=True)
+    monkeypatch.chdir(root)
+    bring_own_data(root)
+    for _, words in commands_of(page):
+        if words[0] == "make" and words[1] in OWN_PAPERS:
+            require(call(root, "reprise", *words))
+            continue
+        if words[0] in ELSEWHERE:
+            parse(words, REPRISE)
+            continue
+        words = [word for word in words if word != "--watch"]
+        if words[0] == "continue":
+            words.append("--prepare")  # the training itself takes minutes
+        if words[0] in ("translate", "parse") and len(words) == 2:
+            words.append("FILE")  # instead of a keyboard
+        words = ["FILE" if word == "talk.en" and words[0] == "translate" else word for word in words]
+        status = main(words)
+        captured = capfd.readouterr()
+        assert status == 0, f"reprise {shlex.join(words)}\n{captured.err[-2000:]}"
+        if words[0] in ("translate", "parse"):
+            assert captured.out.count("\n") == 2
