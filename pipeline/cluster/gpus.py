@@ -1,6 +1,5 @@
 """GPUs of a machine without Slurm, each lent to one job of this user at a time."""
 
-import fcntl
 import logging
 import os
 import re
@@ -8,6 +7,8 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from pipeline.core.disk import own_folder
 
@@ -25,11 +26,9 @@ def acquire_gpus(count: int) -> None:
     if not 0 < count <= len(cards) or ACQUIRED:
         return
     with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
-        try:
-            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_descriptor(queue.fileno(), blocking=False):
             log.info("waiting for GPUs: another job waits for them, and goes first")
-            fcntl.flock(queue, fcntl.LOCK_EX)
+            lock_descriptor(queue.fileno())
         acquire_free_gpus(cards, count)
         if len(ACQUIRED) < count:
             log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(ACQUIRED), count)
@@ -45,10 +44,9 @@ def acquire_free_gpus(cards: list[str], count: int) -> None:
         if card in ACQUIRED or len(ACQUIRED) == count:
             continue
         descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock_descriptor(descriptor, blocking=False):
             ACQUIRED[card] = descriptor
-        except BlockingIOError:
+        else:
             os.close(descriptor)
 
 

@@ -8,7 +8,6 @@ the monotonic clock, which all processes share and nobody sets.
 
 import contextlib
 import csv
-import fcntl
 import logging
 import os
 import re
@@ -19,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from filelock import lock_descriptor
 
 from pipeline.core.disk import own_folder
 from pipeline.core.errors import UserError
@@ -165,13 +166,11 @@ class Queue:
         """Yield whether the lock was free, or locks do not exist; the kernel releases it when its holder dies."""
         with open(self.path.with_suffix(".lock"), "a") as handle:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
+                locked = lock_descriptor(handle.fileno(), blocking=False)
             except OSError as error:  # an odd /tmp: it costs queries, nothing else
                 log.warning("%s: no file locks here (%s)", self.path, error.strerror)
-            yield True
+                locked = True
+            yield locked
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:

@@ -7,7 +7,6 @@ lock. The kernel or the file system holds the lock, so it vanishes with its proc
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import signal
@@ -18,6 +17,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+
+from filelock import lock_descriptor
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import Claim
@@ -95,15 +96,12 @@ def locked(descriptor: int) -> bool:
         UserError: The file system has no locks, so nothing would keep two jobs apart.
     """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return lock_descriptor(descriptor, blocking=False)
     except OSError as error:
         raise UserError(
             f"the file system of the run folder has no file locks ({error.strerror}); "
             "set `work:` to a folder on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
         ) from error
-    return True
 
 
 def owner_name(claim: Claim | None) -> str:

@@ -198,6 +198,7 @@ def is_locked(folder: Path) -> bool:
     """Return whether a process of this machine works on the run (pipeline/training/ownership.py takes the lock)."""
     try:
         with open(folder / "run.lock", "rb") as lock:
+            # shared, so that two checks do not see each other, and without write access; filelock has no such lock
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

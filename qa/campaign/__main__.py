@@ -5,7 +5,6 @@ campaign is not as one that nothing befell.
 """
 
 import argparse
-import fcntl
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+
+from filelock import lock_descriptor
 
 from pipeline.core.artifacts import Product
 from pipeline.papers.project import load_project
@@ -33,7 +34,7 @@ DISK = "3G"
 def slurm():
     """With accounts, and a QOS whose limits a fault may set; waits for tests that have a Slurm here."""
     with open(LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         yield from started()
 
 

@@ -118,5 +118,5 @@ def test_where_the_disk_has_no_locks_nothing_is_held(tmp_path, monkeypatch):
     def flock(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(ownership.fcntl, "flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
     assert not is_locked(tmp_path)

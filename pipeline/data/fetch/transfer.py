@@ -7,7 +7,6 @@ too, but restart from zero after every break.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 import requests
+from filelock import lock_descriptor
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline.core.disk import format_bytes, require_space
@@ -94,11 +94,9 @@ def locked_part_file(part: Path) -> Iterator[IO[bytes]]:
     part.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with open(part, "ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock_descriptor(file.fileno(), blocking=False):
                 log.info("another process is fetching %s; waiting for it", part.name.removesuffix(".part"))
-                fcntl.flock(file, fcntl.LOCK_EX)
+                lock_descriptor(file.fileno())
             if not is_same(file, part):  # the previous process finished and renamed the file
                 continue
             try:
