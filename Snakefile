@@ -87,7 +87,7 @@ logger.addHandler(words)
 
 
 def planned_jobs():
-    """List the jobs that are to run."""
+    """List the jobs that are to run. Snakemake has no public list of them, with their files, before it starts."""
     return [
         PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
         for job in workflow.dag.needrun_jobs(exclude_finished=False)

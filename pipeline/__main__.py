@@ -14,7 +14,7 @@ from pipeline.stages import PIPELINE, Program, parse, run
 
 
 def log_handler() -> logging.Handler:
-    """Coloured on a terminal, plain lines in a log."""
+    """Return a coloured handler for a terminal, or one that writes plain lines."""
     if sys.stderr.isatty():
         from rich.console import Console  # only where there is somebody to see it: 0.1 s
         from rich.logging import RichHandler
@@ -26,7 +26,7 @@ def log_handler() -> logging.Handler:
 
 
 def as_lines(record: logging.LogRecord) -> bool:
-    """Names and servers' words in it can't move a terminal's cursor."""
+    """Escape names and server messages in a record, so that they cannot move a terminal's cursor."""
     record.msg, record.args = printable_lines(record.getMessage()), None
     return True
 
@@ -55,9 +55,9 @@ def main(argv: list[str] | None = None, program: Program = PIPELINE) -> int:
 
 
 def status_of(work: Callable[[], None]) -> int:
-    """Run `work` and return the exit status of its program.
+    """Run `work` and return the process exit status.
 
-    Whatever the system refuses, with whichever error number, is one line. Faults of this program have a traceback.
+    Errors of the system and of the user are one line. Faults of this program have a traceback.
     """
     try:
         prepare()
@@ -93,7 +93,11 @@ def status_of(work: Callable[[], None]) -> int:
 
 
 def prepare() -> None:
-    """What every program here needs of its surroundings. Raises UserError where nobody could hear it."""
+    """Set up logging, standard streams and the threads of OpenMP.
+
+    Raises:
+        UserError: Standard output is closed.
+    """
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # closed: nobody wants the log
     handler = log_handler()
     handler.addFilter(as_lines)
@@ -109,7 +113,7 @@ def prepare() -> None:
 
 
 def forget_output() -> None:
-    """What of it can't be written: Python would try once more in the end."""
+    """Discard output that cannot be written, which Python would try again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,7 +1,7 @@
-"""The commands of the pipeline by name, and how one is parsed and run.
+"""Table of the pipeline's commands, and how one is parsed and run.
 
-A command is a function whose signature and docstring say what it takes (pipeline/core/command_line.py). Only the
-module of the command that is asked for is imported, so that a command without torch starts without it.
+A command is a function whose signature and docstring define its options (pipeline/core/command_line.py). Only the
+module of the requested command is imported, so a command without torch starts quickly.
 """
 
 import argparse
@@ -212,7 +212,7 @@ def parsers(
 
 
 def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None] | ModuleType) -> None:
-    """Give the parser of a command its arguments."""
+    """Add the arguments of a command to its parser."""
     if isinstance(function, ModuleType):
         function.add_arguments(parser)
         return
@@ -222,7 +222,7 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
 
 
 def loaded(name: str) -> ModuleType:
-    """Import a module with garbage collection off: loading torch frees nothing, and is a fifth faster so."""
+    """Import a module with garbage collection off, which loads torch a fifth faster."""
     gc.disable()
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Speed of this machine in training and decoding, for models of the shapes that the papers ask for."""
+"""Measure training and decoding speed of this machine for models of the papers' shapes."""
 
 import logging
 import statistics
@@ -85,7 +85,7 @@ def calibrate(
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
-    """One run of each distinct shape, by family, by operations an update."""
+    """Return a run of each distinct shape, by family, in order of FLOPs per step."""
     found: dict[str, dict[str, tuple[RunForecast, Corpus]]] = {}
     graph = Graph(project)
     for run_id in runs_in(graph.closure(graph.reports(project.papers))):
@@ -99,14 +99,14 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
 
 
 def interleaved(groups: Iterable[list[Item]]) -> Iterator[Item]:
-    """Items of all groups in turn; of each group the first, the last, then ever finer between them."""
+    """Yield items of all groups in turn: of each group the first, the last, then ever finer between them."""
     for item in chain.from_iterable(zip_longest(*map(bisected, groups))):
         if item is not None:
             yield item
 
 
 def bisected(items: list[Item]) -> list[Item]:
-    """First, last, middle, middles of the halves, …"""
+    """Return items in the order first, last, middle, middles of the halves, and so on."""
     order = dict.fromkeys((0, len(items) - 1))
     spans = [(0, len(items) - 1)]
     while spans:
@@ -119,7 +119,7 @@ def bisected(items: list[Item]) -> list[Item]:
 
 
 def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Point:
-    """Time an update and a decoding of one shape, with random weights and random sequences."""
+    """Time a training step and a decoding of one shape, with random weights and sequences."""
     spec, update = forecast.spec, forecast.update
     torch.manual_seed(1)
     model = build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
@@ -156,6 +156,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
+    """Return the median time of an optimiser step, seconds."""
     seconds = []
     for step in range(REPEATS):
         backward()
@@ -167,9 +168,9 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
 def decoding_seconds(
     model: Seq2Seq, forecast: RunForecast, corpus: Corpus, sequences: Callable[[int], AnyBatch], device: torch.device
 ) -> tuple[float, float]:
-    """(operations, seconds) of a search over one batch; untrained weights end no sequence before its limit.
+    """Return FLOPs and seconds of a beam search over one batch.
 
-    A language model writes nothing: its operations are those of reading.
+    Untrained weights end no sequence before its limit. A language model writes nothing, so its forward pass is timed.
     """
     update = forecast.update
     rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
@@ -191,7 +192,7 @@ def decoding_seconds(
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Median seconds; on a processor those of its own time, as if nothing else ran beside it."""
+    """Return the median time in seconds; on a CPU its own CPU time, so that other load does not matter."""
     seconds = []
     for _ in range(repeats):
         began = clock(device)
@@ -201,11 +202,14 @@ def timed(work: Callable[[], object], device: torch.device, repeats: int) -> flo
 
 
 def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt_length: int) -> AnyBatch:
-    """`count` sequences, every second one a position shorter, so that there is something to mask.
+    """Return random sequences, every second one a position shorter, so that there is padding to mask.
 
     Args:
-        src_length: subwords with EOS, or frames; of text without a source it does not matter.
-        tgt_length: symbols with EOS.
+        spec: The run.
+        corpus: Vocabulary sizes and kind.
+        count: Number of sequences.
+        src_length: Subwords with EOS, or frames; unused for text without a source.
+        tgt_length: Symbols with EOS.
     """
     tgt = symbols(corpus.tgt_vocab, count, tgt_length)
     tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
@@ -222,7 +226,7 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
 
 
 def symbols(vocab: int, count: int, length: int) -> torch.Tensor:
-    """(count, length), each row ended by EOS."""
+    """Return random ids, shape (count, length), each row ended by EOS."""
     rows = torch.randint(EOS + 1, vocab, (count, length))
     rows[:, -1] = EOS
     rows[1::2, -1] = PAD

@@ -1,4 +1,4 @@
-"""Which files of the data are here, and how to get the others."""
+"""List which data files are present, and how to get the others."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -59,7 +59,11 @@ def check_data(
 
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
-    """Report on each dataset. Raises UserError that lists what can't be had."""
+    """Report on each dataset.
+
+    Raises:
+        UserError: Files cannot be obtained. The message lists them.
+    """
     failures: list[str] = []
     log_stand_ins(project)
     files = {name: files_of(project, name, verify) for name in names}
@@ -76,7 +80,11 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
 
 
 def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
-    """Raises UserError that lists what two domains should be to each other, and are not."""
+    """Check that domains of speech differ as their dataset files say.
+
+    Raises:
+        UserError: Some do not. The message lists them.
+    """
     failures: list[str] = []
     for name in names:
         target = project.dataset_records[name]
@@ -95,7 +103,7 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
 
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
-    """All files behind a dataset; none when its raw text was extracted already."""
+    """Return all files that a dataset needs; none if its raw text was extracted already."""
     if is_extracted(project.layout.corpus(name)):
         return []
     dataset, config = project.dataset_records[name], project.config
@@ -104,7 +112,7 @@ def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
 
 
 def log_stand_ins(project: Project) -> None:
-    """Name the licensed packages that would take the place of stand-ins."""
+    """Log the licensed packages that could replace stand-ins."""
     for name in project.scale.datasets.values():
         record = project.dataset_records[name]
         if not isinstance(record, LicensedPackages):
@@ -117,7 +125,7 @@ def log_stand_ins(project: Project) -> None:
 
 
 def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
-    """One dataset in the log: a line, its licence, and a line for each file, those that are missing first."""
+    """Log a dataset: its state, its licence, and each file, missing ones first."""
     record = project.dataset_records[name]
     if not files:
         origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"
@@ -144,7 +152,7 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
 
 
 def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
-    """What can't be had, and what to do."""
+    """Yield which files cannot be obtained, and what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (
@@ -175,5 +183,6 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
 
 
 def shortened_list(names: list[str]) -> str:
+    """Join the first names, and count the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -1,4 +1,4 @@
-"""How large a corpus is, measured once it is encoded and expected before, and what a training update holds of it."""
+"""Corpus sizes, measured or expected, and the mean shape of a training step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,15 @@ RATIO_SPREAD = 0.2  # the same of the ratio of target to source length
 
 @dataclass(frozen=True)
 class StepShape:
-    """The mean update of a training: positions with padding a side, sentences, real target tokens, mean lengths."""
+    """The mean training step.
+
+    Attributes:
+        src_positions: Source positions with padding.
+        tgt_positions: Target positions with padding.
+        tgt_tokens: Target tokens without padding.
+        src_length: Mean source length.
+        tgt_length: Mean target length.
+    """
 
     src_positions: float
     tgt_positions: float
@@ -57,11 +65,14 @@ class Corpus:
     """Sizes of one dataset.
 
     Attributes:
-        pairs: by split.
-        src_subwords, tgt_subwords: mean of a training pair, EOS not counted; of speech, frames and characters; of text
-            without a source, 0 and characters.
-        src_vocab, tgt_vocab: entries.
-        encoded: folder of the encoded corpus, None when the numbers are expected ones.
+        pairs: Sentence pairs or utterances by split.
+        src_subwords: Mean source subwords of a training pair without EOS; of speech, frames; 0 without a source.
+        tgt_subwords: Mean target subwords or characters without EOS.
+        src_vocab: Source entries.
+        tgt_vocab: Target entries.
+        encoded: Folder of the encoded corpus; None if the sizes are expected ones.
+        kind: Kind of the corpus.
+        shapes: Cache of step shapes.
     """
 
     pairs: Mapping[SplitName, int]
@@ -75,10 +86,10 @@ class Corpus:
 
     @classmethod
     def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
-        """Measured where the corpus is encoded, else as the dataset file expects.
+        """Measure an encoded corpus, or take the sizes that its dataset file expects.
 
         Raises:
-            UserError: the corpus is not encoded, and its dataset file expects nothing.
+            UserError: The corpus is not encoded, and its dataset file expects nothing.
         """
         encoded = corpus / "encoded"
         if (encoded / CORPUS_FILE).exists():
@@ -97,6 +108,7 @@ class Corpus:
 
     @classmethod
     def measured(cls, record: ParallelCorpus | SpeechCorpus | TextCorpus, encoded: Path) -> "Corpus":
+        """Return the sizes of an encoded corpus."""
         train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
             pairs={split: record.splits[split].pairs for split in get_args(SplitName) if split in record.splits},
@@ -109,12 +121,16 @@ class Corpus:
         )
 
     def pairs_of(self, split: str) -> int:
-        """Raises KeyError where there is no such split."""
+        """Return the pairs of a split.
+
+        Raises:
+            KeyError: There is no such split.
+        """
         return {str(name): pairs for name, pairs in self.pairs.items()}[split]
 
     @cached_property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """Subwords per side of a sample of training pairs with EOS: real, or random about the expected means."""
+        """Return source and target lengths with EOS of sampled training pairs, real or drawn around the means."""
         if self.encoded:
             tgt = TokenStore(self.encoded / "train.tgt").lengths()
             src, step = self.encoded_sources(self.encoded, len(tgt)), max(1, self.pairs["train"] // SAMPLED_PAIRS)
@@ -129,7 +145,7 @@ class Corpus:
         return sides[0], sides[1]
 
     def encoded_sources(self, encoded: Path, pairs: int) -> np.ndarray:
-        """Lengths of the encoded training sources, (pairs,)."""
+        """Return the lengths of the encoded training sources, shape (pairs,)."""
         match self.kind:
             case "speech":
                 return FrameStore(encoded / "train", FEATURES).lengths()
@@ -138,7 +154,7 @@ class Corpus:
         return TokenStore(encoded / "train.src").lengths()
 
     def update_shape(self, training: TrainingConfig) -> StepShape:
-        """What the updates hold on average, cut from the lengths as the training cuts them."""
+        """Return the mean training step, cut from the lengths as the training cuts its batches."""
         counted = training.sentences_per_update, training.max_length
         parallel = self.kind == "parallel"
         key = (training.tokens_per_update, *counted) if parallel else (training.max_frames, *counted)
@@ -147,7 +163,7 @@ class Corpus:
         return self.shapes[key]
 
     def counted(self, training: TrainingConfig) -> StepShape:
-        """Of updates of so many utterances, or sentences without a source."""
+        """Return the mean step of trainings whose batches count utterances, or sentences without a source."""
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
         src, tgt = src[fits], tgt[fits]
@@ -164,7 +180,7 @@ class Corpus:
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
     def cut(self, training: TrainingConfig) -> StepShape:
-        """Of updates of sentence pairs."""
+        """Return the mean step of trainings on sentence pairs."""
         src, tgt = self.lengths
         max_length, tokens_per_update = training.max_length, training.tokens_per_update
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
@@ -180,11 +196,16 @@ class Corpus:
 
 
 def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]:
+    """Return sizes by split."""
     return dict(zip(dataset.split_names, counts, strict=True))
 
 
 def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
-    """Raises UserError where the target's vocabulary is all symbols of its text, and nobody says how many."""
+    """Return the expected entries of the target vocabulary.
+
+    Raises:
+        UserError: The vocabulary is all symbols of the text, and their number is not given.
+    """
     settings = dataset.tgt_subwords or dataset.subwords
     found = size.tgt_vocab if isinstance(settings, SymbolVocabulary) else settings.vocab_size
     if found is None:
@@ -193,7 +214,13 @@ def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
 
 
 def mean_step_shape(positions: Sequence[float], tgt_tokens: float, sentences: float) -> StepShape:
-    """positions: padded source and target positions of the mean update, which has so many `sentences`."""
+    """Return a step shape.
+
+    Args:
+        positions: Padded source and target positions of the mean step.
+        tgt_tokens: Its target tokens.
+        sentences: Its sentences.
+    """
     src, tgt = positions
     return StepShape(src, tgt, tgt_tokens, src / sentences, tgt / sentences)
 

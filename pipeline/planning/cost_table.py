@@ -1,4 +1,4 @@
-"""What trainings and decodings took, next to the forecast."""
+"""Compare the cost of trainings and decodings with the forecast."""
 
 import csv
 import logging
@@ -50,7 +50,11 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 
 
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
-    """Raises UserError when there is none, with what makes one."""
+    """Read the forecast.
+
+    Raises:
+        UserError: There is none. The message names the command that writes it.
+    """
     with (
         read_errors(f"`{snakemake_command(project, 'plan')}` writes it, before `cost`"),
         open(path, encoding="utf-8", newline="") as file,
@@ -59,7 +63,7 @@ def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
 
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
-    """The row of one planned job, or None when nothing is known of it yet."""
+    """Return the row of a planned job, or None if it has not begun."""
     if planned["job"] not in ("train", "translate"):
         return None
     run, *rest = planned["name"].split()
@@ -75,6 +79,7 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
 
 
 def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]) -> dict[str, Any]:
+    """Return the row of a training."""
     total, last = cost.total, cost.starts[-1]
     share = total.steps / int(planned["steps"])
     forecast = forecast_hours(planned, last.device, devices)
@@ -103,14 +108,21 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
 
 
 def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> float | None:
-    """Of the device that the run ran on: a named GPU's, else this machine's; None when neither was forecast."""
+    """Return the forecast for the device that was used: a named GPU, else this machine; None if there is none."""
     named = next((name for name in devices if name in device), None)
     text = planned[f"gpu_hours_{named}"] if named else planned["hours_here"]
     return float(text) if text else None
 
 
 def decoding_row(planned: dict[str, str], report: Decoded, device: str, devices: list[str]) -> dict[str, Any]:
-    """Of a translation or transcription. device: its name, which is that of the training where it is a GPU."""
+    """Return the row of a translation or transcription.
+
+    Args:
+        planned: Row of the plan.
+        report: Record of the decoding.
+        device: Name of the device; of a GPU, that of the training.
+        devices: Names of known GPUs.
+    """
     is_known = report.device == "cpu" or any(name in device for name in devices)
     forecast = forecast_hours(planned, device, devices) if is_known else None
     hours = report.seconds / 3600

@@ -1,4 +1,4 @@
-"""For each file that a dataset is made of: whether it is here, and if not, where it can be had."""
+"""State of each file of a dataset, and where to get it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,14 +21,15 @@ REQUESTS_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file.
+    """A file of a dataset.
 
     Attributes:
-        state: verified; present (whole, as far as its size says, and verified before use); damaged; partial (a download
-            that goes on); missing.
-        note: where it is, what is wrong with it, or what it is called in a mirror.
-        addresses: where it can be fetched from, each with the bytes that are to be there.
-        done: bytes of it that a broken download left.
+        name: Its name.
+        state: verified; present (size is right, verified before use); damaged; partial (unfinished download); missing.
+        note: Where it is, what is wrong with it, or its name in a mirror.
+        bytes: Its size, if known.
+        addresses: URLs, each with the bytes that it should serve.
+        done: Bytes that a broken download left.
     """
 
     name: str
@@ -40,25 +41,27 @@ class DataFile:
 
     @property
     def is_here(self) -> bool:
+        """Return whether the file can be used."""
         return self.state in ("verified", "present")
 
     @property
     def to_fetch(self) -> int:
-        """Bytes to download, as far as known."""
+        """Return the bytes to download, as far as known."""
         return 0 if self.is_here else max(0, (self.bytes or 0) - self.done)
 
 
 def is_extracted(corpus: Path) -> bool:
-    """Whether a corpus needs its files no more."""
+    """Return whether a corpus no longer needs its files."""
     return any((corpus / name).exists() for name in (IN_CORPUS[Raw], IN_CORPUS[Encoded]))
 
 
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
-    """The files that a dataset fetches. verify: hash large ones too."""
+    """Return the files that a dataset fetches; `verify` also hashes large ones."""
     return [fetched_file(name, source, downloads, mirror, verify) for name, source in sources_of(dataset).items()]
 
 
 def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None, verify: bool) -> DataFile:
+    """Return the state of a file in downloads and mirror."""
     faults = []
     for path in places(name, source, downloads, mirror):
         if not path.exists():
@@ -88,7 +91,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
 
 
 def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile]:
-    """The files of licensed packages that a dataset reads, one by one, in the folders that config.yaml names."""
+    """Return the files of licensed packages that a dataset reads, in the folders that config.yaml names."""
     if not isinstance(dataset, LicensedPackages):
         return []
     named = [package for package in dataset.packages if package in folders]
@@ -106,7 +109,7 @@ def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile
 
 
 def silent_addresses(files: list[DataFile]) -> dict[str, str]:
-    """Fault by address, of those addresses of files that are not here which would not give them."""
+    """Return the fault of each address that would not serve its missing file."""
     asked = {url: expected for file in files if not file.is_here for url, expected in file.addresses.items()}
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         faults = pool.map(fault_of_address, asked, asked.values())
@@ -114,7 +117,7 @@ def silent_addresses(files: list[DataFile]) -> dict[str, str]:
 
 
 def fault_of_address(url: str, expected: int | None) -> str | None:
-    """Why an address would not give a file of so many bytes, from the head of its answer; None when it would."""
+    """Return why an address would not serve a file of this size, from the headers of its answer; None if it would."""
     try:
         with (
             Deadline(ANSWER_S) as deadline,

@@ -1,7 +1,7 @@
-"""What the claims of a paper can show: the smallest effect that a design sees, beside the printed one, before any run.
+"""Smallest effect that the claims of a paper can detect, beside the printed one, before any run.
 
 A design is a number of trainings of each system. Its noise is that of many trainings of one such system, measured once
-(docs/measured/noise); the degrees of freedom are those of the design, pooled over the systems that its claims name.
+(docs/measured/noise). Its degrees of freedom are pooled over the systems that its claims name.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,15 @@ from pipeline.papers.project import Project
 
 @dataclass(frozen=True)
 class Design:
-    """Of one link of a claim between two systems, or of two factors; effects in the unit of its metric as judged.
+    """The design of one comparison of a claim, between two systems or factors; effects are on the scale of the verdict.
 
     Attributes:
-        smallest: Smallest effect that the design sees; None if no noise was measured at this scale and on this data.
+        name: Name of the claim.
+        primary: Whether it belongs to the primary claims.
+        quantity: The metric.
+        seeds: Trainings of each system.
+        smallest: Smallest detectable effect; None if no noise was measured at this scale and on this data.
+        printed: Printed effect; None if the paper prints none.
         noise: Where the noise was measured; empty if it is unknown.
     """
 
@@ -97,13 +102,12 @@ def design_degrees_of_freedom(pools: NoisePools, system: str, dataset: str) -> i
 
 
 def scale_of(quantity: str) -> Scale:
-    """As the metric of that name is judged; a quantity that is none, as it is."""
+    """Return the comparison scale of a metric; any other quantity keeps its own."""
     return metric_named(quantity).comparison_scale if quantity in metric_names() else np.asarray
 
 
 def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> float | None:
-    """By how much the larger term's printed score exceeds the other's, or the larger factor the other; None where no
-    table has all."""
+    """Return the printed difference of two terms or factors, larger first; None if no table prints all of them."""
     if not isinstance(claim, ScoreClaim):
         return None
     score = project.claims[paper].scores[claim.score]
@@ -115,7 +119,7 @@ def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> 
 
 
 def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:
-    """In the first table of the paper, or of the system's own, that prints it of these outputs."""
+    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it."""
     where, decodings = project.locate(term.system, paper), term.decodings or [score.decoding]
     for owner in dict.fromkeys((paper, where[0])):
         for name, table in project.papers[owner].tables.items():
@@ -131,5 +135,5 @@ def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -
 
 
 def scored(what: ScoredSplits) -> tuple[str, str, list[str]]:
-    """Metric, dataset and splits of a score."""
+    """Return metric, dataset and splits of a score."""
     return what.metric, what.scored_on or what.dataset, [*what.splits]

@@ -1,4 +1,8 @@
-"""What GPUs can do: the records of `workflow/devices.yaml`."""
+"""GPU properties (`workflow/devices.yaml`), and the time of a training step on a GPU.
+
+A step takes as long as its matrix multiplications and memory traffic, or as launching its kernels if that takes longer.
+Launches dominate in models that step through positions one by one. tests/gpu counts them.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -18,14 +22,14 @@ Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 
 
 class Utilisation(Closed):
-    """Share of the peak that a training reaches."""
+    """Fraction of the peak that a training reaches."""
 
     fp32: Share = Field(description="Of trainings in single precision")
     bf16: Share = Field(description="Of trainings in bfloat16")
 
 
 class Roofline(Closed):
-    """What large kernels reach."""
+    """Throughput of large kernels."""
 
     products: Positive = Field(description="Products in bfloat16, operations a second")
     bandwidth: Positive = Field(description="Bytes a second")
@@ -33,7 +37,7 @@ class Roofline(Closed):
 
 
 class Device(Closed):
-    """One kind of GPU."""
+    """A kind of GPU."""
 
     fp32: Positive = Field(description="Peak of products in single precision, operations a second")
     bf16: Positive | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
@@ -41,23 +45,36 @@ class Device(Closed):
     roofline: Roofline | None = Field(default=None, description="To price trainings in bfloat16; null = by utilisation")
 
     def rate(self, precision: str) -> float:
-        """Operations a second of a training."""
+        """Return the FLOP/s of a training."""
         if precision == "bf16" and self.bf16 is not None:
             return self.bf16 * self.utilisation.bf16
         return self.fp32 * self.utilisation.fp32
 
 
 Devices = dict[str, Device]
-"""By name, a part of what the system calls them: `A100` of `NVIDIA A100-SXM4-80GB`."""
+"""Devices by name, which is a part of the system's name: `A100` of `NVIDIA A100-SXM4-80GB`."""
 
 
 def load_devices(path: Path) -> Devices:
-    """Devices by name. Raises UserError on unknown keys or bad values."""
+    """Read the devices.
+
+    Raises:
+        UserError: A key or value is wrong.
+    """
     return validate(Devices, load_yaml(path), str(path))
 
 
 def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
-    """Raises UserError when a training wants bfloat16, which the GPUs that `sbatch` asks for are known not to have."""
+    """Check that the requested GPUs have bfloat16 if a training needs it.
+
+    Args:
+        where: The training, for the message.
+        precision: Its precision.
+        sbatch: Options that request GPUs.
+
+    Raises:
+        UserError: The GPUs are known not to have bfloat16.
+    """
     card, devices = gres_of(sbatch)[0], load_devices(ROOT / "workflow/devices.yaml")
     known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in card.lower())
     if precision == "bf16" and (name := next(known, None)):
@@ -68,20 +85,29 @@ def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
 
 
 HOST_LAUNCH_S = 44e-6
-"""Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on
-an H100 of a virtual machine (docs/measured/gpu-launches.md)."""
+"""Seconds of the host for a counted launch without CUDA graphs: median of fifteen trainings (26 to 70 µs) on an H100 of
+a virtual machine (docs/measured/gpu-launches.md).
+"""
 GRAPH_LAUNCH_S = 5.5e-6
-"""Of a GPU for a counted launch that a CUDA graph replays: the median of six trainings of small kernels on an H100, 5.1
-to 7.0 (docs/measured/gpu.md)."""
+"""Seconds of a GPU for a counted launch in a CUDA graph: median of six trainings of small kernels on an H100 (5.1 to
+7.0 µs; docs/measured/gpu.md).
+"""
 PARAMETER_BYTES = 45.0
-"""That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
+"""Bytes that a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
 UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
-"""The same of an update: weights and moments."""
+"""Bytes that an optimiser step moves for each parameter: weights and moments."""
 
 
 class LaunchCounts(NamedTuple):
-    """What a micro-batch asks for: launches always, and for each position of its longest sequence; bytes moved beside
-    products, for each operation of these, times the width of the model but of recognisers, whose parts have several."""
+    """Kernel launches and memory traffic of a micro-batch.
+
+    Attributes:
+        always: Launches of every micro-batch.
+        source: Launches for each position of the longest source.
+        target: Launches for each position of the longest target.
+        moved: Bytes moved beside matrix multiplications, per FLOP, times the width of the model. Recognisers have parts
+            of several widths, so theirs is not multiplied.
+    """
 
     always: float
     source: float = 0
@@ -111,7 +137,7 @@ def step_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: flo
 
 
 def device_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: float, device: Device) -> float:
-    """By the roofline of a device that has one, in bfloat16; else by its assumed utilisation."""
+    """Return the computing time by the roofline of the device in bfloat16, else by its assumed utilisation."""
     training, roofline = spec.training, device.roofline
     if roofline is None or training.precision != "bf16":
         return flops / device.rate(training.precision)
@@ -127,17 +153,19 @@ def launch_seconds(spec: RunSpec, update: "StepShape") -> float:
 
 
 def micro_batches(spec: RunSpec, update: "StepShape") -> int:
+    """Return the micro-batches of a step."""
     positions = spec.training.micro_batch_frames if spec.model.reads == "speech" else spec.training.micro_batch_tokens
     return int(-(-max(update.src_positions, update.tgt_positions) // positions))
 
 
 def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
-    """Of a micro-batch; 0 where none were counted."""
+    """Return the launches of a micro-batch; 0 if none were counted."""
     found = launch_counts(spec)
     return found.always + found.source * src_length + found.target * tgt_length
 
 
 def launch_counts(spec: RunSpec) -> LaunchCounts:
+    """Return the counts of a run's architecture."""
     kind = spec.model.architecture + (" with fusion" if spec.fusion else "")
     if getattr(spec.model, "has_memory", False):
         kind += " with memory"

@@ -1,9 +1,9 @@
-"""Whether two domains of speech differ in language, not in vocabulary, and leave a recogniser room to spell.
+"""Check that two domains of speech differ in language, not in vocabulary, and that a recogniser can spell.
 
-Cold Fusion's domains share their words and put them together differently: its source language model finds target text
-1.6 times as perplexing as the target's own does (Table 2). Where the words differ too, no language model can choose
-among hypotheses that are all wrong; where an encoder position holds more than a character, words are learnt by heart.
-A dataset says in `gap` what has to hold; this measures it on what would be read aloud, before anything is trained.
+Cold Fusion's domains share their words but combine them differently: its source language model finds target text 1.6
+times as perplexing as the target's own does (Table 2). If the words differ too, no language model can choose among
+hypotheses that are all wrong. If an encoder position holds more than a character, the recogniser memorises words. A
+dataset declares its limits in `gap`. They are checked on the text before anything is trained.
 """
 
 import math
@@ -24,7 +24,7 @@ from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 
 ORDER = 6
-"""At which target text of the demo is least perplexing to a model of its own."""
+"""N-gram order; the demo's target text is least perplexing to its own model at this order."""
 MILLISECONDS = 1000 // FRAMES_PER_SECOND
 START, END = "^", "$"
 Transcripts = Mapping[str, Sequence[str]]
@@ -32,7 +32,7 @@ Transcripts = Mapping[str, Sequence[str]]
 
 
 class CharacterNgrams:
-    """A character model of order ORDER, interpolated as Witten and Bell do; learnt in seconds."""
+    """A character model with Witten–Bell interpolation, trained in seconds."""
 
     def __init__(self, lines: Iterable[str]):
         # of each n-gram; of each history, what followed it, and how many different characters did
@@ -45,6 +45,7 @@ class CharacterNgrams:
                 self.total[before] += 1
 
     def probability(self, history: str, character: str) -> float:
+        """Return the probability of a character after a history."""
         found = 1 / (len(CHARACTERS) + 1)
         for n in range(ORDER):
             before = history[len(history) - n :]
@@ -55,32 +56,36 @@ class CharacterNgrams:
         return found
 
     def perplexity(self, lines: Iterable[str]) -> float:
-        """A character, the end of a line being one."""
+        """Return the perplexity per character, including the end of each line."""
         losses = [-math.log(self.probability(*place)) for place in contexts(lines)]
         return math.exp(sum(losses) / len(losses))
 
 
 def contexts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each character and end of line behind the ORDER - 1 characters before it."""
+    """Yield each character and end of line with the ORDER - 1 characters before it."""
     for line in lines:
         padded = START * (ORDER - 1) + line + END
         yield from ((padded[end - ORDER + 1 : end], padded[end]) for end in range(ORDER - 1, len(padded)))
 
 
 def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
-    """Share of the test words that no training line has."""
+    """Return the fraction of test words that no training line contains."""
     known = {word for line in train for word in line.split()}
     words = [word for line in test for word in line.split()]
     return sum(word not in known for word in words) / len(words)
 
 
 def evenly_spaced(lines: Sequence[str], count: int) -> list[str]:
-    """So many lines, from the first to the last in equal steps."""
+    """Return `count` lines at equal steps."""
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
 def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> tuple[str, list[str]]:
-    """What was measured, in words, and what of it is not as `gap` asks. Both models learn from as many lines."""
+    """Compare two domains of text, with models trained on equally many lines.
+
+    Returns:
+        The measurements in words, and the limits of `gap` that do not hold.
+    """
     lines = min(len(source["train"]), len(target["train"]))
     trained = [CharacterNgrams(evenly_spaced(one["train"], lines)) for one in (target, source)]
     unknown = unknown_words(source["train"], target["test"])
@@ -96,7 +101,7 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
 
 
 def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId]) -> list[str]:
-    """Each dataset and length of an encoder position at which recognisers of these runs have too little room."""
+    """Return where encoder positions of recognisers hold more characters than `gap` allows."""
     found: dict[tuple[str, int], float] = {}
     for run in runs:
         if isinstance(model := project.run_spec(run).model, AttentionRecogniserConfig):
@@ -112,7 +117,7 @@ def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId])
 
 
 def transcripts(project: Project, name: str) -> Transcripts:
-    """What is read aloud, or will be. Text that only a mirror has is brought to the downloads."""
+    """Return the text that is or will be read aloud. Text that only a mirror has is fetched."""
     record, corpus = project.dataset_records[name], project.layout.corpus(name)
     assert isinstance(record, ReadAloudDataset)
     prepared = {split: corpus / f"prepared/{split}.en" for split in ("train", "test")}

@@ -1,4 +1,4 @@
-"""The jobs behind the tables, claims and figures of some papers, each with its forecast cost and whether it is done."""
+"""Jobs behind the reports of some papers, with forecast cost and progress."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -32,12 +32,21 @@ SUBWORD_BYTES, OFFSET_BYTES = 2, 8
 
 @dataclass(frozen=True)
 class Job:
-    """One job. `seconds` of the device that `calibrate` ran on; None where it was not run.
+    """A job.
 
     Attributes:
-        done: share of it that is done already.
-        precision: of its operations, where it computes with a model.
-        peak_bytes: on disk while it runs; disk_bytes: when it is done.
+        kind: Kind of the job.
+        name: Its name in the plan.
+        dataset: Its dataset.
+        done: Fraction that is done.
+        forecast: Forecast of a training.
+        flops: FLOPs; 0 if it does not compute with a model.
+        precision: Precision of its FLOPs.
+        seconds: Time on the device that `calibrate` measured; None if unknown.
+        disk_bytes: Disk space when it is done.
+        peak_bytes: Disk space while it runs.
+        download_bytes: Bytes that it downloads.
+        run: Its run.
     """
 
     kind: str
@@ -55,13 +64,21 @@ class Job:
 
     @property
     def on_device(self) -> bool:
-        """Whether the job computes with a model."""
+        """Return whether the job computes with a model."""
         return self.flops > 0
 
 
 @dataclass
 class Jobs:
-    """Finds the jobs of `papers`."""
+    """The jobs of some papers.
+
+    Attributes:
+        project: The project.
+        papers: Names of the papers.
+        calibration: Speed of this machine, if measured.
+        corpora: Cache of corpus sizes.
+        to_fetch: Bytes to download by file; several datasets may need the same file.
+    """
 
     project: Project
     papers: list[str]
@@ -69,11 +86,10 @@ class Jobs:
     corpora: dict[str, Corpus] = field(default_factory=dict)
     forecasts: dict[tuple[str, str, str], RunForecast] = field(default_factory=dict)
     to_fetch: dict[str, int] = field(default_factory=dict)
-    """Bytes to download by file: several datasets may need the same."""
 
     @cached_property
     def all(self) -> list[Job]:
-        """A job for each product behind the papers, but those that take no time beside the others."""
+        """Return a job for each product of the papers, except those that take no time."""
         graph = Graph(self.project)
         needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
@@ -85,18 +101,19 @@ class Jobs:
 
     @property
     def disk_bytes(self) -> float:
-        """Taken when all is done: what jobs write, and downloads, those that are here and those to come."""
+        """Return the disk space when all is done: outputs of jobs, and downloads."""
         fetched = bytes_of(self.project.layout.downloads) if self.project.layout.downloads.exists() else 0
         return sum(job.disk_bytes for job in self.all) + fetched + sum(self.to_fetch.values())
 
     def corpus(self, dataset: str) -> Corpus:
+        """Return the sizes of a dataset."""
         if dataset not in self.corpora:
             record = self.project.dataset_records[dataset]
             self.corpora[dataset] = Corpus.of(record, self.project.layout.corpus(dataset))
         return self.corpora[dataset]
 
     def corpus_jobs(self, name: str) -> Iterator[Job]:
-        """Fetching or writing, preparing, encoding."""
+        """Yield the jobs of a corpus: fetch or generate, prepare, encode."""
         record, folder = self.project.dataset_records[name], self.project.layout.corpus(name)
         pairs, threads = sum(self.corpus(name).pairs.values()), self.project.scale.resources["prepare"].threads
         raw = record.size.raw_bytes if record.size else 0
@@ -130,6 +147,7 @@ class Jobs:
         yield Job(encoding, name, name, encoded, seconds=working, disk_bytes=self.encoded_bytes(name))
 
     def encoded_bytes(self, name: str) -> float:
+        """Return the size of an encoded corpus."""
         corpus = self.corpus(name)
         src_bytes = FEATURES * FRAME_DTYPE.itemsize if corpus.kind == "speech" else SUBWORD_BYTES
         positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
@@ -143,7 +161,7 @@ class Jobs:
         return self.forecasts[key]
 
     def run_jobs(self, run: RunId, made_of_it: Iterable[RunArtifact]) -> Iterator[Job]:
-        """Yield the training of a run, and the jobs that are then made of it."""
+        """Yield the training of a run and the jobs that follow."""
         corpus, forecast = self.corpus(run.dataset), self.forecast(run)
         yield Job(
             "train",
@@ -162,7 +180,7 @@ class Jobs:
             yield from self.following_jobs(product, forecast)
 
     def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
-        """What is made of a finished training; scoring takes no time beside translating."""
+        """Yield the jobs after a training; scoring takes no time beside decoding."""
         run = product.run
         match product:
             case products.Averaged(_, decoding):
@@ -187,7 +205,7 @@ class Jobs:
     def decoding_job(
         self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, split: str, name: str
     ) -> Job:
-        """A job that reads one split of a dataset with a trained model."""
+        """Return a job that reads one split of a dataset with a trained model."""
         run, corpus = product.run, self.corpus(dataset)
         settings = self.project.decoding(run.paper, run.system, name.split()[0])
         if kind not in ("translate", "tune"):  # one pass over the split
@@ -199,7 +217,7 @@ class Jobs:
         return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
 
     def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
-        """A pass over some utterances for each kept checkpoint."""
+        """Return the job that runs over some utterances with each kept checkpoint."""
         training, dataset = forecast.spec.training, product.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
         flops = passes * forward_flops(forecast.spec, self.corpus(dataset), MEASURED, 1, 1.0)
@@ -209,17 +227,19 @@ class Jobs:
     def computing_job(
         self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, name: str, flops: float
     ) -> Job:
+        """Return a job that computes with a trained model."""
         cost, done = self.calibration, float(self.is_there(product))
         seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None
         precision = forecast.spec.training.precision
         return Job(kind, name, product.run.dataset, done, None, flops, precision, seconds, run=product.run)
 
     def is_there(self, product: Product) -> bool:
+        """Return whether a product is made."""
         return self.project.layout.path(product).exists()
 
 
 def done_share(folder: Path, steps: int) -> float:
-    """How much of a training is done: all of it, or up to the newest checkpoint."""
+    """Return the fraction of a training that is done, by its newest checkpoint."""
     if (folder / DONE_FILE).exists():
         return 1.0
     return newest_checkpoint(folder) / steps

@@ -1,4 +1,4 @@
-"""Forecasts of what the tables, claims and figures of the papers cost."""
+"""Forecast the cost of the tables, claims and figures of the papers."""
 
 import logging
 from collections.abc import Callable
@@ -28,9 +28,9 @@ def write_plan(
     out: Path,
     project: ProjectOptions,
 ) -> None:
-    """Forecast what the papers will cost: FLOPs, hours, disk and downloads.
+    r"""Forecast what the papers will cost: FLOPs, hours, disk and downloads.
 
-        python -m pipeline plan --set scale=paper --calibration work/paper/calibration.json \\
+        python -m pipeline plan --set scale=paper --calibration work/paper/calibration.json \
             --out results/paper/plan.csv
 
     reads   papers, scale, dataset files, the corpora that are encoded, workflow/devices.yaml, and the calibration
@@ -56,7 +56,7 @@ def write_plan(
 
 
 def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
-    """One job as a row of the CSV; an empty cell is a quantity that the job has not, or that is not known."""
+    """Return a job as a row of the CSV; empty cells are unknown or do not apply."""
     forecast = job.forecast
     return {
         "job": job.kind,
@@ -76,7 +76,7 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 
 
 def gpu_hours(job: Job, device: Device) -> float:
-    """Device hours of a job that computes with a model, in the precision its run was given."""
+    """Return the device hours of a job in the precision of its run."""
     if (found := job.forecast) is not None:
         each = step_seconds(found.spec, found.update, found.parameters, job.flops / found.steps, device)
         return found.steps * each / 3600
@@ -84,7 +84,7 @@ def gpu_hours(job: Job, device: Device) -> float:
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
-    """The plan for people."""
+    """Return the plan as Markdown."""
     jobs = found.all
 
     def trained(paper: str) -> list[Job]:
@@ -137,7 +137,7 @@ def shown_designs(paper: str, found: list[Design]) -> str:
 
 
 def notes(project: Project, found: Jobs) -> list[str]:
-    """What the numbers are, and the disk."""
+    """Return notes about the numbers and the disk."""
     gpus, calibration = project.scale.resources["train"].gpus, found.calibration
     measures = snakemake_command(project, project.layout.path(Measured()))
     here = (
@@ -159,6 +159,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
 
 
 def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) -> list[str]:
+    """Return a row of the table of trainings."""
     return [
         job.name,
         f"{100 * job.done:.0f} %",
@@ -173,7 +174,7 @@ def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) 
 
 
 def total_cells(name: str, jobs: list[Job], devices: dict[str, Device], share: Callable[[Job], float]) -> list[str]:
-    """Of the jobs that compute with a model."""
+    """Return a row of totals of the jobs that compute with a model."""
     computing = [job for job in jobs if job.on_device]
     here = [job.seconds * share(job) for job in computing if job.seconds is not None]
     by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in computing)) for device in devices.values()]
@@ -182,5 +183,5 @@ def total_cells(name: str, jobs: list[Job], devices: dict[str, Device], share: C
 
 
 def hours(count: float) -> str:
-    """Three significant digits at most, without an exponent; empty below a thousandth."""
+    """Format hours with at most three significant digits; empty below a thousandth."""
     return f"{count:,.0f}" if count >= 100 else f"{count:.3g}" if count >= 0.001 else ""

@@ -1,4 +1,4 @@
-"""From operations to seconds on this machine, by what the stage `calibrate` measured."""
+"""Time of FLOPs on this machine, from the measurements of `calibrate`."""
 
 import json
 
@@ -14,7 +14,7 @@ PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
 
 
 class Point(Closed):
-    """Measurements of one shape: operations and seconds of an update, and of decoding a batch by beam search."""
+    """Measurements of one shape: FLOPs and seconds of a training step, and of decoding a batch by beam search."""
 
     shape: str
     family: str
@@ -25,20 +25,22 @@ class Point(Closed):
 
     @property
     def update_rate(self) -> float:
+        """Return the FLOP/s of training."""
         return self.update_flops / self.update_s
 
     @property
     def decoding_rate(self) -> float:
+        """Return the FLOP/s of decoding."""
         return self.decoding_flops / self.decoding_s
 
 
 def family_of(spec: RunSpec) -> str:
-    """Runs whose speed changes smoothly with their size."""
+    """Return the family of a run, within which speed changes smoothly with size."""
     return spec.model.architecture + (" with fusion" if spec.fusion else "")
 
 
 def shape_of(spec: RunSpec, corpus: Corpus) -> str:
-    """What the speed of a run depends on; of dropout probabilities, whether there is any."""
+    """Return the properties that speed depends on, as text; of dropout only whether there is any."""
     model = spec.model.model_dump()
     model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
     training = spec.training
@@ -50,22 +52,26 @@ def shape_of(spec: RunSpec, corpus: Corpus) -> str:
 
 
 class Calibration(Record):
-    """What was measured on `device` with `threads` threads."""
+    """The measurements on `device` with `threads` threads."""
 
     device: str
     threads: int
     points: tuple[Point, ...]
 
     def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
-        """Device seconds of a whole training from its first update on; of the wall too, on one device."""
+        """Return the device seconds of a whole training."""
         return forecast.flops / self.rate("update", forecast.spec, corpus, forecast.update_flops)
 
     def decoding_seconds(self, forecast: RunForecast, corpus: Corpus, flops: float) -> float:
+        """Return the device seconds of a decoding."""
         return flops / self.rate("decoding", forecast.spec, corpus, forecast.update_flops)
 
     def rate(self, what: str, spec: RunSpec, corpus: Corpus, update_flops: float) -> float:
-        """Operations a second of `what`, update or decoding: measured for this shape, or between those of its
-        family with more and with fewer operations an update (of any, if none of its family was)."""
+        """Return FLOP/s for training (`update`) or decoding.
+
+        A shape that was not measured is interpolated by FLOPs per step within its family, or within all shapes if its
+        family was not measured.
+        """
         shape = shape_of(spec, corpus)
         if exact := [point for point in self.points if point.shape == shape]:
             return getattr(exact[0], f"{what}_rate")

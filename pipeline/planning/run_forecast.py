@@ -1,6 +1,6 @@
-"""What one run will cost: parameters, updates, tokens and operations of its training and its decodings, and bytes.
+"""Forecast of a run: parameters, steps, tokens, FLOPs of training and decoding, and disk space.
 
-Operations are counted as the training itself counts them (`pipeline/training/specification.py`), from the mean update.
+FLOPs are counted as the training counts them (`pipeline/training/flops.py`), from the mean step.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,16 @@ LONGER = 1.2  # steps of a beam search over the length of what it returns
 
 @dataclass(frozen=True)
 class RunForecast:
-    """One training, whole.
+    """The forecast of a whole training.
 
     Attributes:
-        update: of one update.
-        flops: of all updates and validations.
-        kept_bytes, peak_bytes: on disk when it is done, and most while it runs.
+        spec: The run.
+        parameters: Number of parameters.
+        update: The mean training step.
+        update_flops: FLOPs of a step.
+        validation_flops: FLOPs of all validations.
+        kept_bytes: Disk space when it is done.
+        peak_bytes: Most disk space while it runs.
     """
 
     spec: RunSpec
@@ -38,25 +42,27 @@ class RunForecast:
 
     @property
     def steps(self) -> int:
+        """Return the number of steps."""
         return self.spec.training.max_steps
 
     @property
     def tokens(self) -> float:
-        """Target subwords, padding not counted."""
+        """Return the number of target subwords without padding."""
         return self.steps * self.update.tgt_tokens
 
     @property
     def training_flops(self) -> float:
-        """Of the updates: what `cost.json` will have."""
+        """Return the FLOPs of all steps, as `cost.json` counts them."""
         return self.steps * self.update_flops
 
     @property
     def flops(self) -> float:
-        """Of updates and validations."""
+        """Return the FLOPs of steps and validations."""
         return self.training_flops + self.validation_flops
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
+    """Forecast a training."""
     training = spec.training
     parameters = size_of(lambda: build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)))
     update = corpus.update_shape(training)
@@ -79,12 +85,20 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
 
 
 def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: DecodingConfig) -> float:
-    """Operations of translating sentences by beam search: the source once, every position for each hypothesis."""
+    """Return the FLOPs of translating sentences by beam search."""
     return forward_flops(spec, corpus, sentences, decoding.beam_size, LONGER)
 
 
 def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
-    """Operations of reading `sentences` and writing, or reading, `hypotheses` translations of each."""
+    """Return the FLOPs of encoding sentences and decoding `hypotheses` outputs of each.
+
+    Args:
+        spec: The run.
+        corpus: Mean lengths and vocabulary.
+        sentences: Number of sentences.
+        hypotheses: Outputs of each sentence.
+        longer: Length of the outputs, relative to the references.
+    """
     src, tgt = corpus.src_subwords + 1, longer * (corpus.tgt_subwords + 1)
     lengths = StepShape(0, 0, 0, src, tgt)
     whole = flops_of(spec, corpus, sentences * src, sentences * hypotheses * tgt, lengths)
@@ -92,4 +106,5 @@ def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int
 
 
 def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: StepShape) -> float:
+    """Return the FLOPs of a training pass over so many source and target positions."""
     return run_flops(spec, BatchShape(corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length))

@@ -47,4 +47,5 @@ def write_schemas(*, out: Path = Path("workflow/schemas")) -> None:
 
 
 def schema_text(record: Any) -> str:
+    """Return the schema of a record as JSON."""
     return json.dumps(TypeAdapter(record).json_schema(), indent=1, ensure_ascii=False) + "\n"
