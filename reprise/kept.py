@@ -18,7 +18,7 @@ from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.papers.comparability import OF_THE_MACHINE
+from pipeline.papers.comparability import MACHINE_SETTINGS
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics that a table has where it is not told which."""
@@ -59,7 +59,7 @@ class KeptRun(Record):
     def system(self) -> tuple[str, str, str, str]:
         """Name, dataset, scale, and digest of the settings: what seeds of one system have in common."""
         content = self.run.content() | {"seed": 0, "data": self.run.corpus}
-        content["training"] = {key: one for key, one in content["training"].items() if key not in OF_THE_MACHINE}
+        content["training"] = {key: one for key, one in content["training"].items() if key not in MACHINE_SETTINGS}
         return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
     @property

@@ -17,7 +17,7 @@ from pipeline.papers.paper import Deviation, TableEntry
 from pipeline.papers.project import Project
 
 SECTIONS = ("model", "fusion", "training")
-OF_THE_MACHINE = frozenset(
+MACHINE_SETTINGS = frozenset(
     {
         "micro_batch_tokens",
         "micro_batch_frames",
@@ -49,7 +49,7 @@ class Reason:
         return not self.subject
 
 
-def in_words(reasons: Sequence[Reason]) -> str:
+def format_reasons(reasons: Sequence[Reason]) -> str:
     """Format reasons as text, grouped by subject."""
     details: dict[str, dict[str, None]] = {}
     for reason in reasons:
@@ -57,7 +57,7 @@ def in_words(reasons: Sequence[Reason]) -> str:
     return "; ".join(f"{subject} {', '.join(shared)}".strip() for subject, shared in details.items())
 
 
-class AsPrinted(Project):
+class PrintedProject(Project):
     """A project at printed size: every dataset stands for itself, and no rule of a scale applies."""
 
     def __init__(self, project: Project):
@@ -75,8 +75,8 @@ class Comparability:
     """Comparison of the runs of one paper's tables with the runs that the paper describes."""
 
     def __init__(self, project: Project, paper: str):
-        self.project, self.printed, self.paper = project, AsPrinted(project), paper
-        self.changes = cache(self._changes)
+        self.project, self.printed, self.paper = project, PrintedProject(project), paper
+        self.changes = cache(self._find_changes)
 
     def reasons(self, entry: TableEntry, table: PrintedTable, index: int, cell: Cell) -> list[Reason]:
         """Return why a cell is not comparable with its printed number.
@@ -91,10 +91,10 @@ class Comparability:
             The reasons; none if the cell is comparable or needs no run.
         """
         sources = cell.comparability_sources(table, index)
-        found = (reason for source, row in sources for reason in self.part_reasons(entry, source, row))
+        found = (reason for source, row in sources for reason in self.source_reasons(entry, source, row))
         return list(dict.fromkeys(found))
 
-    def part_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
+    def source_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
         """Yield why one source of a cell is not comparable."""
         used, named = (list(cell.needs(PaperView(one, self.paper), row)) for one in (self.project, self.printed))
         for ours, theirs in zip(used, named, strict=True):
@@ -120,30 +120,30 @@ class Comparability:
                 if deviation.concerns(names):
                     yield (str(number) if paper == self.paper else f"{number} of {paper}"), deviation
 
-    def _changes(self, used: Product, named: Product) -> tuple[Reason, ...]:
+    def _find_changes(self, used: Product, named: Product) -> tuple[Reason, ...]:
         """Return how a needed artifact differs from the paper's; cached for all cells."""
         match used, named:
             case Trained(ours), Trained(theirs):
                 return tuple(self.run_changes(ours, theirs))
             case Score(ours, _, decoding, _, where), Score(theirs, _, _, _, wanted):
-                return (*stands_in(where, wanted), *self.decoding_changes(ours, theirs, decoding))
+                return (*stand_in_reasons(where, wanted), *self.decoding_changes(ours, theirs, decoding))
         return ()
 
     def run_changes(self, used: RunId, named: RunId) -> Iterator[Reason]:
         """Yield how a run and the runs whose weights it loads differ from the paper's."""
-        yield from stands_in(used.dataset, named.dataset)
+        yield from stand_in_reasons(used.dataset, named.dataset)
         ours, theirs = self.project.run_spec(used), self.printed.run_spec(named)
         for section in SECTIONS:
-            here, there = (settings_of(spec, section) for spec in (ours, theirs))
+            here, there = (section_settings(spec, section) for spec in (ours, theirs))
             for key in sorted(key for key in here if here[key] != there[key]):
-                if key not in OF_THE_MACHINE | idle_settings(theirs):
-                    yield self.by_scale(f"{section}.{key}")
+                if key not in MACHINE_SETTINGS | idle_settings(theirs):
+                    yield self.scale_reason(f"{section}.{key}")
         for taken in zip(
             self.project.weight_sources(used).values(), self.printed.weight_sources(named).values(), strict=True
         ):
             yield from self.run_changes(*taken)
 
-    def by_scale(self, setting: str) -> Reason:
+    def scale_reason(self, setting: str) -> Reason:
         """Return the reason that the scale changes a setting."""
         return Reason(f"scale {self.project.config.scale} changes", setting)
 
@@ -151,12 +151,12 @@ class Comparability:
         """Yield how a decoding, the interval of its averaged checkpoints or its language model differ."""
         pair = ((self.project, used), (self.printed, named))
         here, there = (project.decoding(run.paper, run.system, name) for project, run in pair)
-        for key in sorted(DecodingConfig.model_fields.keys() - OF_THE_MACHINE):
+        for key in sorted(DecodingConfig.model_fields.keys() - MACHINE_SETTINGS):
             if getattr(here, key) != getattr(there, key):
-                yield self.by_scale(f"decoding.{key}")
+                yield self.scale_reason(f"decoding.{key}")
         ours, theirs = (project.run_spec(run).training.checkpoint_every for project, run in pair)
         if there.reads_checkpoints and ours != theirs:
-            yield self.by_scale("training.checkpoint_every")
+            yield self.scale_reason("training.checkpoint_every")
         models = [project.decoding_language_model(run, name) for project, run in pair]
         if models[0] and models[1]:
             yield from self.run_changes(models[0], models[1])
@@ -170,12 +170,12 @@ def idle_settings(spec: RunSpec) -> set[str]:
     return idle if training.branch_warmup_steps else idle | {"branch_lr_factor"}
 
 
-def settings_of(spec: RunSpec, section: str) -> dict[str, Any]:
+def section_settings(spec: RunSpec, section: str) -> dict[str, Any]:
     """Return one section of a run's settings; empty if it has none."""
     settings = getattr(spec, section)
     return settings.model_dump() if settings else {}
 
 
-def stands_in(used: str | None, named: str | None) -> list[Reason]:
+def stand_in_reasons(used: str | None, named: str | None) -> list[Reason]:
     """Return the reason that one dataset stands in for another, if it does."""
     return [] if used == named else [Reason("", f"`{used}` stands in for {named}")]

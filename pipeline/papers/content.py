@@ -40,19 +40,19 @@ def run_content(spec: RunSpec, corpus: str, parts: Iterable[str]) -> str:
     """
     named = {"paper", "system", "dataset", "scale", "seed"}  # the folder's path says these
     settings = {key: value for key, value in spec.content().items() if key not in named}
-    return digits({"version": TRAINING, "settings": settings, "corpus": corpus, "parts": list(parts)})
+    return short_hash({"version": TRAINING, "settings": settings, "corpus": corpus, "parts": list(parts)})
 
 
 class CorpusContents:
     """Content hashes of corpora, including the user's own files.
 
     Args:
-        notes: File that caches the digests of these files.
+        cache: File that caches the digests of these files.
         licensed: Folders of licensed packages by name.
     """
 
-    def __init__(self, notes: Path, licensed: dict[str, str]):
-        self.files, self.licensed = LocalFiles(notes), licensed
+    def __init__(self, cache: Path, licensed: dict[str, str]):
+        self.files, self.licensed = FileDigests(cache), licensed
         self.known: dict[str, str] = {}
 
     def of(self, dataset: AnyDataset) -> str:
@@ -68,7 +68,7 @@ class CorpusContents:
             text.pop("sources", None)
         checksums = {name: self.known_hash(source) for name, source in sources_of(dataset).items()}
         own = self.own_files(dataset) if isinstance(dataset, LicensedPackages) else {}
-        return digits({"version": PREPARATION, "settings": settings, "files": checksums | own})
+        return short_hash({"version": PREPARATION, "settings": settings, "files": checksums | own})
 
     def known_hash(self, source: Source) -> str:
         """Return the declared checksum of a source, or the current one of the user's own file."""
@@ -86,11 +86,11 @@ class CorpusContents:
         return found
 
 
-class LocalFiles:
+class FileDigests:
     """Cached digests of files without a declared checksum; a file is hashed again when its size or time changes."""
 
-    def __init__(self, notes: Path):
-        self.notes = notes
+    def __init__(self, cache: Path):
+        self.cache = cache
         self.known: dict[str, tuple[int, int, str]] | None = None
         self.changed = False
 
@@ -107,21 +107,21 @@ class LocalFiles:
     def read(self) -> dict[str, tuple[int, int, str]]:
         """Read the cache; it is empty if the file is missing or damaged."""
         try:
-            return TypeAdapter(dict[str, tuple[int, int, str]]).validate_python(read_json(self.notes))
+            return TypeAdapter(dict[str, tuple[int, int, str]]).validate_python(read_json(self.cache))
         except (UserError, ValueError):
             return {}
 
     def write(self) -> None:
         """Write the cache if it changed and the work folder is writable."""
-        if not self.changed or not self.notes.parent.is_dir():
+        if not self.changed or not self.cache.parent.is_dir():
             return
         try:
-            write_json(self.notes, self.known)
+            write_json(self.cache, self.known)
         except UserError:
             return
         self.changed = False
 
 
-def digits(content: Any) -> str:
+def short_hash(content: Any) -> str:
     """Return the first digits of the SHA-256 of a JSON value."""
     return sha256_json(content)[:DIGITS]

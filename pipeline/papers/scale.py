@@ -160,28 +160,28 @@ def rule_faults(rules: Rules, where: str) -> Iterator[str]:
             if fault := unknown(key, keys, place):
                 yield fault
             else:
-                settings = [setting(record, key) for record in records if key in record.model_fields]
-                yield from value_faults(rule, settings, place)
+                settings = [setting_validator(record, key) for record in records if key in record.model_fields]
+                yield from rule_value_faults(rule, settings, place)
 
 
-def value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
+def rule_value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
     """Yield a message if no record allows the rule's value."""
     if rule.set is not None:
-        if all(faults := [fault_of(one, rule.set) for one in settings]):
+        if all(faults := [value_fault(one, rule.set) for one in settings]):
             yield f"{place}.set: {' or '.join(dict.fromkeys(faults))}, got {shown(rule.set)}"
-    elif all(fault_of(one, number) for one in settings for number in NUMBERS):
+    elif all(value_fault(one, number) for one in settings for number in NUMBERS):
         yield f"{place}: not a number, so it can't be {'divided' if rule.divide else 'multiplied'}; use set"
 
 
 @cache
-def setting(record: type[BaseModel], key: str) -> TypeAdapter:
+def setting_validator(record: type[BaseModel], key: str) -> TypeAdapter:
     """Return the validator of one setting of a record."""
     field = record.model_fields[key]
     kind: Any = Annotated[field.annotation, field]
     return TypeAdapter(kind, config=ConfigDict(strict=True))
 
 
-def fault_of(allowed: TypeAdapter, value: Any) -> str:
+def value_fault(allowed: TypeAdapter, value: Any) -> str:
     """Return why a value is not allowed; empty if it is."""
     try:
         allowed.validate_python(value)

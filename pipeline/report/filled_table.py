@@ -11,7 +11,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.records.training import TrainedRun
-from pipeline.papers.comparability import Comparability, Reason, in_words
+from pipeline.papers.comparability import Comparability, Reason, format_reasons
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 from pipeline.papers.reading import system_readings
@@ -91,7 +91,7 @@ def fill(project: Project, paper: str, name: str) -> FilledTable:
         key: [comparability.reasons(entry, table, index, cell) for index in places] for key, cell in entry.cells.items()
     }
     cells = {
-        key: DataFrame([cell.fill(CellContext(table, index, in_words(reasons[key][index]))) for index in places])
+        key: DataFrame([cell.fill(CellContext(table, index, format_reasons(reasons[key][index]))) for index in places])
         for key, cell in entry.cells.items()
     }
     runs = [{"status": status(table, cells, index), **behind(project, paper, table, index)} for index in places]

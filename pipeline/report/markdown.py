@@ -6,7 +6,7 @@ from pandas import DataFrame, concat
 
 from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.core.artifacts import RunId
-from pipeline.papers.comparability import Reason, in_words
+from pipeline.papers.comparability import Reason, format_reasons
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
@@ -91,7 +91,7 @@ def note(filled: FilledTable, name: str, written: Callable[[str], str] = str) ->
     if cell.printed:
         remark = not_comparable(filled, cell, reasons)
     else:
-        remark = in_words([reason for row in reasons for reason in row if reason.is_stand_in])
+        remark = format_reasons([reason for row in reasons for reason in row if reason.is_stand_in])
     values = [{key: written(str(value)) for key, value in row.items()} for row in filled.values(name)]
     return cell.note(values, f"; {remark}" if remark else "")
 
@@ -104,7 +104,7 @@ def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[R
         return ""
     names = ", ".join(literal(" ".join(filter(None, map(str, filled.labels.loc[index])))) for index in differing)
     where = "" if len(differing) == len(printed) else f"in {names}: "
-    why = in_words([reason for index in differing for reason in reasons[index]])
+    why = format_reasons([reason for index in differing for reason in reasons[index]])
     return f"{where}not comparable with the printed number, as {why}"
 
 

@@ -10,7 +10,7 @@ from fabricated import bleu_statistics, table_rows, write_score
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.papers.comparability import Comparability, in_words
+from pipeline.papers.comparability import Comparability, format_reasons
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.markdown import render
@@ -150,7 +150,7 @@ def reasons(project, paper, table, cell, **row):
     view, entry = PaperView(project, paper), project.table(paper, table)
     printed = PrintedTable(view, project.printed[paper][table], entry.cells, RunFolders(view))
     index = next(number for number, found in enumerate(printed.rows) if row.items() <= found.items())
-    return in_words(Comparability(project, paper).reasons(entry, printed, index, entry.cells[cell]))
+    return format_reasons(Comparability(project, paper).reasons(entry, printed, index, entry.cells[cell]))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from fabricated import folder_of
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import sha256_file
 from pipeline.data.dataset import load_dataset
-from pipeline.papers.content import CorpusContents, LocalFiles
+from pipeline.papers.content import CorpusContents, FileDigests
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,10 +135,10 @@ def test_own_file_is_rehashed_if_its_size_or_time_changes(tmp_path, monkeypatch)
     path = tmp_path / "own.txt"
     path.write_text("a")
     for _ in range(2):
-        files = LocalFiles(tmp_path / "notes.json")
+        files = FileDigests(tmp_path / "notes.json")
         files.digest(path)
         files.write()
     assert read == [path]
     path.write_text("ab")
-    LocalFiles(tmp_path / "notes.json").digest(path)
+    FileDigests(tmp_path / "notes.json").digest(path)
     assert read == [path, path]

@@ -13,7 +13,7 @@ from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained,
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import may_be_passed_on
-from pipeline.papers.comparability import AsPrinted
+from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
@@ -64,7 +64,7 @@ class Present:
     @cached_property
     def printed(self) -> Project:
         """Return the project without the rules of its scale."""
-        return AsPrinted(self.project)
+        return PrintedProject(self.project)
 
     @cached_property
     def _specs(self) -> dict[tuple[bool, RunId], RunSpec]:
