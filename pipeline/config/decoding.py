@@ -63,7 +63,11 @@ class DecodingConfig(DecodingSettings):
 
     @model_validator(mode="after")
     def check_language_model(self):
-        """Refuse weights without a language model, and fixed weights together with weights to tune."""
+        """Check the weights of language models.
+
+        Raises:
+            ValueError: A weight has no language model, or fixed weights are given together with weights to tune.
+        """
         there, beside = self.reads_language_model, self.language_model_use == "beside"
         if (self.lm_weight or self.tuned) and not (there and beside):
             raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")

@@ -47,7 +47,11 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def check_fusion(self):
-        """Refuse a fusion without a language model, or one that lacks the run to start from."""
+        """Check the settings of a fusion.
+
+        Raises:
+            ValueError: It has no language model, or lacks the run to start from.
+        """
         if (self.fusion is None) != (self.language_model is None):
             raise ValueError("fusion and language_model go together: set both or neither")
         if self.fusion and self.fusion.kind == "deep" and self.initial is None:
@@ -60,7 +64,11 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def check_training(self):
-        """Refuse training settings that do not fit the model or its data."""
+        """Check that training settings fit the model and its data.
+
+        Raises:
+            ValueError: One does not.
+        """
         if self.fusion and self.model.state_width is None:
             raise ValueError(f"fusion: architecture {self.model.architecture} has no decoder to fuse with")
         if self.model.reads != "parallel" and self.training.sentences_per_update is None:
@@ -133,7 +141,12 @@ class RunSpec(Closed):
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings to one mapping with dotted keys."""
+    """Flatten nested settings to one mapping with dotted keys.
+
+    Args:
+        settings: Nested settings.
+        prefix: Prefix of all keys.
+    """
     parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
     return {prefix + key: value for part in parts for key, value in part.items()}
 

@@ -127,14 +127,22 @@ class TrainingConfig(Closed):
 
     @model_validator(mode="after")
     def check_batch_size(self):
-        """Refuse a training with no batch size or with two."""
+        """Check that one batch size is given.
+
+        Raises:
+            ValueError: None is given, or two.
+        """
         if (self.tokens_per_update is None) == (self.sentences_per_update is None):
             raise ValueError("needs exactly one of tokens_per_update and sentences_per_update")
         return self
 
     @model_validator(mode="after")
     def check_schedule(self):
-        """Refuse a schedule without its settings, and ranges that are empty."""
+        """Check the settings of the schedule and ranges.
+
+        Raises:
+            ValueError: A setting is missing, or a range is empty.
+        """
         needed = "warmup_steps" if self.schedule == "inverse_sqrt" else "lr"
         if getattr(self, needed) is None:
             raise ValueError(f"schedule {self.schedule} needs {needed}")

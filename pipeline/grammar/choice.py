@@ -30,7 +30,12 @@ class Zipf(Generic[Item]):
 
 
 def held_out_combination(verb: str, noun: Noun) -> bool:
-    """Return whether this verb with this object is reserved for the test split; the hash is the same everywhere."""
+    """Return whether a verb with an object is reserved for the test split; the hash is the same everywhere.
+
+    Args:
+        verb: Key of the verb.
+        noun: The object.
+    """
     return zlib.crc32(f"{verb}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
 
 
@@ -44,7 +49,12 @@ def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
 
 
 def nouns_of(classes: Mapping[str, list[Noun]], names: Iterable[str]) -> list[Noun]:
-    """Return all nouns of some classes, each once."""
+    """Return all nouns of some classes, each once.
+
+    Args:
+        classes: Nouns by class.
+        names: Names of the classes.
+    """
     return list(dict.fromkeys(noun for name in names for noun in classes[name]))
 
 
@@ -72,7 +82,12 @@ class NameChooser:
         return self.known[kind](rng), False
 
     def person(self, rng: Random, unseen: bool) -> Name:
-        """Draw a person: Anna, Anna Keller or Mrs Keller."""
+        """Draw a person: Anna, Anna Keller or Mrs Keller.
+
+        Args:
+            rng: Random number generator.
+            unseen: Allow names that are reserved for the test split.
+        """
         style = rng.random()
         if style < 0.2:
             gender = "m" if rng.random() < 0.5 else "f"
@@ -81,19 +96,34 @@ class NameChooser:
         return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
 
     def first(self, rng: Random, unseen: bool) -> Name:
-        """Draw a first name: Anna."""
+        """Draw a first name: Anna.
+
+        Args:
+            rng: Random number generator.
+            unseen: Allow names that are reserved for the test split.
+        """
         gender = "m" if rng.random() < 0.5 else "f"
         text, new = self._one(rng, gender, unseen)
         return Name(text, gender, unseen=new)
 
     def full(self, rng: Random, unseen: bool) -> Name:
-        """Draw a full name: Anna Keller."""
+        """Draw a full name: Anna Keller.
+
+        Args:
+            rng: Random number generator.
+            unseen: Allow names that are reserved for the test split.
+        """
         name = self.first(rng, unseen)
         family, new = self._one(rng, "family", unseen)
         return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
 
     def town(self, rng: Random, unseen: bool) -> Name:
-        """Draw a town."""
+        """Draw a town.
+
+        Args:
+            rng: Random number generator.
+            unseen: Allow names that are reserved for the test split.
+        """
         town, new = self._one(rng, "town", unseen)
         return Name(town, "n", unseen=new, town=True)
 

@@ -41,7 +41,15 @@ class Sentence:
 
 
 def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
-    """Return the next sentence that is new in every language, and add it to `seen`."""
+    """Return the next sentence that is new in every language.
+
+    Args:
+        stream: Sentences without end.
+        seen: Texts by language; the sentence is added.
+
+    Raises:
+        AssertionError: The stream ended.
+    """
     for sentence in stream:
         if not any(sentence.text(language) in texts for language, texts in seen.items()):
             for language, texts in seen.items():
@@ -71,7 +79,12 @@ class Limits:
     vocabulary: int | None = None
 
     def kept(self, sentences: Iterator[Sentence], domain: Domain) -> Iterator[Sentence]:
-        """Yield the sentences within the limits."""
+        """Yield the sentences within the limits.
+
+        Args:
+            sentences: Sentences to filter.
+            domain: Domain that the vocabulary is counted on.
+        """
         known = None if self.vocabulary is None else frequent_words(domain, self.vocabulary)
         for sentence in sentences:
             fits = self.words[0] <= sentence.phenomena["length"] <= self.words[1]
@@ -81,7 +94,12 @@ class Limits:
 
 @cache
 def frequent_words(domain: Domain, count: int) -> frozenset[str]:
-    """Return the most frequent English words of a domain, without names."""
+    """Return the most frequent English words of a domain, without names.
+
+    Args:
+        domain: The domain.
+        count: Number of words.
+    """
     sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
     counts = Counter(word for sentence in sample for word in plain_words(sentence))
     return frozenset(word for word, _ in counts.most_common(count))
@@ -94,7 +112,12 @@ def plain_words(sentence: Sentence) -> list[str]:
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:
-    """Draw one sentence; None if it is too short or too long."""
+    """Draw one sentence; None if it is too short or too long.
+
+    Args:
+        rng: Random number generator.
+        held_out: Allow names and combinations that are reserved for the test split.
+    """
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
     tree = english.sentence(utterance)
@@ -106,7 +129,15 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
 
 
 def realise(utterance: Utterance, tree: str, words: list[str], notes: DerivationNotes, length: int) -> Sentence:
-    """Write an utterance in all languages."""
+    """Write an utterance in all languages.
+
+    Args:
+        utterance: Meaning of the sentence.
+        tree: Its English tree.
+        words: Leaves of the tree.
+        notes: Phenomena noted during the derivation.
+        length: Number of English words, without punctuation.
+    """
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
     zh_words = chinese.sentence(utterance)
@@ -122,7 +153,12 @@ def realise(utterance: Utterance, tree: str, words: list[str], notes: Derivation
 
 
 def draw_search(rng: Random, held_out: bool) -> Sentence | None:
-    """Draw one query in lower case; None if it is too short or too long."""
+    """Draw one query in lower case; None if it is too short or too long.
+
+    Args:
+        rng: Random number generator.
+        held_out: Allow names and combinations that are reserved for the test split.
+    """
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
     lower_case = english.LEAF.sub(lambda leaf: leaf[0].lower(), query.en)
@@ -192,7 +228,12 @@ def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:
-    """Join words by spaces; punctuation marks join the previous word (except `space_before`), apostrophes the next."""
+    """Join words by spaces; punctuation marks join the previous word, apostrophes the next.
+
+    Args:
+        words: Words and punctuation marks.
+        space_before: Punctuation marks that keep the space before them.
+    """
     pieces: list[str] = []
     glue = ""
     for word in words:

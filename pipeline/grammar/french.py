@@ -76,7 +76,12 @@ def _statement(statement: structure.Statement) -> list[str]:
 
 
 def clause(c: structure.Clause, mood: str = "indicative") -> list[str]:
-    """Return the words of a clause: subject, verb and the rest, after a fronted adverb of time."""
+    """Return the words of a clause: subject, verb and the rest, after a fronted adverb of time.
+
+    Args:
+        c: The clause.
+        mood: indicative, imperfect, subjunctive or pluperfect; applies to the past tense.
+    """
     front = [*c.time.fr, ","] if c.time and c.time_first else []
     if c.exists:
         subject = ["il"]
@@ -205,7 +210,12 @@ def place(p: structure.Place) -> list[str]:
 
 
 def with_preposition(preposition: str, words: list[str]) -> list[str]:
-    """Contract a preposition with an article: `de le` -> `du`, but `de l'ami`."""
+    """Put a preposition before words and contract it with an article: `de le` -> `du`, but `de l'ami`.
+
+    Args:
+        preposition: The preposition.
+        words: Words of a noun phrase.
+    """
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]
     joined = CONTRACTIONS.get((preposition, words[0]))
@@ -215,7 +225,7 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]:
-    """Return the words of a noun phrase; pronouns are stressed after prepositions."""
+    """Return the words of a noun phrase; after prepositions, pronouns are stressed."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, stressed)]
@@ -229,7 +239,12 @@ def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]
 
 
 def pronoun(p: structure.Pronoun, stressed: bool = False) -> str:
-    """Return a subject pronoun or a stressed one."""
+    """Return a subject pronoun or a stressed one.
+
+    Args:
+        p: The pronoun.
+        stressed: Return the stressed form.
+    """
     feminine = p.fr_gender == "f"
     if p.person == THIRD:
         return "elle" if feminine else "lui" if stressed else "il"

@@ -77,7 +77,12 @@ def _subordinate(statement: structure.Statement) -> list[str]:
 
 
 def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
-    """Return a verb-second clause that starts with `first`, a fronted adverb of time, or the subject."""
+    """Return a verb-second clause.
+
+    Args:
+        c: The clause.
+        first: Words that come first; empty = a fronted adverb of time, or the subject.
+    """
     if first:
         return [*first, *_verb_second(c)]
     if c.time and c.time_first:
@@ -215,7 +220,12 @@ def _with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
-    """Return the words of a noun phrase in a case."""
+    """Return the words of a noun phrase.
+
+    Args:
+        nominal: The nominal.
+        case: NOMINATIVE, ACCUSATIVE, DATIVE or GENITIVE.
+    """
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, case)]
@@ -229,7 +239,12 @@ def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
-    """Return a pronoun in a case."""
+    """Return a pronoun in a case.
+
+    Args:
+        p: The pronoun.
+        case: NOMINATIVE, ACCUSATIVE or DATIVE.
+    """
     return (HE_SHE_IT[p.de_gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 

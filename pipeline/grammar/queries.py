@@ -45,7 +45,14 @@ class QueryParts(Drawer):
     def noun_phrase(
         self, noun: Noun, determiner: Determiner, plural: bool = False, adjective: float = 0.6
     ) -> NounPhrase:
-        """Draw a noun phrase; `adjective` is the probability of an adjective."""
+        """Draw a noun phrase.
+
+        Args:
+            noun: Its head.
+            determiner: Its determiner.
+            plural: Use the plural.
+            adjective: Probability of an adjective.
+        """
         np = NounPhrase(noun, determiner, plural)
         fitting = ADJECTIVES_OF[noun]
         if fitting and self.chance(adjective):
@@ -57,7 +64,14 @@ class QueryParts(Drawer):
         return np
 
     def of_class(self, name: str, determiner: Determiner, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
-        """Draw a noun phrase with a noun of a class."""
+        """Draw a noun phrase with a noun of a class.
+
+        Args:
+            name: Name of the class.
+            determiner: Its determiner.
+            plural: Use the plural.
+            adjective: Probability of an adjective.
+        """
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 
     def task(self, tasks: Zipf[Task]) -> tuple[Task, Noun]:

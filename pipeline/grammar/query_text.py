@@ -44,7 +44,13 @@ def query(pattern: str, **parts: Part | str) -> Query:
 
 
 def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Part, str], str | Iterable[str]]) -> str:
-    """Fill in a template; an empty part also removes the space before it."""
+    """Fill in a template; an empty part also removes the space before it.
+
+    Args:
+        template: Text with gaps, `{part}` or `{part:mark}`.
+        parts: Parts by name.
+        realise: Returns a part in one language, for a mark.
+    """
 
     def text(gap: re.Match) -> str:
         space, name, mark = gap.groups()
@@ -57,12 +63,22 @@ def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Pa
 
 
 def in_english(part: Part, mark: str) -> str:
-    """Return a part in English."""
+    """Return a part in English.
+
+    Args:
+        part: A part of a query.
+        mark: Unused.
+    """
     return english.noun_phrase(part) if isinstance(part, NounPhrase | Name) else part.en
 
 
 def in_german(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in German; `mark` is a case, or 3 for the third person of a task."""
+    """Return a part in German.
+
+    Args:
+        part: A part of a query.
+        mark: A case (N, A, D or G), or 3 for the third person of a task.
+    """
     match part:
         case NounPhrase():
             return german.noun_phrase(part, CASES[mark])
@@ -74,7 +90,12 @@ def in_german(part: Part, mark: str) -> str | Iterable[str]:
 
 
 def in_french(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in French, after the preposition `mark`."""
+    """Return a part in French.
+
+    Args:
+        part: A part of a query.
+        mark: A preposition before the part.
+    """
     match part:
         case NounPhrase():
             words = french.noun_phrase(part)
@@ -86,7 +107,12 @@ def in_french(part: Part, mark: str) -> str | Iterable[str]:
 
 
 def in_chinese(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in Chinese, without measure word and number unless it is marked `counted`."""
+    """Return a part in Chinese, without measure word and number.
+
+    Args:
+        part: A part of a query.
+        mark: `counted` adds measure word and number.
+    """
     match part:
         case NounPhrase() if mark == "counted":
             return chinese.noun_phrase(part)

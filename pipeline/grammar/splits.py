@@ -71,7 +71,14 @@ def _record(line: int, sentence: Sentence) -> str:
 
 
 def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -> Iterator[Sentence]:
-    """Yield chains of sentences, each with no more sentences than are needed for `at_least` English words."""
+    """Yield chains of sentences without end.
+
+    Args:
+        domain: Domain of the sentences.
+        rng: Random number generator.
+        held_out: Allow names and combinations that are reserved for the test split.
+        at_least: Fewest English words of a chain, without punctuation; it has no more sentences than needed.
+    """
     while True:
         parts: list[Sentence] = []
         stream = endless(domain, rng, held_out)

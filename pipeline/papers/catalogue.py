@@ -102,7 +102,12 @@ class Catalogue:
         return name
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """Return the dataset if scores of it lie in a file of their own: transcripts by a recogniser."""
+        """Return the dataset if scores of it lie in a file of their own: transcripts by a recogniser.
+
+        Args:
+            dataset: Dataset that is scored.
+            measure: Kind of scores.
+        """
         record = self.dataset_records.get(dataset)
         return dataset if record and record.form == "speech" and measure == "scores" else None
 
@@ -131,7 +136,11 @@ class Catalogue:
         return [name for name, paper in self.papers.items() if not paper.as_published]
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """Resolve a reference to a system, `name` or `other/name`, that is written in `paper`.
+        """Resolve a reference to a system.
+
+        Args:
+            reference: `name`, or `other/name` of another paper.
+            paper: Paper in which it is written.
 
         Returns:
             The names of the paper and the system.
@@ -153,6 +162,10 @@ class Catalogue:
 
     def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
         """Return a system's entry and those of its bases by `paper/name`, the outermost base first.
+
+        Args:
+            paper: Paper in which the system is written.
+            system: `name`, or `other/name` of another paper.
 
         Raises:
             UserError: The bases form a circle.
@@ -186,6 +199,11 @@ class Catalogue:
     def entry(self, paper: str, section: str, name: str) -> Any:
         """Return an entry of a section of a paper's file.
 
+        Args:
+            paper: Name of the paper.
+            section: Section, e.g. tables.
+            name: Name of the entry.
+
         Raises:
             UserError: There is no such paper or entry.
         """
@@ -212,7 +230,7 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
         UserError: A name is unknown, the bases form a circle, or settings contradict each other.
     """
     settings: dict[str, Any] = {}
-    for (owner, _), entry in reversed(decoding_lineage(papers, paper, name).items()):
+    for (owner, _), entry in reversed(_decoding_lineage(papers, paper, name).items()):
         settings |= entry.differences
         reference = entry.differences.get("language_model")
         if reference and "/" not in reference:  # relative to the paper that owns the entry
@@ -220,7 +238,7 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
     return validate(DecodingConfig, settings, f"workflow/papers/{paper}/paper.yaml: decodings.{name}")
 
 
-def decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict[tuple[str, str], DecodingEntry]:
+def _decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict[tuple[str, str], DecodingEntry]:
     """Return a decoding and its bases by paper and name, the outermost base last."""
     chain: dict[tuple[str, str], DecodingEntry] = {}
     owner, reference = paper, name

@@ -91,10 +91,10 @@ class Comparability:
             The reasons; none if the cell is comparable or needs no run.
         """
         sources = cell.comparability_sources(table, index)
-        found = (reason for source, row in sources for reason in self.source_reasons(entry, source, row))
+        found = (reason for source, row in sources for reason in self._source_reasons(entry, source, row))
         return list(dict.fromkeys(found))
 
-    def source_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
+    def _source_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
         """Yield why one source of a cell is not comparable."""
         used, named = (list(cell.needs(PaperView(one, self.paper), row)) for one in (self.project, self.printed))
         for ours, theirs in zip(used, named, strict=True):
@@ -124,45 +124,45 @@ class Comparability:
         """Return how a needed artifact differs from the paper's; cached for all cells."""
         match used, named:
             case Trained(ours), Trained(theirs):
-                return tuple(self.run_changes(ours, theirs))
+                return tuple(self._run_changes(ours, theirs))
             case Score(ours, _, decoding, _, where), Score(theirs, _, _, _, wanted):
-                return (*stand_in_reasons(where, wanted), *self.decoding_changes(ours, theirs, decoding))
+                return (*_stand_in_reasons(where, wanted), *self._decoding_changes(ours, theirs, decoding))
         return ()
 
-    def run_changes(self, used: RunId, named: RunId) -> Iterator[Reason]:
+    def _run_changes(self, used: RunId, named: RunId) -> Iterator[Reason]:
         """Yield how a run and the runs whose weights it loads differ from the paper's."""
-        yield from stand_in_reasons(used.dataset, named.dataset)
+        yield from _stand_in_reasons(used.dataset, named.dataset)
         ours, theirs = self.project.run_spec(used), self.printed.run_spec(named)
         for section in SECTIONS:
-            here, there = (section_settings(spec, section) for spec in (ours, theirs))
+            here, there = (_section_settings(spec, section) for spec in (ours, theirs))
             for key in sorted(key for key in here if here[key] != there[key]):
-                if key not in MACHINE_SETTINGS | idle_settings(theirs):
-                    yield self.scale_reason(f"{section}.{key}")
+                if key not in MACHINE_SETTINGS | _idle_settings(theirs):
+                    yield self._scale_reason(f"{section}.{key}")
         for taken in zip(
             self.project.weight_sources(used).values(), self.printed.weight_sources(named).values(), strict=True
         ):
-            yield from self.run_changes(*taken)
+            yield from self._run_changes(*taken)
 
-    def scale_reason(self, setting: str) -> Reason:
+    def _scale_reason(self, setting: str) -> Reason:
         """Return the reason that the scale changes a setting."""
         return Reason(f"scale {self.project.config.scale} changes", setting)
 
-    def decoding_changes(self, used: RunId, named: RunId, name: str) -> Iterator[Reason]:
+    def _decoding_changes(self, used: RunId, named: RunId, name: str) -> Iterator[Reason]:
         """Yield how a decoding, the interval of its averaged checkpoints or its language model differ."""
         pair = ((self.project, used), (self.printed, named))
         here, there = (project.decoding(run.paper, run.system, name) for project, run in pair)
         for key in sorted(DecodingConfig.model_fields.keys() - MACHINE_SETTINGS):
             if getattr(here, key) != getattr(there, key):
-                yield self.scale_reason(f"decoding.{key}")
+                yield self._scale_reason(f"decoding.{key}")
         ours, theirs = (project.run_spec(run).training.checkpoint_every for project, run in pair)
         if there.reads_checkpoints and ours != theirs:
-            yield self.scale_reason("training.checkpoint_every")
+            yield self._scale_reason("training.checkpoint_every")
         models = [project.decoding_language_model(run, name) for project, run in pair]
         if models[0] and models[1]:
-            yield from self.run_changes(models[0], models[1])
+            yield from self._run_changes(models[0], models[1])
 
 
-def idle_settings(spec: RunSpec) -> set[str]:
+def _idle_settings(spec: RunSpec) -> set[str]:
     """Return the settings that do not affect the weights of this run."""
     training, idle = spec.training, {"checkpoint_every"}
     if training.schedule != "plateau" and training.patience is None:
@@ -170,12 +170,12 @@ def idle_settings(spec: RunSpec) -> set[str]:
     return idle if training.branch_warmup_steps else idle | {"branch_lr_factor"}
 
 
-def section_settings(spec: RunSpec, section: str) -> dict[str, Any]:
+def _section_settings(spec: RunSpec, section: str) -> dict[str, Any]:
     """Return one section of a run's settings; empty if it has none."""
     settings = getattr(spec, section)
     return settings.model_dump() if settings else {}
 
 
-def stand_in_reasons(used: str | None, named: str | None) -> list[Reason]:
+def _stand_in_reasons(used: str | None, named: str | None) -> list[Reason]:
     """Return the reason that one dataset stands in for another, if it does."""
     return [] if used == named else [Reason("", f"`{used}` stands in for {named}")]

@@ -56,11 +56,11 @@ def names_in(record: BaseModel, place: tuple[str | int, ...] = ()) -> Iterator[N
         place: Keys that lead to it.
     """
     for key, field in type(record).model_fields.items():
-        types = members(Annotated[field.annotation, *field.metadata, None])
-        yield from names_of(types, getattr(record, key), (*place, key), record)
+        types = _members(Annotated[field.annotation, *field.metadata, None])
+        yield from _names_of(types, getattr(record, key), (*place, key), record)
 
 
-def names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: BaseModel) -> Iterator[Named]:
+def _names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: BaseModel) -> Iterator[Named]:
     """Yield the names in a value of a known type."""
     if isinstance(value, BaseModel):
         yield from names_in(value, place)
@@ -69,23 +69,23 @@ def names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: B
             yield Named(types.kind, value, place, holder)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from names_of(members(types.item), item, (*place, number), holder)
+            yield from _names_of(_members(types.item), item, (*place, number), holder)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from names_of(members(types.key), key, (*place, key), holder)
-            yield from names_of(members(types.item), item, (*place, key), holder)
+            yield from _names_of(_members(types.key), key, (*place, key), holder)
+            yield from _names_of(_members(types.item), item, (*place, key), holder)
 
 
 @cache
-def members(annotation: Any) -> Members:
+def _members(annotation: Any) -> Members:
     """Resolve unions and annotations of a type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        inner = members(arguments[0])
+        inner = _members(arguments[0])
         kind = next((mark for mark in arguments[1:] if isinstance(mark, Names)), inner.kind)
         return Members(kind, inner.key, inner.item)
     if origin in (Union, UnionType):
-        options = [members(argument) for argument in arguments]
+        options = [_members(argument) for argument in arguments]
         found = {name: [getattr(one, name) for one in options] for name in ("key", "item")}
         kind = next((one.kind for one in options if one.kind), None)
         return Members(kind, *(next((one for one in found[name] if one is not Any), Any) for name in ("key", "item")))

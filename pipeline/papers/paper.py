@@ -69,7 +69,7 @@ class DecodingEntry(DecodingSettings):
         return self.model_dump(exclude_unset=True, exclude={"base"})
 
 
-def with_kinds(cells: Any) -> Any:
+def _with_kinds(cells: Any) -> Any:
     """Add the default kind, score, to cells without a kind."""
     if not isinstance(cells, dict):
         return cells
@@ -89,7 +89,7 @@ class TableEntry(Closed):
     printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: Annotated[dict[NewName, AnyCell], BeforeValidator(with_kinds)] = Field(description="Measured columns")
+    cells: Annotated[dict[NewName, AnyCell], BeforeValidator(_with_kinds)] = Field(description="Measured columns")
     printed_metrics: dict[str, MetricName] = Field(
         default={}, description="Metric of each printed column; only scores of the same metric are comparable"
     )
@@ -194,7 +194,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     files = {name: folder / table.printed for name, table in printed.items()}
     rows = {name: read_table(file) for name, file in files.items()}
     for name, table in paper.tables.items():
-        check_cells(table, rows[name], files[name])
+        _check_cells(table, rows[name], files[name])
     for name in paper.examples:
         require_columns({"item", "text", "source", "system"}, rows[name], files[name])
     for name in paper.transcripts:
@@ -226,7 +226,7 @@ def read_table(path: Path) -> list[Row]:
     return rows
 
 
-def check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
+def _check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
     """Check the measured columns of a table against its printed rows.
 
     Raises:
@@ -243,6 +243,11 @@ def check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
     """Check that a printed table has rows, some columns and known sources.
+
+    Args:
+        named: Names of required columns.
+        rows: Rows of the table.
+        path: Its file, for messages.
 
     Raises:
         UserError: There are no rows, a column is missing, or a source is unknown.

@@ -5,23 +5,21 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
-from pipeline.core.artifacts import Encoded, RunId, Score, Transcript, Translation
+from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, shown
 from pipeline.core.layout import Layout
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.papers import reports
 from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
-from pipeline.papers.reading import check_readings
 from pipeline.papers.references import check_references
+from pipeline.papers.reports import check_all
 from pipeline.papers.settings import parse_settings
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
@@ -43,7 +41,7 @@ class Project(Catalogue):
         super().__init__(root, config)
         self.clear_caches()
         check_references(self)
-        self.check()
+        check_all(self)
 
     def clear_caches(self) -> None:
         """Create empty caches of decodings and content hashes, which a dry run needs a dozen times."""
@@ -64,7 +62,13 @@ class Project(Catalogue):
         return run_content(self.run_spec(run), data, parts)
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
-        """Merge one section of a system and its bases, before the scale's rules and without defaults."""
+        """Merge one section of a system and its bases, before the scale's rules and without defaults.
+
+        Args:
+            paper: Paper that owns the system.
+            system: Name of the system.
+            section: model, fusion or training.
+        """
         merged: dict[str, Any] = {}
         for entry in self.lineage(paper, system).values():
             merged |= getattr(entry, section)
@@ -112,7 +116,12 @@ class Project(Catalogue):
         return self.run_spec(run).map_folders(lambda name: os.path.relpath(at[name], here)).model_dump()
 
     def section(self, run: RunId, section: str) -> Closed:
-        """Return one section of a run's settings after this scale's rules."""
+        """Return one section of a run's settings after this scale's rules.
+
+        Args:
+            run: The run.
+            section: model, fusion or training.
+        """
         full = self.full_section(run.paper, run.system, section)
         scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
         if section == "training" and self.config.tensorboard:
@@ -122,13 +131,25 @@ class Project(Catalogue):
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
 
     def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:
-        """Apply this scale's rules to settings of a system; published recipes stay unchanged."""
+        """Apply this scale's rules to settings of a system; published recipes stay unchanged.
+
+        Args:
+            section: model, fusion, training or decoding.
+            settings: Settings by key.
+            paper: Paper that owns the system.
+            system: Name of the system.
+        """
         if self.papers[paper].as_published:
             return settings
         return self.scale.scaled(section, settings, self.lineage(paper, system))
 
     def full_section(self, paper: str, system: str, section: str) -> Closed:
         """Return one section of a system's settings at printed size.
+
+        Args:
+            paper: Paper that owns the system.
+            system: Name of the system.
+            section: model, fusion or training.
 
         Raises:
             UserError: A setting is wrong, or another setting makes it meaningless.
@@ -151,7 +172,12 @@ class Project(Catalogue):
         return found
 
     def resolve_reference(self, reference: str, paper: str, seed: int) -> RunId:
-        """Return the run of a reference `system@dataset` that is written in `paper`.
+        """Return the run of a reference to a system and dataset.
+
+        Args:
+            reference: `system@dataset` or `paper/system@dataset`.
+            paper: Paper in which it is written.
+            seed: Seed of the run.
 
         Raises:
             UserError: The reference has no `@`, or the system or dataset is unknown.
@@ -162,7 +188,12 @@ class Project(Catalogue):
         return RunId(*self.locate(system, paper), self.stand_in(dataset), seed)
 
     def decoding_language_model(self, run: RunId, name: str) -> RunId | None:
-        """Return the language model that a decoding uses with `run`; None if it uses none."""
+        """Return the language model that a decoding uses with a run; None if it uses none.
+
+        Args:
+            run: The run.
+            name: Name of the decoding.
+        """
         reference = self.decoding(run.paper, run.system, name).language_model
         return self.resolve_reference(reference, run.paper, run.seed) if reference else None
 
@@ -193,40 +224,6 @@ class Project(Catalogue):
     def training_gpus(self, run: RunId) -> int:
         """Return the number of GPUs of a training."""
         return self.scale.training_gpus(self.lineage(run.paper, run.system))
-
-    def check(self) -> None:
-        """Resolve every run and report once.
-
-        Raises:
-            UserError: A value is bad; the message names the paper, system or cell.
-        """
-        dataset = next(name for name in self.scale.datasets.values() if name not in self.dataset_records.faults)
-        for paper, record in self.papers.items():
-            for system in record.systems:
-                self.run_spec(RunId(paper, system, dataset, 0))
-            check_readings(self, paper)
-            for decoding in record.decodings:
-                paper_decoding(self.papers, paper, decoding)
-            products = [reports.table_products(self, paper, table) for table in self.tables_here(paper)]
-            products += [reports.figure_products(self, paper, figure) for figure in record.figures]
-            products += [reports.example_products(self, paper, table) for table in record.examples]
-            products += [reports.transcript_products(self, paper, table) for table in record.transcripts]
-            for product in chain(*products, reports.claim_products(self, paper)):
-                if isinstance(product, Score | Translation | Transcript):
-                    self.decoding_language_model(product.run, product.decoding)
-                    self.check_weights(product.run, product.decoding)
-
-    def check_weights(self, run: RunId, name: str) -> None:
-        """Check the language model weight of a decoding.
-
-        Raises:
-            UserError: The weight is 0, or is to be tuned for a model that does not read speech.
-        """
-        decoding, where = self.decoding(run.paper, run.system, name), f"{self.where(run)}: decodings.{name}: "
-        if decoding.zero_weight_fault:
-            raise UserError(where + decoding.zero_weight_fault)
-        if decoding.tuned and self.run_spec(run).model.reads != "speech":
-            raise UserError(f"{where}lm_weights are for speech; set lm_weight")
 
 
 LONGEST_NAME = 255  # bytes, of file systems

@@ -86,6 +86,10 @@ def system_readings(project: "Project", paper: str, system: str) -> dict[str, st
 def check_readings(project: "Project", paper: str) -> None:
     """Check that the default of each reading exists and that some system follows each interpretation.
 
+    Args:
+        project: The project.
+        paper: Paper whose readings are checked.
+
     Raises:
         UserError: One of these does not hold.
     """

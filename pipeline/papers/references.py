@@ -34,7 +34,7 @@ def check_references(project: Project) -> None:
         UserError: A name refers to nothing or, in a circle, to itself; the message has one line for each fault.
     """
     references = References(project)
-    for faults in (references.faults(), circular_systems(project), misused_decodings(project)):
+    for faults in (references.faults(), _circular_systems(project), _misused_decodings(project)):
         if found := dict.fromkeys(filter(None, faults)):
             raise UserError("\n".join(map(one_line, list(found)[:MOST_FAULTS])))
 
@@ -54,40 +54,40 @@ class References:
 
     def faults(self) -> Faults:
         """Yield the faults of all files."""
-        yield from self.dataset_faults()
+        yield from self._dataset_faults()
         for metric in self.project.floors:
             yield unknown(metric, metric_names(), "workflow/floors.yaml")
         for paper, record in self.papers.items():
-            yield from self.record_faults(paper, record, f"workflow/papers/{paper}/paper.yaml")
-            yield from self.record_faults(paper, self.project.claims[paper], f"workflow/papers/{paper}/claims.yaml")
-            yield from self.decoding_faults(paper)
-            yield from self.printed_row_faults(paper)
-            yield from self.claimed_score_faults(paper)
+            yield from self._record_faults(paper, record, f"workflow/papers/{paper}/paper.yaml")
+            yield from self._record_faults(paper, self.project.claims[paper], f"workflow/papers/{paper}/claims.yaml")
+            yield from self._decoding_faults(paper)
+            yield from self._printed_row_faults(paper)
+            yield from self._claimed_score_faults(paper)
         for name, scale in self.scales.items():
             file = f"workflow/scales/{name}.yaml" + (f" or {scale.base}.yaml" if scale.base else "")
-            yield from self.scale_faults(scale, f"{file}: ")
+            yield from self._scale_faults(scale, f"{file}: ")
 
-    def record_faults(self, paper: str, record: BaseModel, file: str) -> Faults:
+    def _record_faults(self, paper: str, record: BaseModel, file: str) -> Faults:
         """Yield the faults of all names in a paper or its claims."""
         for named in names_in(record):
             where = f"{file}: {named.key}"
             if named.kind is Names.DATASET:
                 self.named_datasets.add(named.name)
-                yield from self.dataset_name_faults(named.name, where, self.scales_of(record, named))
+                yield from self._dataset_name_faults(named.name, where, self._scales_of(record, named))
             elif named.kind is Names.DECODING:
-                decodings = {one for owner in self.owners(paper, named) for one in self.papers[owner].decodings}
+                decodings = {one for owner in self._owners(paper, named) for one in self.papers[owner].decodings}
                 yield unknown(named.name, decodings, where)
             elif named.kind is Names.TRAINED:
-                yield self.trained_fault(named.name, paper, where)
+                yield self._trained_fault(named.name, paper, where)
             elif named.kind is Names.SYSTEM or (named.kind is Names.SYSTEMS and named.name != "*"):
-                yield self.system_fault(named.name, paper, where)
+                yield self._system_fault(named.name, paper, where)
             elif named.kind is not Names.SYSTEMS:
-                yield unknown(named.name, self.allowed(named.kind, paper), where)
-            here = named.kind is Names.METRIC and self.project.config.scale in self.scales_of(record, named)
+                yield unknown(named.name, self._allowed(named.kind, paper), where)
+            here = named.kind is Names.METRIC and self.project.config.scale in self._scales_of(record, named)
             if here and isinstance(named.holder, ScoredSplits):
-                yield from self.score_faults(named.holder, f"{file}: {'.'.join(map(str, named.place[:-1]))}")
+                yield from self._score_faults(named.holder, f"{file}: {'.'.join(map(str, named.place[:-1]))}")
 
-    def score_faults(self, scored: ScoredSplits, where: str) -> Faults:
+    def _score_faults(self, scored: ScoredSplits, where: str) -> Faults:
         """Yield a fault for each split that the scored dataset lacks, and for a metric that does not fit it."""
         try:
             record = self.project.dataset_records.get(self.project.stand_in(scored.scored_on or scored.dataset))
@@ -101,7 +101,7 @@ class References:
             fitting = [name for name in metric_names() if metric_named(name).reads.exist_for(record)]
             yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
 
-    def allowed(self, kind: Names, paper: str) -> Iterable[str]:
+    def _allowed(self, kind: Names, paper: str) -> Iterable[str]:
         """Return the names that exist of one kind."""
         if kind is Names.METRIC:
             return metric_names()
@@ -112,7 +112,7 @@ class References:
         tables = (self.project.printed[paper][table] for table in self.papers[paper].layer_costs)
         return {row["layer"] for rows in tables for row in rows if row.get("layer")}
 
-    def scales_of(self, record: BaseModel, named: Named) -> Iterable[str]:
+    def _scales_of(self, record: BaseModel, named: Named) -> Iterable[str]:
         """Return the scales at which a table, figure or claim that contains a name is built.
 
         Systems and scores are built only through others and have none.
@@ -122,27 +122,27 @@ class References:
             return ()
         return scales if (scales := getattr(getattr(record, str(section))[entry], "scales", None)) else self.scales
 
-    def owners(self, paper: str, named: Named) -> Iterable[str]:
+    def _owners(self, paper: str, named: Named) -> Iterable[str]:
         """Return the papers that can own a decoding: those of the systems beside it, or all if rows name them."""
         if isinstance(named.holder, SystemEntry):
             return [paper]
-        own = {self.owner(one.name, paper) for one in names_in(named.holder) if one.kind is Names.SYSTEM}
+        own = {self._owner(one.name, paper) for one in names_in(named.holder) if one.kind is Names.SYSTEM}
         by_row = isinstance(named.holder, MeasuredCell) and named.place[-1] == "decoding"
         return self.papers if by_row or not own else own & set(self.papers)
 
     @staticmethod
-    def owner(system: str, paper: str) -> str:
+    def _owner(system: str, paper: str) -> str:
         """Return the paper that owns a system written in `paper`."""
         return system.rpartition("/")[0] or paper
 
-    def system_fault(self, name: str, paper: str, where: str) -> str | None:
+    def _system_fault(self, name: str, paper: str, where: str) -> str | None:
         """Return the fault of a system, `name` or `other/name`, written in `paper`."""
-        owner = self.owner(name, paper)
+        owner = self._owner(name, paper)
         return unknown(owner, self.papers, where) or unknown(
             name.removeprefix(f"{owner}/"), self.papers[owner].systems, where
         )
 
-    def dataset_name_faults(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
+    def _dataset_name_faults(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
         """Yield the faults of a dataset as the papers name it.
 
         Args:
@@ -157,15 +157,15 @@ class References:
                 with_it = sorted(one for one in self.scales if name in self.scales[one].datasets)
                 yield f"{where}: {name!r} has no stand-in at scale {scale}, only at {', '.join(with_it)}"
 
-    def trained_fault(self, name: str, paper: str, where: str) -> str | None:
+    def _trained_fault(self, name: str, paper: str, where: str) -> str | None:
         """Return the fault of a reference `system@dataset`, written in `paper`."""
         system, at, dataset = name.partition("@")
         self.named_datasets.add(dataset)
         if not at:
             return f"{where}: {name!r}: write system@dataset"
-        return self.system_fault(system, paper, where) or next(self.dataset_name_faults(dataset, where))
+        return self._system_fault(system, paper, where) or next(self._dataset_name_faults(dataset, where))
 
-    def decoding_faults(self, paper: str) -> Faults:
+    def _decoding_faults(self, paper: str) -> Faults:
         """Yield the faults of language models in decodings and in systems' changes to decodings."""
         file = f"workflow/papers/{paper}/paper.yaml"
         named: list[tuple[str, dict[str, Any]]] = [
@@ -175,9 +175,9 @@ class References:
             named += [(f"systems.{system}.decodings.{name}", keys) for name, keys in entry.decodings.items()]
         for key, settings in named:
             if isinstance(reference := settings.get("language_model"), str):
-                yield self.trained_fault(reference, paper, f"{file}: {key}.language_model")
+                yield self._trained_fault(reference, paper, f"{file}: {key}.language_model")
 
-    def printed_row_faults(self, paper: str) -> Faults:
+    def _printed_row_faults(self, paper: str) -> Faults:
         """Yield the faults of systems and decodings in rows of printed tables."""
         record, printed = self.papers[paper], self.project.printed[paper]
         for section in (record.tables, record.examples, record.transcripts):
@@ -185,20 +185,20 @@ class References:
                 for number, row in enumerate(printed[name], start=2):
                     if row["source"] == "ours-to-run":
                         where = f"workflow/papers/{paper}/{entry.printed}: row {number}"
-                        yield from self.row_faults(paper, entry, row, where)
+                        yield from self._row_faults(paper, entry, row, where)
 
-    def row_faults(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
+    def _row_faults(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
         """Yield the faults of one row of a printed table."""
         for cell in getattr(entry, "cells", {"": entry}).values():
             column = getattr(cell, "system", "system")
             if row.get(column):
-                fault = self.system_fault(row[column], paper, f"{where}: {column}")
+                fault = self._system_fault(row[column], paper, f"{where}: {column}")
                 yield fault
-                for decoding in () if fault else row_decodings(cell, row):
-                    owner = self.owner(row[column], paper)
+                for decoding in () if fault else _row_decodings(cell, row):
+                    owner = self._owner(row[column], paper)
                     yield unknown(decoding, self.papers[owner].decodings, f"{where}: decoding of {row[column]}")
 
-    def claimed_score_faults(self, paper: str) -> Faults:
+    def _claimed_score_faults(self, paper: str) -> Faults:
         """Yield the faults of scores: their decoding and datasets, for each system that a claim compares."""
         claims = self.project.claims[paper]
         for name, claim in claims.claims.items():
@@ -207,18 +207,18 @@ class References:
             scores = {one.name: claims.scores[one.name] for one in named if one.name in claims.scores}
             for key, score in scores.items() if any(one.kind is Names.SCORE for one in named) else ():
                 if self.project.config.scale in (claim.scales or self.scales):
-                    yield from self.score_faults(score, f"{where}.{key}, of claim {name}")
+                    yield from self._score_faults(score, f"{where}.{key}, of claim {name}")
                 for dataset in filter(None, (score.dataset, score.scored_on)):
-                    yield from self.dataset_name_faults(
+                    yield from self._dataset_name_faults(
                         dataset, f"{where}.{key}, of claim {name}", claim.scales or self.scales
                     )
                 for term in named:
-                    owner = self.owner(term.name, paper)
+                    owner = self._owner(term.name, paper)
                     if term.kind is Names.SYSTEM and owner in self.papers and not getattr(term.holder, "decodings", ()):
                         place = f"{where}.{key}.decoding, of {term.name} in claim {name}"
                         yield unknown(score.decoding, self.papers[owner].decodings, place)
 
-    def scale_faults(self, scale: Scale, where: str) -> Faults:
+    def _scale_faults(self, scale: Scale, where: str) -> Faults:
         """Yield the faults of a scale."""
         for job in set(get_args(Job)) - set(scale.resources):
             yield f"{where}resources.{job}: missing key"
@@ -235,7 +235,7 @@ class References:
             if paper and paper.as_published and any(getattr(rules, section) for section in RECORDS):
                 yield f"{where}systems.{name}: is trained as published; remove its rules"
 
-    def dataset_faults(self) -> Faults:
+    def _dataset_faults(self) -> Faults:
         """Yield the faults of stand-ins for licensed data, and of packages in config.yaml."""
         records = self.project.dataset_records
         licensed = {name: record for name, record in records.items() if isinstance(record, LicensedPackages)}
@@ -248,25 +248,25 @@ class References:
             yield unknown(package, packages, "config.yaml: licensed")
 
 
-def row_decodings(cell: Any, row: dict[str, str]) -> list[str]:
+def _row_decodings(cell: Any, row: dict[str, str]) -> list[str]:
     """Return the decodings of a row in a measured column, or in a table of texts."""
     if isinstance(cell, MeasuredCell):
         return cell.decodings_of(row)
     return [cell.decoding] if getattr(cell, "decoding", None) else []
 
 
-def circular_systems(project: Project) -> Faults:
+def _circular_systems(project: Project) -> Faults:
     """Yield a fault for each system that is based on itself or loads its own weights."""
     for paper, record in project.papers.items():
         for system in record.systems:
             try:
-                if loads_itself(project, (paper, system, ""), ()):
+                if _loads_itself(project, (paper, system, ""), ()):
                     yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it loads its own weights, in a circle"
             except UserError as error:  # its bases form a circle
                 yield str(error)
 
 
-def loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple[tuple[str, str, str], ...]) -> bool:
+def _loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple[tuple[str, str, str], ...]) -> bool:
     """Return whether a run needs itself to be trained first.
 
     Args:
@@ -282,10 +282,10 @@ def loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple[
             if reference := getattr(entry, key):
                 system, _, dataset = reference.partition("@")
                 sources[key] = (*project.locate(system, name.partition("/")[0]), dataset)
-    return any(loads_itself(project, one, (*dependents, run)) for one in sources.values())
+    return any(_loads_itself(project, one, (*dependents, run)) for one in sources.values())
 
 
-def misused_decodings(project: Project) -> Faults:
+def _misused_decodings(project: Project) -> Faults:
     """Yield a fault for each decoding that a system makes invalid, and for each named language model that is none."""
     for paper, record in project.papers.items():
         for system in record.systems:

@@ -1,29 +1,54 @@
-"""Artifacts that each report of a paper needs: tables, figures, claims, examples and transcripts."""
+"""Artifacts that each report of a paper needs, and the check that all of them resolve."""
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, Translation
+from pipeline.core.errors import UserError
+from pipeline.papers.catalogue import paper_decoding
+from pipeline.papers.reading import check_readings
 
 if TYPE_CHECKING:
     from pipeline.papers.project import Project
 
 
 def table_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts that a table is filled from."""
+    """Return the artifacts that a table is filled from.
+
+    Args:
+        project: The project.
+        paper: Paper that has the table.
+        table: Name of the table.
+    """
     view, cells = PaperView(project, paper), project.table(paper, table).cells.values()
     rows = project.printed[paper][table]
     return list(dict.fromkeys(product for row in rows for cell in cells for product in cell.needs(view, row)))
 
 
 def transcript_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts of a table of transcripts: the corpus and each system's transcripts."""
+    """Return the artifacts of a table of transcripts: the corpus and each system's transcripts.
+
+    Args:
+        project: The project.
+        paper: Paper that has the table.
+        table: Name of the table.
+    """
     corpus = project.stand_in(project.transcript_table(paper, table).scored_on)
     return [Encoded(corpus), *dict.fromkeys(transcripts(project, paper, table).values())]
 
 
 def transcripts(project: "Project", paper: str, table: str) -> dict[str, Transcript]:
-    """Return the transcripts that a table shows or selects utterances by, by system, of the first seed."""
+    """Return the transcripts that a table shows or selects utterances by.
+
+    Args:
+        project: The project.
+        paper: Paper that has the table.
+        table: Name of the table.
+
+    Returns:
+        Transcripts of the first seed by system.
+    """
     entry = project.transcript_table(paper, table)
     named = (entry.chosen_by, *(row["system"] for row in project.printed[paper][table] if row["system"]))
     runs = {system: project.runs_of(paper, system, entry.dataset)[0] for system in named}
@@ -32,14 +57,29 @@ def transcripts(project: "Project", paper: str, table: str) -> dict[str, Transcr
 
 
 def example_runs(project: "Project", paper: str, table: str) -> dict[str, RunId]:
-    """Return the run of each row of a table of example translations, of the first seed."""
+    """Return the run of each row of a table of example translations.
+
+    Args:
+        project: The project.
+        paper: Paper that has the table.
+        table: Name of the table.
+
+    Returns:
+        Runs of the first seed by row.
+    """
     dataset = project.examples(paper, table).dataset
     rows = [row for row in project.printed[paper][table] if row["source"] == "ours-to-run"]
     return {row["item"]: project.runs_of(paper, row["system"], dataset)[0] for row in rows}
 
 
 def example_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts of a table of examples: the corpus, its translations and their scores."""
+    """Return the artifacts of a table of examples: the corpus, its translations and their scores.
+
+    Args:
+        project: The project.
+        paper: Paper that has the table.
+        table: Name of the table.
+    """
     entry, runs = project.examples(paper, table), example_runs(project, paper, table).values()
     found: list[Product] = [Encoded(project.stand_in(entry.dataset))]
     for run in runs:
@@ -49,12 +89,59 @@ def example_products(project: "Project", paper: str, table: str) -> list[Product
 
 
 def figure_products(project: "Project", paper: str, figure: str) -> list[Product]:
-    """Return the artifacts that a figure is drawn from."""
+    """Return the artifacts that a figure is drawn from.
+
+    Args:
+        project: The project.
+        paper: Paper that has the figure.
+        figure: Name of the figure.
+    """
     return list(dict.fromkeys(project.figure(paper, figure).needs(PaperView(project, paper))))
 
 
 def claim_products(project: "Project", paper: str) -> list[Product]:
-    """Return the artifacts that a paper's claims need at this scale, including all trainings."""
+    """Return the artifacts that a paper's claims need at this scale, including all trainings.
+
+    Args:
+        project: The project.
+        paper: Paper that makes the claims.
+    """
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = [claim for claim in claims.claims.values() if claim.is_tested(project.config.scale)]
     return list(dict.fromkeys(product for claim in tested for product in claim.needs(view, claims.scores)))
+
+
+def check_all(project: "Project") -> None:
+    """Resolve every run and report of a project once.
+
+    Raises:
+        UserError: A value is bad; the message names the paper, system or cell.
+    """
+    dataset = next(name for name in project.scale.datasets.values() if name not in project.dataset_records.faults)
+    for paper, record in project.papers.items():
+        for system in record.systems:
+            project.run_spec(RunId(paper, system, dataset, 0))
+        check_readings(project, paper)
+        for decoding in record.decodings:
+            paper_decoding(project.papers, paper, decoding)
+        products = [table_products(project, paper, table) for table in project.tables_here(paper)]
+        products += [figure_products(project, paper, figure) for figure in record.figures]
+        products += [example_products(project, paper, table) for table in record.examples]
+        products += [transcript_products(project, paper, table) for table in record.transcripts]
+        for product in chain(*products, claim_products(project, paper)):
+            if isinstance(product, Score | Translation | Transcript):
+                project.decoding_language_model(product.run, product.decoding)
+                _check_weights(project, product.run, product.decoding)
+
+
+def _check_weights(project: "Project", run: RunId, name: str) -> None:
+    """Check the language model weight of a decoding.
+
+    Raises:
+        UserError: The weight is 0, or is to be tuned for a model that does not read speech.
+    """
+    decoding, where = project.decoding(run.paper, run.system, name), f"{project.where(run)}: decodings.{name}: "
+    if decoding.zero_weight_fault:
+        raise UserError(where + decoding.zero_weight_fault)
+    if decoding.tuned and project.run_spec(run).model.reads != "speech":
+        raise UserError(f"{where}lm_weights are for speech; set lm_weight")

@@ -26,7 +26,11 @@ class Rule(Closed):
 
     @model_validator(mode="after")
     def check_operation(self):
-        """Refuse a rule with no operation or several, or with bounds that do not fit."""
+        """Check that a rule has one operation and bounds that fit.
+
+        Raises:
+            ValueError: It has no operation or several, or its bounds do not fit.
+        """
         if sum(value is not None for value in (self.divide, self.multiply, self.set)) != 1:
             raise ValueError("needs exactly one of divide, multiply, set")
         if self.set is not None and (self.minimum is not None or self.maximum is not None):
@@ -105,7 +109,12 @@ class Scale(Rules):
         return self.model_copy(update={name: getattr(base, name) | getattr(self, name) for name in sections})
 
     def seeds_of(self, system: str, asked: list[int]) -> list[int]:
-        """Return the seeds of a system: those asked for, then the smallest others up to the scale's number."""
+        """Return the seeds of a system: those asked for, then the smallest others up to the scale's number.
+
+        Args:
+            system: Name of the system, `paper/name`.
+            asked: Seeds of config.yaml.
+        """
         others = (seed for seed in count(1) if seed not in asked)
         return [*asked, *islice(others, max(0, self.seeds.get(system, 0) - len(asked)))]
 
@@ -160,28 +169,28 @@ def rule_faults(rules: Rules, where: str) -> Iterator[str]:
             if fault := unknown(key, keys, place):
                 yield fault
             else:
-                settings = [setting_validator(record, key) for record in records if key in record.model_fields]
-                yield from rule_value_faults(rule, settings, place)
+                settings = [_setting_validator(record, key) for record in records if key in record.model_fields]
+                yield from _rule_value_faults(rule, settings, place)
 
 
-def rule_value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
+def _rule_value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
     """Yield a message if no record allows the rule's value."""
     if rule.set is not None:
-        if all(faults := [value_fault(one, rule.set) for one in settings]):
+        if all(faults := [_value_fault(one, rule.set) for one in settings]):
             yield f"{place}.set: {' or '.join(dict.fromkeys(faults))}, got {shown(rule.set)}"
-    elif all(value_fault(one, number) for one in settings for number in NUMBERS):
+    elif all(_value_fault(one, number) for one in settings for number in NUMBERS):
         yield f"{place}: not a number, so it can't be {'divided' if rule.divide else 'multiplied'}; use set"
 
 
 @cache
-def setting_validator(record: type[BaseModel], key: str) -> TypeAdapter:
+def _setting_validator(record: type[BaseModel], key: str) -> TypeAdapter:
     """Return the validator of one setting of a record."""
     field = record.model_fields[key]
     kind: Any = Annotated[field.annotation, field]
     return TypeAdapter(kind, config=ConfigDict(strict=True))
 
 
-def value_fault(allowed: TypeAdapter, value: Any) -> str:
+def _value_fault(allowed: TypeAdapter, value: Any) -> str:
     """Return why a value is not allowed; empty if it is."""
     try:
         allowed.validate_python(value)

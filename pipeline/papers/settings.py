@@ -47,7 +47,11 @@ class Config(Closed):
     @field_validator("work", "mirror", "licensed")
     @classmethod
     def expand_folders(cls, value: Any) -> Any:
-        """Expand `~` and variables such as `$SCRATCH`, as a shell does."""
+        """Expand `~` and variables such as `$SCRATCH`, as a shell does.
+
+        Raises:
+            ValueError: A user or variable is unknown, or the folder would be read as an option.
+        """
         if isinstance(value, dict):
             return {key: cls.expand_folders(one) for key, one in value.items()}
         filled = value and os.path.expandvars(os.path.expanduser(value))
@@ -60,7 +64,11 @@ class Config(Closed):
     @field_validator("seeds")
     @classmethod
     def check_seeds(cls, seeds: list[int] | int) -> list[int] | int:
-        """Refuse a seed that is listed twice."""
+        """Refuse a seed that is listed twice.
+
+        Raises:
+            ValueError: A seed is listed twice.
+        """
         if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
             raise ValueError("a seed is listed twice; remove one")
         return seeds
@@ -68,7 +76,11 @@ class Config(Closed):
     @field_validator("mirror")
     @classmethod
     def check_mirror(cls, mirror: str | None) -> str | None:
-        """Refuse a mirror that is neither a folder nor a URL."""
+        """Refuse a mirror that is neither a folder nor a URL.
+
+        Raises:
+            ValueError: The mirror is neither.
+        """
         if mirror is not None and not re.match(r"https?://.", mirror) and not os.path.isdir(mirror):
             raise ValueError("must be an existing folder or a URL (https://… or http://…); null = none")
         return mirror

@@ -18,7 +18,16 @@ ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
 def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> words.Noun:
-    """Convert a row of nouns."""
+    """Convert a row of nouns.
+
+    Args:
+        classes: Semantic classes and location.
+        gender: Gender of English and Chinese pronouns.
+        english: Singular, perhaps `#sense`, and irregular plural after `/`.
+        german: Gender, singular and plural.
+        french: Gender, singular and irregular plural.
+        chinese: Word and measure word.
+    """
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
     de_gender, _, de_forms = german.partition(" ")
@@ -91,7 +100,16 @@ def _adjective(
 
 
 def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> words.Verb:
-    """Convert a row of verbs."""
+    """Convert a row of verbs.
+
+    Args:
+        idiom: The verb is an idiom.
+        english: Base form, then particle or preposition, or the fixed words of an idiom in brackets.
+        german: Infinitive with `_` after a separable prefix, then preposition and case.
+        french: Infinitive, then preposition.
+        chinese: Template of words.
+        *rest: Frame, subjects, objects and flags.
+    """
     frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
     takes_object = frame in ("t", "g")
@@ -191,11 +209,26 @@ class Task:
 
 
 def task(english: str, german: str, french: str, chinese: str, objects: str) -> Task:
-    """Convert a row of tasks."""
+    """Convert a row of tasks.
+
+    Args:
+        english: Verb.
+        german: Infinitive with `_` after a separable prefix.
+        french: Verb.
+        chinese: Verb.
+        objects: Classes of objects.
+    """
     verb = _german_verb(german)
     return Task(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
 def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase:
-    """Convert a row of phrases."""
+    """Convert a row of phrases.
+
+    Args:
+        english: Tree or word.
+        german: Words.
+        french: Words.
+        chinese: Words.
+    """
     return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

@@ -32,6 +32,10 @@ class Table:
     def add(self, where: str, cells: list[str]) -> None:
         """Add a row.
 
+        Args:
+            where: File and line, for messages.
+            cells: Its cells.
+
         Raises:
             UserError: The row has too few or too many cells.
         """
