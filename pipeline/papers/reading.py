@@ -57,7 +57,7 @@ class Reading(Closed):
             return None
         if fitting := [name for name, choice in self.choices.items() if choice.fits(settings)]:
             return fitting[0]
-        raise UserError(f"{where}{', '.join(f'{key} {settings[key]}' for key in keys)} is none of the choices")
+        raise UserError(f"{where}{', '.join(f'{key} {settings[key]}' for key in keys)} matches no choice")
 
 
 def system_readings(project: "Project", paper: str, system: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ def system_readings(project: "Project", paper: str, system: str) -> dict[str, st
     settings = {f"{section}.{key}": value for section in full for key, value in full[section].items()}
     for key, reading in project.papers[paper].readings.items():
         if not reading.of or "/".join(project.locate(reading.of, paper)) in lineage:
-            where = f"workflow/papers/{paper}/paper.yaml: readings.{key}: of {system} "
+            where = f"workflow/papers/{paper}/paper.yaml: readings.{key}: system {system}: "
             found[key] = reading.choice_of(settings, where)
     return {key: choice for key, choice in found.items() if choice}
 

@@ -114,7 +114,7 @@ CASES = {
     "a system of no choice": (
         "readings|scale|choices|start|settings",
         {"model.branch_scale": "middle"},
-        r"readings.scale: of C-split-cross-start model.branch_scale start is none of the choices",
+        r"readings.scale: system C-split-cross-start: model.branch_scale start matches no choice",
     ),
     "an unknown system": ("readings|scale|of", "CC", r"readings.scale.of.*unknown.*'CC'"),
     "an unknown key": ("readings|scale|reason", "x", r"reason"),
