@@ -64,10 +64,13 @@ class Measurement:
 
 
 class RunFolders:
-    """Reads what the stages wrote into the run folders of one paper."""
+    """Reader of the run folders of one paper; records, scores and samples are read once."""
 
     def __init__(self, view: PaperView):
         self.view, self.layout = view, view.layout
+        self._trained: dict[RunId, TrainedRun | None] = {}
+        self._scores: dict[Score, ScoreFile | None] = {}
+        self._samples: dict[tuple[object, ...], Sample] = {}
 
     def require(self, product: Product) -> Path:
         """Return the path of a product.
@@ -79,7 +82,9 @@ class RunFolders:
 
     def trained(self, run: RunId) -> TrainedRun | None:
         """Read the record of a finished training."""
-        return TrainedRun.read_if_there(self.layout.path(Trained(run)))
+        if run not in self._trained:
+            self._trained[run] = TrainedRun.read_if_there(self.layout.path(Trained(run)))
+        return self._trained[run]
 
     def cost(self, run: RunId) -> TrainingCost | None:
         """Read the cost of a training."""
@@ -147,11 +152,13 @@ class RunFolders:
         Raises:
             UserError: It is of other weights than the run's final ones.
         """
-        path = self.layout.path(product)
-        score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
-        if score and trained:
-            score.require_training(trained.weights_digest, path)
-        return score
+        if product not in self._scores:
+            path = self.layout.path(product)
+            score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
+            if score and trained:
+                score.require_training(trained.weights_digest, path)
+            self._scores[product] = score
+        return self._scores[product]
 
     def score_paths(self, run: RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
         """Return the score files of a run, with all splits of one decoding in a row.
@@ -218,6 +225,12 @@ class RunFolders:
         Raises:
             UserError: A score is missing.
         """
+        key = (*runs, *decodings, scored.metric, scored.dataset, *scored.splits, scored.scored_on)
+        if key not in self._samples:
+            self._samples[key] = self._sample(runs, decodings, scored)
+        return self._samples[key]
+
+    def _sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]

@@ -5,6 +5,7 @@ A metric is a function of statistics summed over sentences. Resampling sentences
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -131,14 +132,20 @@ def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, 
     Returns:
         Shape (resamples,).
     """
-    sentences, generator = len(statistics), np.random.default_rng(seed)
-    totals = []
+    blocks = draw_counts(len(statistics), resamples, seed)
+    return total(np.concatenate([counts.astype(np.float64) @ statistics for counts in blocks]))
+
+
+@lru_cache(maxsize=8)
+def draw_counts(sentences: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Return how often each resample draws each sentence, in blocks of shape (BLOCK, sentences)."""
+    generator, blocks = np.random.default_rng(seed), []
     for begin in range(0, resamples, BLOCK):
         rows = np.arange(min(BLOCK, resamples - begin))[:, None]
         drawn = generator.integers(sentences, size=(len(rows), sentences)) + rows * sentences
-        counts = np.bincount(drawn.ravel(), minlength=len(rows) * sentences).reshape(len(rows), sentences)
-        totals.append(counts.astype(np.float64) @ statistics)
-    return total(np.concatenate(totals))
+        counts = np.bincount(drawn.ravel(), minlength=len(rows) * sentences)
+        blocks.append(counts.reshape(len(rows), sentences).astype(np.min_scalar_type(int(counts.max()))))
+    return tuple(blocks)
 
 
 def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:

@@ -44,8 +44,9 @@ class Project(Catalogue):
         check_all(self)
 
     def clear_caches(self) -> None:
-        """Create empty caches of decodings and content hashes, which a dry run needs a dozen times."""
+        """Create empty caches of settings and content hashes, which a dry run needs a dozen times."""
         self.decoding, self.run_content = cache(self._decoding), cache(self._run_content)
+        self.run_spec = cache(self._run_spec)
 
     @cached_property
     def layout(self) -> Layout:
@@ -74,7 +75,7 @@ class Project(Catalogue):
             merged |= getattr(entry, section)
         return merged
 
-    def run_spec(self, run: RunId) -> RunSpec:
+    def _run_spec(self, run: RunId) -> RunSpec:
         """Return the settings of a training; folders are given by name, not by path.
 
         Raises:

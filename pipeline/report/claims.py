@@ -34,7 +34,7 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
 
 
 def row_of(one: ClaimResult) -> dict[str, str]:
-    """A link of a claim: what was found, how sure that is, and what follows from it."""
+    """Return a claim's row: the findings, their uncertainty, and the verdict."""
     found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
     if found:
         columns |= {"ours": found.ours, "test": found.test_description}
@@ -50,7 +50,7 @@ def row_of(one: ClaimResult) -> dict[str, str]:
 
 
 def tally(claims: Iterable[ClaimResult]) -> str:
-    """By group, what is decided and every verdict."""
+    """Count the verdicts of each group in words."""
     groups: dict[str, list[Verdict]] = {}
     for one in claims:
         groups.setdefault(one.group, []).append(one.verdict)
@@ -58,6 +58,7 @@ def tally(claims: Iterable[ClaimResult]) -> str:
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
+    """Count decisions and verdicts in words."""
     counts = Counter(verdicts)
     parts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
     results = sum(one is not Verdict.TESTED for one in verdicts)
@@ -65,7 +66,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
-    """For a terminal: the verdicts as a table, then every claim with all its evidence."""
+    """Write the verdicts as a table, then every claim with all its evidence, for a terminal."""
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
@@ -86,23 +87,24 @@ GROUPS = {"primary": "Primary claims", "other": "Others", "timing": "Times of la
 NUMBERS = ("value", "low", "high", "detectable")
 COLUMNS = ("claim", "group", "verdict", "p_adjusted", "ours")
 EXPLANATION = f"""\
-A claim is turned into quantities that are positive if it is true; the interval of each is of 95 %. Their noise is
-that between trainings, pooled over systems of a kind as if all had as much, and that of sentences, resampled in
-pairs. p: two-sided, adjusted by Holm over the paper's primary claims, by Benjamini and Hochberg over the others;
-{LEVEL:.0%} decides. With fewer than {ENOUGH_SEEDS} trainings of a system that is provisional, and counts as
-undecided. Detectable: the smallest quantity that such a design tells from zero four times in five at 5 %, before the
-adjustment. Not trained: a system is below a floor (workflow/floors.yaml). Not trained far enough: the dev loss of the
-system that is said to be worse, or of one that would be contradicted, still fell by {PLATEAU:.1%} or more over the last
-fifth of its updates. Where noise between trainings is unknown, p is of sentences alone. Identities: proved by tests."""
+A claim is turned into quantities that are positive if it is true, each with a 95 % interval. Their variance has two
+sources: runs with other seeds, pooled over systems of a family, and sentences, resampled in pairs. p is two-sided. It
+is adjusted by Holm over the paper's primary claims, and by Benjamini and Hochberg over the others; {LEVEL:.0%}
+decides. With fewer than {ENOUGH_SEEDS} trainings of a system a decision is provisional and counts as undecided.
+Detectable: the smallest quantity that is significant at 5 % with a power of 80 %, before the adjustment. Not trained:
+a system is below a floor (workflow/floors.yaml). Not trained far enough: a dev loss still fell by {PLATEAU:.1%} or
+more over the last fifth of the steps. It is that of the system that is said to be worse, or of one that would be
+contradicted. If the run-to-run variance is unknown, p comes from sentences alone. Identities are proved by tests."""
 LONGEST = 70
 
 
 def shortened(text: str) -> str:
-    """For the overview; the whole stands below it."""
+    """Shorten a text for the overview."""
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def described(row: dict[str, str]) -> str:
+    """Write a claim with all its evidence."""
     keys = ("printed", "ours", "evidence", "detectable", "test", "verdict")
     lines = [f"- {key.capitalize()}: {literal(row[key])}" for key in keys if row[key]]
     return "\n".join([f"## {literal(row['claim'])}", "", prose(row["statement"]), "", *lines])

@@ -1,4 +1,4 @@
-"""Is one score better than another? Paired bootstrap over the sentences of a test set (Koehn 2004)."""
+"""Paired bootstrap over the sentences of a test set (Koehn 2004): is one score better than another?"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +15,20 @@ from pipeline.metrics.score_file import read_statistics
 
 @dataclass(frozen=True)
 class Comparison:
-    """System a less system b on the same sentences."""
+    """Difference of system a and system b on the same sentences."""
 
     difference: float
     low: float
     high: float
     p_value: float
-    """Two-sided: how often chance alone gives a difference at least this large."""
+    """Two-sided."""
 
 
 def compare_scores(a: Path, b: Path, name: str) -> Comparison:
-    """Paired bootstrap of two score files on the metric `name`.
+    """Compare two score files by the metric `name`.
 
     Raises:
-        UserError: they are of different test sets or references, or were not counted in one way.
+        UserError: Their test sets, references or signatures differ.
     """
     bases = []
     for path in (a, b):
@@ -44,24 +44,31 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
 def paired_bootstrap(
     a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Comparison:
-    """Whether system a differs from b, given their statistics (N, F) on the same sentences in the same order.
+    """Test whether system a differs from b.
 
-    The p-value is the share of resamples whose difference lies as far from the mean of all as the observed one from
-    zero (Riezler and Maxwell 2005), which is what sacreBLEU reports.
+    The p-value is the share of resamples whose difference is as far from the mean of all as the observed one is from
+    zero (Riezler and Maxwell 2005). sacreBLEU reports the same.
+
+    Args:
+        a: Statistics of the sentences, shape (N, F).
+        b: Those of the other system on the same sentences in the same order.
+        total: Maps summed statistics to scores.
+        resamples: Number of resamples.
+        seed: Seed of the draws.
 
     Raises:
-        UserError: the numbers of sentences differ, or there is one alone.
+        UserError: The numbers of sentences differ, or there is one sentence.
     """
     if len(a) != len(b):
-        raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: they are not of one test set")
+        raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: score both systems on one test set")
     if len(a) == 1:
-        raise UserError("can't compare scores of one sentence: it tells nothing of any other; take more")
+        raise UserError("can't compare scores of one sentence: use a test set with at least two")
     difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
     return compared(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
 
 
 def compared(difference: float, differences: np.ndarray) -> Comparison:
-    """Of a difference, and the same on each resample."""
+    """Compare a difference with the differences on resamples."""
     low, high = np.percentile(differences, [2.5, 97.5])
     as_far = np.abs(differences - differences.mean()) >= abs(difference)
     return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))

@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 TEXTS = ("item", "printed", "ours")
 METRIC = "sacrebleu"
-"""Smoothed, so that a sentence alone has a score."""
+"""Smoothed, so that a single sentence has a score."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The sentence: its line (from 0) in a split, its words, and each system's BLEU for it."""
+    """The chosen sentence: its line (from 0) in a split, its words, and each system's BLEU."""
 
     split: SplitName
     line: int
@@ -37,9 +37,9 @@ class Choice:
 
 
 def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -> None:
-    """Compare the translations of one sentence by every system.
+    r"""Compare the translations of one sentence by every system.
 
-        python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \\
+        python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \
             --out results/demo/multichannel/table3.csv
 
     Write the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that depends on no system's name
@@ -60,7 +60,11 @@ def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOp
 
 
 def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> Choice:
-    """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
+    """Choose the sentence on which the systems differ most.
+
+    Raises:
+        UserError: No sentence has a length in the range.
+    """
     corpus, (fewest, most) = project.stand_in(entry.dataset), entry.words
     folders = RunFolders(PaperView(project, paper))
     largest, best = -1.0, None
@@ -78,13 +82,14 @@ def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]
 
 
 def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
-    """(N,) BLEU of each sentence alone, by row of the table."""
+    """Return the BLEU of each sentence alone, shape (N,), by row of the table."""
     metric = metric_named(METRIC)
     paths = {item: project.layout.path(Score(run, "scores", entry.decoding, split)) for item, run in runs.items()}
     return {item: metric.total(read_statistics(path, METRIC)) for item, path in paths.items()}
 
 
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
+    """Return the printed texts beside ours."""
     entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_one_of(project.datasets[name], CorpusRecord, "parallel text")
@@ -103,6 +108,7 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
 
 
 def render(project: Project, paper: str, table: str, choice: Choice, rows: list[dict[str, str]]) -> str:
+    """Write the table for a terminal."""
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
         f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "

@@ -15,9 +15,9 @@ TEXTS = ("query_token", "key_token")
 
 
 def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions) -> None:
-    """Draw one figure of a paper, with its numbers and a caption.
+    r"""Draw one figure of a paper, with its numbers and a caption.
 
-        python -m pipeline figure --paper weighted --figure figure2 --set scale=demo \\
+        python -m pipeline figure --paper weighted --figure figure2 --set scale=demo \
             --out results/demo/weighted/figure2.svg
 
     Write figure2.svg, figure2.png, figure2.csv (the numbers that are drawn) and figure2.md (the caption).
@@ -36,16 +36,20 @@ def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions)
 
 
 def draw(project: Project, paper: str, figure: str) -> Drawing:
-    """Raises UserError when something that the figure is drawn from was not made."""
+    """Draw a figure.
+
+    Raises:
+        UserError: A file that it is drawn from is missing.
+    """
     for product in figure_products(project, paper, figure):
         path = project.layout.path(product)
         if not path.exists():
-            raise UserError(f"{path}: no such file; figure {figure} of {paper} is drawn from it, so make it first")
+            raise UserError(f"{path}: no such file; figure {figure} of {paper} needs it")
     return project.figure(paper, figure).draw(PaperView(project, paper))
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:
-    """The figure's caption, which data stood in, and what the runs add."""
+    """Write the figure's caption, the data that stood in, and the facts of the runs."""
     entry, record = project.figure(paper, figure), project.papers[paper]
     used = project.stand_in(entry.dataset)
     data = f"Data: {used}" + ("" if used == entry.dataset else f", which stands in for {entry.dataset}")

@@ -1,4 +1,4 @@
-"""A table filled in with what was measured: each printed number next to ours, as the CSV has it."""
+"""A table filled in with what was measured: each printed number beside ours, as the CSV has it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
 
 @dataclass(frozen=True)
 class FilledTable:
-    """Text throughout, as it is shown. Every row has every column, empty where nothing applies."""
+    """A filled table. All cells are text as shown; every row has every column, empty if nothing applies."""
 
     entry: TableEntry
     table: PrintedTable
     labels: DataFrame
-    """What names a row, and its settings."""
+    """Labels and settings of each row."""
     cells: dict[str, DataFrame]
     """Columns of each cell."""
     reasons: dict[str, list[list[Reason]]]
-    """Why each cell is not comparable in each row; none if it is."""
+    """For each cell and row the reasons why it is not comparable; none if it is."""
     runs: DataFrame
-    """What is behind each row."""
+    """Steps, cost and provenance of each row."""
 
     def values(self, name: str) -> list[dict[str, str]]:
-        """A cell's columns, row by row."""
+        """Return the columns of a cell, row by row."""
         return [{str(key): value for key, value in row.items()} for row in self.cells[name].to_dict("records")]
 
     @property
     def names(self) -> list[str]:
-        """What rows are called: their labels and, of equal ones, the settings in which they differ."""
+        """Return the names of rows: their labels and, if those are equal, the settings that differ."""
         rows = self.table.rows
         labels = [" ".join(filter(None, (row[key] for key in self.entry.label))) for row in rows]
         found = []
@@ -52,7 +52,7 @@ class FilledTable:
         return found
 
     def standing(self, name: str, index: int) -> str:
-        """How a cell stands to the printed number; a number outside our interval is `higher` or `lower` than it."""
+        """Compare a cell with the printed number: `higher` and `lower` say that ours is, beyond its interval."""
         cell, row, values = self.entry.cells[name], self.table.rows[index], self.values(name)[index]
         if not is_ours(row):
             return CITED if values["printed"] else ""
@@ -67,7 +67,7 @@ class FilledTable:
 
     @property
     def all_runs(self) -> list[RunId]:
-        """Everything trained for it, runs of other rows that a cell looks at among it."""
+        """Return every training that a cell needs, including those of other rows."""
         needed = (
             product
             for row in self.table.rows
@@ -78,14 +78,22 @@ class FilledTable:
 
     @property
     def frame(self) -> DataFrame:
-        """As it stands in the CSV."""
+        """Return the table as its CSV has it."""
         cells = (cell.add_prefix(f"{name}_") for name, cell in self.cells.items())
         return concat([self.labels, *cells, self.runs], axis=1)
 
 
-def fill(project: Project, paper: str, name: str) -> FilledTable:
+def fill(project: Project, paper: str, name: str, folders: RunFolders | None = None) -> FilledTable:
+    """Fill in a table.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+        name: Name of the table.
+        folders: Reader of the paper's runs that may have read some already.
+    """
     entry, view = project.table(paper, name), PaperView(project, paper)
-    table = PrintedTable(view, project.printed[paper][name], entry.cells, RunFolders(view))
+    table = PrintedTable(view, project.printed[paper][name], entry.cells, folders or RunFolders(view))
     comparability, places = Comparability(project, paper), range(len(table.rows))
     reasons = {
         key: [comparability.reasons(entry, table, index, cell) for index in places] for key, cell in entry.cells.items()
@@ -100,6 +108,7 @@ def fill(project: Project, paper: str, name: str) -> FilledTable:
 
 
 def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
+    """Return whether a row has all its required numbers."""
     row = table.rows[index]
     if not is_ours(row):
         return CITED
@@ -108,7 +117,7 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
 
 
 def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
-    """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
+    """Return steps, hours, FLOPs and provenance of a row's trainings, added up, and its deviations."""
     row, folders = table.rows[index], table.folders
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     systems = {system for cell in table.cells.values() for system in cell.systems(row)}
@@ -128,21 +137,22 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
 
 
 def steps(project: Project, run: RunId, trained: TrainedRun) -> str:
-    """Updates done, and of how many where the training ended before its budget was used."""
+    """Return the training steps, and the budget if the training ended before it."""
     budget = project.run_spec(run).training.max_steps
     return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
 
 
 def deviations_of(project: Project, paper: str, systems: set[str]) -> str:
-    """Which deviations of the paper concern some systems, by their number below the table."""
+    """Return the numbers of the deviations that concern some systems."""
     numbered = enumerate(project.papers[paper].deviations, start=1)
     return " ".join(str(number) for number, deviation in numbered if deviation.concerns(systems))
 
 
 def unique(values: Iterable[Any]) -> list[Any]:
+    """Return distinct values in their order."""
     return list(dict.fromkeys(values))
 
 
 def joined(values: Iterable[Any]) -> str:
-    """Distinct values in order, `; ` between."""
+    """Join distinct values by `; `."""
     return "; ".join(unique(str(value) for value in values if value != ""))

@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, project: ProjectOptions) -> None:
-    """Compare measured layer times with the complexities that the paper prints.
+    r"""Compare measured layer times with the complexities that the paper prints.
 
-        python -m pipeline layer-table --paper attention --table table1 --set scale=demo \\
+        python -m pipeline layer-table --paper attention --table table1 --set scale=demo \
             --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
 
     Write the CSV and, beside it, a Markdown twin and the plot (SVG and PNG).
@@ -45,7 +45,7 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
 
 
 def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
-    """One layer type: the paper's cells, the fitted exponents, and what its formulas give for the longest sequence."""
+    """Return the row of a layer type: printed cells, fitted exponents, and its formulas for the longest sequence."""
     layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
     operations, path = derived(layer, n, times.record.kernel, times.record.window)
     row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
@@ -74,9 +74,9 @@ def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
 
 
 def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
-    """(sequential operations, longest path between two positions) of a sequence of length n.
+    """Return sequential operations and the longest path between two positions of a sequence of length n.
 
-    Convolutions are dilated, as the paper's O(log_k(n)) has it.
+    Convolutions are dilated, because the paper has O(log_k(n)).
     """
     found = {
         "self-attention": (1, 1),
@@ -89,6 +89,7 @@ def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
 
 
 def render(project: Project, paper: str, table: str, times: LayerTimings, rows: list[dict[str, Any]]) -> str:
+    """Write the table for a terminal."""
     header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
     header += ["operations", "at this n", "path", "at this n"]
     cells = [shown(row) for row in rows]
@@ -106,7 +107,7 @@ def render(project: Project, paper: str, table: str, times: LayerTimings, rows: 
 
 
 def shown(row: dict[str, Any]) -> list[str]:
-    """A row's cells in the order of the header."""
+    """Return the cells of a row in the order of the header."""
     cells = [row["layer_type"], row["complexity_per_layer"]]
     for v in "nd":
         interval = f"{row[f'exponent_{v}_low']}–{row[f'exponent_{v}_high']}"
@@ -116,7 +117,7 @@ def shown(row: dict[str, Any]) -> list[str]:
 
 
 def plot(printed: list[Row], times: LayerTimings) -> Figure:
-    """Time against n at the largest d, and against d at the largest n, with the printed power as a dashed line."""
+    """Draw time against n at the largest d, and against d at the largest n, with the printed power as a dotted line."""
     picture = new_figure(8, 3.6)
     panels = picture.subplots(1, 2, sharey=True)
     for axes, variable, fixed in zip(panels, "nd", (times.widths[-1], times.lengths[-1]), strict=True):

@@ -1,4 +1,4 @@
-"""The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
+"""The Markdown twin of a table: columns that fit a terminal, and notes below."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,7 +15,7 @@ from pipeline.report.markup import grid, literal, paragraphs, prose
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
-    """The table with its caption above and its data, metrics, scale and deviations below."""
+    """Write a table with its caption above, and data, metrics, scale and deviations below."""
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {name}, scale {project.config.scale}",
         prose(filled.entry.caption),
@@ -25,7 +25,7 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
 
 
 def compact(filled: FilledTable, readings: dict[str, Reading]) -> str:
-    """What fits a terminal: labels, settings, what each cell shows, and what the rows took."""
+    """Write labels, settings, cells and cost of each row as a grid."""
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
         shown = DataFrame([cell.shown(row) for row in filled.values(name)])
@@ -38,12 +38,12 @@ def compact(filled: FilledTable, readings: dict[str, Reading]) -> str:
 
 
 def unusual(readings: dict[str, Reading], made_by: str) -> str:
-    """Of the choices that a row is made by, those that are not the default."""
+    """Return the choices of a row that are not the default."""
     return "; ".join(one for one in made_by.split("; ") if one and one.split()[1] != readings[one.split()[0]].default)
 
 
 def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
-    """The readings that any row of a table is made by, in words."""
+    """Describe the readings that any row of a table is made by."""
     used = {one.split()[0] for text in filled.runs["readings"] for one in text.split("; ") if one}
     lines = []
     for name in filter(used.__contains__, readings):
@@ -55,7 +55,7 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
 
 
 def below(project: Project, paper: str, filled: FilledTable) -> str:
-    """Stand-ins, test sets and metrics, scale rules and the rows' deviations, as lists."""
+    """List data, metrics, scale rules, readings and deviations."""
     lines = ["Data and metrics:", "", *(f"- {name}: {note(filled, name, literal)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
@@ -80,12 +80,12 @@ def below(project: Project, paper: str, filled: FilledTable) -> str:
 
 
 def note(filled: FilledTable, name: str, written: Callable[[str], str] = str) -> str:
-    """Say what a column is, which data stood in, and where and why it can't be set against the printed one.
+    """Describe a column: its metric, the data that stood in, and why it is not comparable with the printed one.
 
     Args:
         filled: The table.
         name: The column.
-        written: Makes what the data say safe for the page.
+        written: Escapes texts of the data.
     """
     cell, reasons = filled.entry.cells[name], filled.reasons[name]
     if cell.printed:
@@ -97,7 +97,7 @@ def note(filled: FilledTable, name: str, written: Callable[[str], str] = str) ->
 
 
 def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:
-    """Empty where every row is comparable; which rows are not is said unless all are."""
+    """Say why rows are not comparable, and which if not all; empty if all are."""
     printed = [index for index, row in enumerate(filled.table.rows) if is_ours(row) and cell.printed_in(row)]
     differing = [index for index in printed if reasons[index]]
     if not differing:
@@ -109,7 +109,7 @@ def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[R
 
 
 def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
-    """The rules of the scale that change a setting of runs, or of a run that one of them starts from, in words."""
+    """Describe the rules of the scale that change a setting of runs, or of runs whose weights they load."""
     runs = set(of_runs)
     runs |= {taken for run in runs for taken in project.weight_sources(run).values()}
     runs = {run for run in runs if not project.papers[run.paper].as_published}
@@ -131,6 +131,7 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
 
 
 def rule_in_words(rule: Rule) -> str:
+    """Describe a rule."""
     words = {
         "divided by": rule.divide,
         "multiplied by": rule.multiply,

@@ -1,4 +1,4 @@
-"""Markdown of any report, beside its CSV: what a reader sees is what was written, whatever the data hold."""
+"""Markdown of reports beside their CSV, with every text of the data escaped."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LINE_ENDS = re.compile(r"[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029]+")
-"""And other characters that a terminal obeys."""
+"""Line ends and control characters."""
 MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)"  # a backslash that would hide the next character, or what follows the text
     r"|[|`*~$]"  # cells, code, emphasis, struck out, mathematics
@@ -24,37 +24,38 @@ MARKUP = re.compile(
 
 
 BLOCK = re.compile(r"^(?=[#>+=\[-])|(?<=^)(?P<number>\d{1,9})(?=[.)](\s|$))")
-"""What makes the paragraph that begins with it something else."""
+"""Beginnings that would make a paragraph a heading, list, quote or rule."""
 
 
 def literal(text: str) -> str:
-    """`text` on one line, each character that would be markup behind a backslash; text without such is unchanged."""
+    """Return a text on one line with a backslash before each character that would be markup."""
     return MARKUP.sub(r"\\\g<0>", LINE_ENDS.sub(" ", text))
 
 
 def plain(text: str) -> str:
-    """Return the text that `literal` or `prose` was made of, but for its line ends."""
+    """Undo `literal` and `prose`, except for line ends."""
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
 
 
 def prose(text: str) -> str:
-    """Write a text as a paragraph of its own: literal, and no heading, list, quote or definition of a link."""
+    """Return a text as a paragraph: literal, and no heading, list or quote."""
     return BLOCK.sub(lambda found: f"{found[0]}\\", literal(text.strip()), count=1)
 
 
 def paragraphs(*parts: str) -> str:
+    """Join paragraphs."""
     return "\n\n".join(parts) + "\n"
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with aligned columns, each cell as it is; columns that are empty everywhere are left out."""
+    """Return a Markdown table with aligned columns, without columns that are empty."""
     columns = [column for column in zip(header, *rows, strict=True) if any(column[1:])]
     lines = zip(*(aligned([literal(cell) for cell in column]) for column in columns), strict=True)
     return "\n".join(f"|{'|'.join(line)}|" for line in lines)
 
 
 def aligned(column: Sequence[str]) -> list[str]:
-    """Heading, rule and cells of a column, all of one width; numbers stand to the right."""
+    """Return heading, rule and cells of a column in one width; numbers are right-aligned."""
     width = max(map(len, column))
     numeric = all(cell[0] in "0123456789.-–" for cell in column[1:] if cell)
     heading, *cells = (f" {cell.rjust(width) if numeric else cell.ljust(width)} " for cell in column)
@@ -62,7 +63,14 @@ def aligned(column: Sequence[str]) -> list[str]:
 
 
 def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str, texts: Sequence[str] = ()) -> None:
-    """Write `rows` as `csv`, and beside it `text`, its Markdown twin. texts: as in `write_csv`."""
+    """Write rows as CSV, and a text beside it as its Markdown twin.
+
+    Args:
+        csv: CSV to write.
+        rows: Its rows.
+        text: Markdown.
+        texts: Columns of free text (see `write_csv`).
+    """
     write_csv(csv, rows, texts=texts)
     with atomic_write(csv.with_suffix(".md")) as handle:
         handle.write(text)

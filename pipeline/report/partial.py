@@ -1,7 +1,7 @@
-"""Tables, figures and claims of what is there, at any moment: what has no number says why.
+"""Tables, figures and claims from the files that exist; a row without a number says why.
 
-What is written here is older, by its time, than all that it is made of, and Snakemake's record of it is removed, by
-whose checksums it would be up to date: the workflow makes it anew.
+Their modification time is set before that of their inputs, and Snakemake's record of them is removed. So the workflow
+rebuilds them.
 """
 
 import os
@@ -48,12 +48,12 @@ from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
 
 RECORDS = Path(".snakemake/metadata")
-"""Snakemake's, of each file that it made: with which settings, and from what by its checksum."""
+"""Snakemake's records of the files that it made."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """One report. lacks: what it does without, in words; empty if nothing."""
+    """A report that was written, and what it lacks in words; empty if nothing."""
 
     path: Path
     lacks: str
@@ -61,7 +61,7 @@ class Made:
 
 
 def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
-    """Score what was decoded under decodings of which an output failed, so that the rule `score` did not start."""
+    """Score outputs of decodings that failed in part, for which the rule `score` did not start."""
     plans, layout = Plans(graph), graph.project.layout
     for scores in dict.fromkeys(map(manifest_of, graph.closure(reports))):
         if not isinstance(scores, Scores) or layout.path(scores).exists():
@@ -71,7 +71,7 @@ def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
 
 
 def mark_in_part(paths: Iterable[Path]) -> None:
-    """Have the next snakemake make these files anew, also if it made them from the same inputs before."""
+    """Make the next snakemake rebuild these files, even if their inputs did not change."""
     marked = [str(path) for path in paths if path.exists()]
     for path in marked:
         os.utime(path, (WRITTEN_IN_PART, WRITTEN_IN_PART))
@@ -81,7 +81,7 @@ def mark_in_part(paths: Iterable[Path]) -> None:
 
 
 class Partial:
-    """Writes reports of a project from what is there."""
+    """Writer of reports from the files that exist."""
 
     def __init__(self, graph: Graph, causes: Causes, settings: tuple[str, ...]):
         self.graph, self.causes, self.settings = graph, causes, settings
@@ -90,7 +90,7 @@ class Partial:
         """Files that were written, to be marked with `mark_in_part`."""
 
     def make(self, report: Report) -> Made:
-        """Leaves one alone that is whole and newer than what it is made of."""
+        """Write a report unless it is complete and newer than its inputs."""
         path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
         missing = self.causes.missing(inputs)
         if not missing and self.is_up_to_date(path, inputs):
@@ -103,13 +103,19 @@ class Partial:
         return Made(path, lacks)
 
     def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:
+        """Return whether a report is newer than its inputs."""
         layout = self.project.layout
         return path.exists() and path.stat().st_mtime >= max(
             (layout.path(one).stat().st_mtime for one in inputs), default=WRITTEN_IN_PART + 1
         )
 
     def write(self, report: Report, missing: list[Product]) -> str:
-        """What it lacks, in words. Raises UserError or NotRun when nothing of it can be made."""
+        """Write a report and return what it lacks, in words.
+
+        Raises:
+            UserError: An input is faulty.
+            NotRun: Nothing of it can be made.
+        """
         match report:
             case ExampleTable() | TranscriptTable() | LayerTable():
                 return self.by_its_stage(report, missing)
@@ -121,7 +127,7 @@ class Partial:
                 return self.claims(report, paper)
 
     def table(self, report: Report, paper: str, name: str) -> str:
-        """A row without its numbers says why."""
+        """Write a table; a row without its numbers says why."""
         filled = fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
         whys = [
@@ -134,7 +140,7 @@ class Partial:
         return lacking(whys, "rows")
 
     def claims(self, report: Report, paper: str) -> str:
-        """One that can't be judged says why."""
+        """Write claims; one that cannot be evaluated says why."""
         view, record = PaperView(self.project, paper), self.project.claims[paper]
         results, whys = record.evaluate(view, (NotRun, UserError)), list[str]()
         for index, one in enumerate(results):
@@ -145,7 +151,7 @@ class Partial:
         return lacking(whys, "claims")
 
     def figure(self, report: Report, paper: str, name: str) -> str:
-        """Without the systems of which something is missing; its caption says which."""
+        """Draw a figure without the systems that miss something; its caption names them."""
         view, entry = PaperView(self.project, paper), self.project.figure(paper, name)
         systems = getattr(entry, "systems", [])
         parts = {system: entry.model_copy(update={"systems": [system]}) for system in systems} or {"": entry}
@@ -164,7 +170,7 @@ class Partial:
         return left_out
 
     def by_its_stage(self, report: Table, missing: list[Product]) -> str:
-        """Transcripts that are missing are left out; all else is whole or not there."""
+        """Write another table; only missing transcripts can be left out."""
         why = self.causes.why(missing)
         needs_all = not isinstance(report, TranscriptTable) or any(isinstance(one, Encoded) for one in missing)
         if missing and needs_all:
@@ -181,11 +187,12 @@ class Partial:
         return f"some transcripts ({why})" if why else ""
 
     def path(self, report: Report) -> Path:
+        """Return where a report is written."""
         return self.project.layout.path(report)
 
 
 def lacking(whys: list[str], what: str) -> str:
-    """How many rows or claims are without a number, by the kind of their causes; empty if none is."""
+    """Count rows or claims without a number by the kind of cause; empty if there are none."""
     kinds = Counter(why.partition(":")[0] for why in whys if why)
     causes = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     return f"{kinds.total()} of {len(whys)} {what} ({causes})" if kinds else ""

@@ -65,7 +65,7 @@ def write_results(
 
 
 def summary(campaign: Campaign, made: list[Made]) -> Iterator[str]:
-    """What is not whole, what failed, and how far all is."""
+    """Yield lines about incomplete reports, failures, and progress."""
     for one in made:
         if one.lacks:
             yield f"{one.path}: {f'without {one.lacks}' if one.is_there else f'not made: {one.lacks}'}"

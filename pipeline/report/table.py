@@ -1,4 +1,4 @@
-"""Tables of a paper: each printed number next to ours, with spread, cost and provenance."""
+"""Tables of a paper: each printed number beside ours, with spread, cost and provenance."""
 
 import logging
 from pathlib import Path

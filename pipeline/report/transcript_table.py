@@ -44,7 +44,7 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
 
 
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
-    """The printed examples in their order, each model's text beside the printed one; a missing run's is empty."""
+    """Return the printed examples in their order with each model's text; empty if a run is missing."""
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
     texts = Texts(project, entry, transcripts(project, paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
@@ -68,7 +68,7 @@ class Texts:
         self.references = Alphabet().decode([store[index] for index in range(len(store))])
 
     def transcripts(self, system: str) -> tuple[str, list[str] | None]:
-        """(run, lines) of a system with the first seed; None when it was not run."""
+        """Return folder and transcripts of a system's first seed; None if it was not run."""
         product = self.made[system]
         path = self.layout.path(product)
         if not path.exists():
@@ -76,7 +76,11 @@ class Texts:
         return product.run.folder, read_lines(path, len(self.references))
 
     def chosen(self, count: int) -> list[int] | None:
-        """The utterances shown; None when the system that chooses was not run. Raises UserError if there are fewer."""
+        """Choose the utterances; None if the system on which the choice depends was not run.
+
+        Raises:
+            UserError: Too few utterances are long enough.
+        """
         _, lines = self.transcripts(self.entry.chosen_by)
         if lines is None:
             return None
@@ -87,7 +91,7 @@ class Texts:
         return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
 
     def of(self, system: str, number: int) -> dict[str, Any]:
-        """What `system` wrote of an utterance; without a system, what was said."""
+        """Return a system's transcript of an utterance; without a system, the reference."""
         if not system:
             return {"ours": self.references[number], "word_errors": "", "run": ""}
         run, lines = self.transcripts(system)
@@ -98,7 +102,7 @@ class Texts:
 
 
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
-    """Example after example, the printed text above ours."""
+    """Write one example after the other, the printed text above ours."""
     entry, record = project.transcript_table(paper, table), project.papers[paper]
     parts = [f"# {literal(record.title)}: {table}, scale {project.config.scale}", prose(entry.caption)]
     for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):

@@ -69,7 +69,7 @@ def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys):
 def test_new_kind_of_figure_is_drawn_from_its_products(with_toys):
     missing = stage(with_toys, "figure", "--figure", "figure9", "--out", "out/figure9.svg")
     assert missing.returncode == 1
-    assert "done.json: no such file; figure figure9 of weighted is drawn from it" in missing.stderr
+    assert "done.json: no such file; figure figure9 of weighted needs it" in missing.stderr
     made = with_toys / missing.stderr.split(": ")[1]
     made.parent.mkdir(parents=True)
     made.write_text("{}")

@@ -44,7 +44,7 @@ def put_all(project, **rates: float) -> None:
         put_wer(project, system.replace("_", "-"), rate, "target")
 
 
-def test_the_domain_gap_of_a_row_is_that_of_its_error_rate_between_both_attention_models(project):
+def test_domain_gap_lies_between_both_attention_models(project):
     put_all(project, attention_source=0.6, attention_target=0.1, CF4=0.3)
     rows = {row["model"]: row for row in table_rows(project, "coldfusion", "table3")}
     wer = {key: float(rows[key]["target_wer_ours"]) for key in ("Cold Fusion + Probability Projection",)}
@@ -145,7 +145,7 @@ def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_pat
     assert "probability projection after 150 updates" in caption  # 1.2 at 100, 0.4 at 200
 
 
-def test_dev_curves_say_when_the_first_systems_level_is_never_reached(project, tmp_path):
+def test_dev_curves_say_that_the_first_level_is_not_reached(project, tmp_path):
     write_losses(project, {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.9, 0.81]})
     assert "not by Cold Fusion" in draw(tmp_path, "figure2")[1]
 
@@ -163,7 +163,7 @@ def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_pa
     assert '"a day"' in caption and "9 utterances" in caption
 
 
-def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(project, tmp_path):
+def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     entry = project.transcript_table("coldfusion", "table1")
     stem = project.layout.corpus(project.stand_in("target")) / "encoded/test.tgt"
     with write_tokens(stem, len(Alphabet())) as store:

@@ -17,7 +17,7 @@ def test_of_one_number_nothing_is_known():
     assert (found.value, found.low, found.high, found.p_value) == (0.3, -np.inf, np.inf, None)
 
 
-def test_of_trainings_that_all_have_the_same_nothing_is_known_but_of_those_that_differ():
+def test_error_is_unknown_if_all_seeds_are_equal():
     """As `over_seeds` has it: two kinds of counts, 6, 6, 6 beside 4, 4, 4, are no certainty."""
     found = difference(training_sample([6.0] * 3, "one"), training_sample([4.0] * 3, "other"))
     assert (found.value, found.error, found.p_value, found.low) == (2, None, None, -np.inf)
@@ -36,7 +36,7 @@ def test_the_interval_over_seeds_is_that_of_student(seeds):
     assert found.p_value == pytest.approx(stats.ttest_1samp(values, 0.0, alternative="greater").pvalue)
 
 
-def test_without_sentences_two_systems_are_compared_by_students_test_of_two_samples():
+def test_contrast_without_sentences_is_students_t_test():
     generator = np.random.default_rng(0)
     one, other = generator.normal(0.5, 1, 5), generator.normal(0, 1, 3)
     pool = (one, other)
@@ -55,7 +55,7 @@ def test_noise_is_pooled_over_the_systems_of_a_kind():
 
 
 @pytest.mark.parametrize(("louder", "false"), [((1, 1), 0.05), ((3, 1), 0.19), ((3, 3), 0.21)])
-def test_equal_noise_is_an_assumption_without_which_more_is_false(louder, false):
+def test_unequal_noise_raises_the_error_rate_of_pooling(louder, false):
     """Six systems of three seeds, all the same but for the noise of the two that are compared; the expected share is
     that of 40,000 such draws by Student's t with the mean of the six variances."""
     generator, of = np.random.default_rng(6), 1500
@@ -86,7 +86,7 @@ def statistics(generator, shift, sentences=100):
     return np.stack([values, np.ones(sentences)], axis=1)
 
 
-def test_intervals_of_a_paired_difference_over_seeds_cover_the_truth():
+def test_intervals_of_paired_differences_cover_the_truth():
     """True difference 0.5, noise of sentences and of trainings; 95 % of 200 intervals, within three standard errors."""
     covered = 0
     for trial in range(200):

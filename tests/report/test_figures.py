@@ -60,7 +60,7 @@ def put_map(project, figure, query, heads):
         ("coldfusion", ["attention-source", "CF4"], "source"),
     ],
 )
-def test_dev_curves_name_their_unit_and_who_does_not_reach_the_line(project, paper, systems, dataset):
+def test_dev_curves_name_unit_and_who_misses_the_line(project, paper, systems, dataset):
     for system, losses in zip(systems, ([2.0, 1.0], [2.0, 1.5]), strict=True):
         write_training(project, project.runs_of(paper, system, dataset)[0], losses, losses)
     figure = DevCurves(kind="dev_curves", caption="Toy.", dataset=dataset, systems=systems)
@@ -95,7 +95,7 @@ def test_branch_weights_are_filtered_and_the_window_is_said(project, tmp_path):
     assert "spans 9 entries" in svg.with_suffix(".md").read_text(encoding="utf-8")
 
 
-def test_the_mean_filter_is_a_mean_over_the_entries_that_there_are():
+def test_mean_filter_averages_existing_entries():
     values = np.random.default_rng(0).normal(size=(12, 2))
     for place in range(12):
         around = values[max(0, place - 2) : place + 3]
@@ -103,7 +103,7 @@ def test_the_mean_filter_is_a_mean_over_the_entries_that_there_are():
 
 
 @pytest.mark.parametrize(("entries", "window"), [(4, 9), (4, 8), (1, 3), (5, 4)])
-def test_a_filter_that_spans_more_than_there_is_is_a_mean_of_what_there_is(entries, window):
+def test_mean_filter_wider_than_the_data_averages_all(entries, window):
     values = np.random.default_rng(0).normal(size=(entries, 2))
     before = window - 1 - (window - 1) // 2
     expected = [values[max(0, n - before) : n + (window - 1) // 2 + 1].mean(axis=0) for n in range(entries)]
@@ -161,7 +161,7 @@ def test_a_picture_is_the_same_bytes_for_the_same_runs(project, tmp_path):
 def test_a_run_that_is_missing_is_named(tmp_path, capsys):
     code, svg = draw(tmp_path, "weighted", "figure2")
     assert code == 1
-    assert "done.json: no such file; figure figure2 of weighted is drawn from it" in capsys.readouterr().err
+    assert "done.json: no such file; figure figure2 of weighted needs it" in capsys.readouterr().err
     assert not svg.exists()
 
 

@@ -63,7 +63,7 @@ def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
     assert "sequence length n (positions)" in out.with_suffix(".svg").read_text(encoding="utf-8")
 
 
-def test_each_panel_has_the_times_over_one_size_at_the_largest_other_and_the_printed_power_through_the_last():
+def test_panel_has_times_and_the_printed_power_through_the_last():
     times = LayerTimings(made_up_times(noise=0.3))
     printed = [
         {"layer": layer, "layer_type": layer, "complexity_per_layer": "", "exponent_n": str(p), "exponent_d": str(q)}

@@ -46,7 +46,7 @@ def test_a_cell_is_shown_as_it_is_and_leaves_the_table_whole(text):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x1b", "\x9b", "\0", "\x7f"])
-def test_a_line_end_in_a_cell_does_not_end_the_row_and_no_terminal_obeys_what_is_in_it(end):
+def test_line_ends_and_control_characters_do_not_leave_a_cell(end):
     assert shown(grid(["x", "y"], [[f"a{end}b", "c"]])) == [["x", "y"], ["a b", "c"]]
 
 

@@ -33,7 +33,7 @@ def project(tmp_path):
     return project
 
 
-def test_every_column_that_a_cell_shows_stands_in_its_row_beside_what_the_row_took(project):
+def test_row_has_every_shown_column_and_its_cost(project):
     filled = fill(project, PAPER, TABLE)
     lines = [line for line in render(project, PAPER, TABLE, filled).split("\n") if line.startswith("|")]
     header, _, *rows = [[one.strip() for one in line.strip("|").split("|")] for line in lines]
@@ -49,7 +49,7 @@ def test_every_column_that_a_cell_shows_stands_in_its_row_beside_what_the_row_to
     assert [row["notes"] for row in shown] == filled.runs["deviations"].tolist()
 
 
-def test_below_a_table_stand_the_deviations_of_its_rows_and_no_others(project):
+def test_only_deviations_of_its_rows_stand_below_a_table(project):
     about_others = Deviation(systems=["attention/B1"], paper="One thing.", here="Another.", why="No row is about it.")
     about_all = Deviation(systems=["*"], paper="All of it.", here="Less.", why="Every row is about it.")
     record = project.papers[PAPER]
@@ -59,7 +59,7 @@ def test_below_a_table_stand_the_deviations_of_its_rows_and_no_others(project):
     assert f"\n2. Paper: {record.deviations[1].paper}" in text and "\n3. Paper: All of it." in text
 
 
-def test_the_stage_writes_both_twins_and_says_how_many_rows_are_not_run(project, tmp_path, caplog):
+def test_stage_writes_both_twins_and_counts_rows_not_run(project, tmp_path, caplog):
     caplog.set_level("INFO")
     out, command = tmp_path / "table.csv", ["table", "--root", str(ROOT), "--paper", PAPER, "--table", TABLE]
     assert main([*command, "--set", f"work={project.config.work}", "--out", str(out)]) == 0
@@ -68,7 +68,7 @@ def test_the_stage_writes_both_twins_and_says_how_many_rows_are_not_run(project,
     assert caplog.messages[-1] == f"{out}: 10 rows, 8 not run"
 
 
-def test_how_a_cell_stands_is_said_where_there_is_something_to_set_it_beside(project):
+def test_standing_needs_a_printed_number(project):
     filled = fill(project, PAPER, TABLE)
     column = filled.cells["bleu"]
     assert [filled.standing("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
@@ -80,7 +80,7 @@ def test_how_a_cell_stands_is_said_where_there_is_something_to_set_it_beside(pro
         column.loc[1, key] = before
 
 
-def test_of_claims_those_that_a_test_proves_are_not_to_be_decided():
+def test_claims_proved_by_tests_are_not_counted_as_undecided():
     proved, upheld, against, open_, idle = (
         *(Verdict.TESTED, Verdict.UPHELD, Verdict.CONTRADICTED),
         *(Verdict.NOT_DISTINGUISHABLE, Verdict.NOT_RUN),
@@ -92,7 +92,7 @@ def test_of_claims_those_that_a_test_proves_are_not_to_be_decided():
     assert counted([idle]) == "0 of 1 decided (1 not run)"
 
 
-def test_a_shortened_text_is_the_beginning_of_it_and_a_short_one_is_itself():
+def test_shortened_text_is_a_prefix_and_a_short_one_unchanged():
     long = "".join(map(str, range(100)))
     short = shortened(long)
     assert short.endswith("…") and long.startswith(short[:-1])

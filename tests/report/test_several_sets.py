@@ -52,7 +52,7 @@ def written(project, *arguments, out):
     return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8")))
 
 
-def test_the_mean_is_over_the_test_sets_and_its_interval_that_of_the_mean(project):
+def test_mean_over_test_sets_has_the_interval_of_the_mean(project):
     put_scores(project, ["RNN", "DL4MT"])
     row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
     values = [float(bleu(rows_of("RNN", split).sum(axis=0))) for split in SPLITS]
@@ -101,7 +101,7 @@ def test_the_figure_scores_what_is_longer_of_one_sample(project, tmp_path):
     assert "1000 of 1000 sentences drawn at random" in caption and "0 longer than 40" in caption
 
 
-def test_the_example_is_the_sentence_of_admissible_length_that_divides_the_systems_most(project, tmp_path):
+def test_example_is_the_allowed_sentence_with_most_spread(project, tmp_path):
     lengths = {split: np.full(SENTENCES, 12) for split in SPLITS}
     lengths["test"][:] = 30  # too long: what divides the systems there does not count
     put_lengths(project, lengths)

@@ -27,7 +27,7 @@ def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
     assert len(lines) > 2 and max(map(len, lines)) <= WIDTH
 
 
-def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path, capsys):
+def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
     project = load_project(ROOT, {"work": str(tmp_path)})
     run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
     write_training(project, run, [2.0], [2.0])
@@ -99,7 +99,7 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
 
 
 @pytest.mark.parametrize("place", ["below", "inside", "above"])
-def test_a_printed_number_outside_our_interval_is_told_from_one_within(place, tmp_path):
+def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
     filled = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2")
     low = random.uniform(10, 20)
     high = low + random.uniform(1, 5)
@@ -109,7 +109,7 @@ def test_a_printed_number_outside_our_interval_is_told_from_one_within(place, tm
     assert filled.standing("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
 
 
-def test_rows_of_one_label_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
+def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):
     names = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2").names
     assert len(set(names)) == len(names)
     assert "Transformer N = 4" in names and "Transformer C" in names

@@ -51,7 +51,7 @@ def test_a_cited_row_is_shown_as_cited(tmp_path):
     assert [row["status"] for row in rows].count("cited") == 8
 
 
-def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_run(tmp_path):
+def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
     project = project_in(tmp_path, seeds=3)
     cells = [cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
     values = [random.uniform(10, 40) for _ in cells]
@@ -68,7 +68,7 @@ def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_ru
     assert row["runs"].count(";") == 2
 
 
-def test_a_row_says_on_how_many_lines_it_was_scored_and_on_which_references(tmp_path):
+def test_row_names_number_of_lines_and_references(tmp_path):
     project = project_in(tmp_path)
     cell = next(one for one in cell_runs(project, "weighted", "table2") if one.row == 1 and one.cell == "bleu")
     fabricate(project, cell, "dev", 20.0)
@@ -97,7 +97,7 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
 
 
-def test_operations_of_cited_systems_are_shown_for_both_pairs_of_languages(tmp_path):
+def test_flops_of_cited_systems_are_shown_for_both_pairs(tmp_path):
     rows = {row["model"]: row for row in table_rows(project_in(tmp_path), "attention", "table2")}
     cited = rows["Deep-Att + PosUnk"]
     assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
@@ -142,7 +142,7 @@ def test_large_numbers_are_shortened(number, text):
     assert short(number) == text
 
 
-def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
+def test_flops_are_shown_by_formula_and_as_counted(tmp_path):
     project = project_in(tmp_path)
     for cell in cell_runs(project, "attention", "table2"):
         fabricate(project, cell, "test", 20.0)
@@ -154,7 +154,7 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
 
 
-def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_path):
+def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
     project = project_in(tmp_path)
     rules = {
         paper: " ".join(scale_rules(project, {one.run for one in cell_runs(project, paper, "table2")}))
@@ -183,7 +183,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
         table_rows(project, "weighted", "table2")
 
 
-def test_a_metric_that_a_score_does_not_have_is_named_with_those_that_it_has(tmp_path):
+def test_missing_metric_is_named_with_those_that_exist(tmp_path):
     project = project_in(tmp_path)
     cell = next(cell for cell in cell_runs(project, "attention", "table3") if cell.row == 0 and cell.cell == "bleu")
     fabricate(project, cell, "dev", 20.0)

@@ -43,7 +43,7 @@ def test_the_gap_between_shifted_lines_is_the_shift():
     assert mean_gap(curve([2, 1], [1, 1]), upper) is None
 
 
-def test_a_validation_whose_training_loss_had_risen_is_left_out_of_the_gap():
+def test_gap_leaves_out_validations_after_a_risen_loss():
     smooth, bumpy = curve([5, 4, 3], [5.0, 4.0, 3.0]), curve([5, 5.5, 3], [5.0, 9.0, 3.0])
     assert mean_gap(bumpy, smooth) == pytest.approx(0)
 
@@ -65,12 +65,12 @@ def test_the_gaps_within_a_system_are_the_noise_of_its_curves():
 
 
 @pytest.mark.parametrize(("last", "gain"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.05), ([2.5, 2.1], 0.0)])
-def test_how_far_a_training_still_learns_is_by_how_much_its_best_loss_fell_in_the_last_fifth(last, gain):
+def test_progress_is_the_fall_of_the_best_loss_in_the_last_fifth(last, gain):
     assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).late_gain == pytest.approx(gain)
 
 
 @pytest.mark.parametrize(("last", "rise"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.0), ([2.5, 2.1], 0.05)])
-def test_what_a_training_unlearns_is_by_how_much_it_ends_above_its_lowest_loss(last, rise):
+def test_over_fitting_is_the_last_loss_above_the_lowest(last, rise):
     assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).rise == pytest.approx(rise)
 
 
@@ -78,7 +78,7 @@ def write(folder, records):
     (folder / "progress.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def test_the_second_encoder_layer_is_the_last_one_of_a_model_of_one_layer(tmp_path):
+def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path):
     for layers, expected in ((1, 0.0), (2, 1.0), (3, 1.0)):
         values = {f"encoder.{layer}.kappa": [float(layer)] for layer in range(layers)} | {"decoder.0.kappa": [9.0]}
         write(tmp_path, [{"event": "monitor", "step": 1, "values": values}])

@@ -1,4 +1,4 @@
-"""What the page of two rows beside each other says of their difference is of all that the rows' scores are means of."""
+"""Paired tests of the page that compares rows use all that the rows' scores are means of."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def expected(one, other):
     return [value, *np.percentile(draws, [2.5, 97.5])]
 
 
-def test_a_row_of_several_decodings_is_compared_by_the_mean_of_all(project):
+def test_row_of_several_decodings_is_compared_by_their_mean(project):
     """Five random draws of branch weights, the first of them the worst."""
     (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
     drawn = {f"random-{n}": bleu_statistics(0.3 + 0.05 * n, 1) for n in range(1, 6)}
@@ -58,7 +58,7 @@ def test_a_row_of_several_decodings_is_compared_by_the_mean_of_all(project):
     assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
 
 
-def test_a_mean_over_test_sets_is_compared_by_the_mean_and_other_test_sets_not_at_all(project):
+def test_mean_over_test_sets_is_compared_only_to_the_same_sets(project):
     made = {}
     for place, system in enumerate(("RNN", "NTM")):
         (run,) = project.runs_of("multichannel", system, "nist-zh-en")

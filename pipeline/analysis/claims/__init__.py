@@ -86,14 +86,17 @@ class Claims(Closed):
             raise ValueError("primary: a claim is listed twice; remove one")
         return self
 
-    def evaluate(self, view: PaperView, faults: Faults = (NotRun,)) -> list[ClaimResult]:
+    def evaluate(
+        self, view: PaperView, faults: Faults = (NotRun,), folders: RunFolders | None = None
+    ) -> list[ClaimResult]:
         """Evaluate every claim of the paper, chains link by link.
 
         Args:
             view: The paper at one scale.
             faults: Exceptions that make a claim count as not run.
+            folders: Reader of the paper's runs that may have read some already.
         """
-        measured = Measurements(RunFolders(view), self.scores, NoisePools(view, self.systems))
+        measured = Measurements(folders or RunFolders(view), self.scores, NoisePools(view, self.systems))
         return evaluate_claims(self.claims, self.primary, measured, faults)
 
     @property

@@ -1,4 +1,4 @@
-"""Results that others published by recipes that are here unchanged, beside ours: at the scale that has them."""
+"""Results that others published by recipes that run here unchanged, beside ours."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Anchors:
-    """Those of a folder of published recipes. scale: which has them"""
+    """Published numbers of a folder of recipes, at the scale that has them."""
 
     paper: str
     title: str
@@ -41,12 +41,13 @@ class Anchors:
 
 
 def all_anchors(present: Present) -> list[Anchors]:
+    """Return the published numbers of every folder of recipes."""
     records = present.project.papers.items()
     return [of_paper(present, paper) for paper, record in records if record.as_published]
 
 
 def of_paper(present: Present, paper: str) -> Anchors:
-    """At this scale, or else at the first that makes tables of it, whose results lie beside."""
+    """Return published numbers at this scale, or at the first that has tables of them."""
     project, record = present.project, present.project.papers[paper]
     if not (here := bool(project.tables_here(paper))):
         scale = min(scale for table in record.tables.values() for scale in table.scales or ())
@@ -57,9 +58,10 @@ def of_paper(present: Present, paper: str) -> Anchors:
 
 
 def published(present: Present, paper: str, linked: bool) -> Iterator[Anchor]:
+    """Yield each published number of the tables, with ours."""
     for name in present.project.tables_here(paper):
         try:
-            filled = fill(present.project, paper, name)
+            filled = fill(present.project, paper, name, present.folders(paper))
         except UserError:  # its own page says why
             continue
         for key, cell in filled.entry.cells.items():

@@ -34,7 +34,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
     tables = measured_tables(present, paper)
     filled = {name: table for name, table in tables.items() if not isinstance(table, str)}
     claims, view = present.project.claims[paper], present.view(paper)
-    results = claims.evaluate(view, (NotRun, UserError))
+    results = claims.evaluate(view, (NotRun, UserError), present.folders(paper))
     card = make_card(present, paper, results, filled)
     paths = {name: present.path(Table(paper, name)) for name in filled}
     pages.page(

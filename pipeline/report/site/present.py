@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
@@ -67,33 +67,20 @@ class Present:
         return PrintedProject(self.project)
 
     @cached_property
-    def _specs(self) -> dict[tuple[bool, RunId], RunSpec]:
+    def _folders(self) -> dict[str, RunFolders]:
         return {}
 
     def spec(self, run: RunId, printed: bool = False) -> RunSpec:
         """Return the settings of a run, at this scale or as the paper has them."""
-        key = (printed, run)
-        if key not in self._specs:
-            self._specs[key] = (self.printed if printed else self.project).run_spec(run)
-        return self._specs[key]
-
-    @cached_property
-    def _records(self) -> dict[tuple[str, RunId], Any]:
-        return {}
+        return (self.printed if printed else self.project).run_spec(run)
 
     def trained(self, run: RunId) -> TrainedRun | None:
-        """Read the record of a finished training, once."""
-        key = ("trained", run)
-        if key not in self._records:
-            self._records[key] = self.folders(run.paper).trained(run)
-        return self._records[key]
+        """Return the record of a finished training."""
+        return self.folders(run.paper).trained(run)
 
     def cost(self, run: RunId) -> TrainingCost | None:
-        """Read the cost of a training, once."""
-        key = ("cost", run)
-        if key not in self._records:
-            self._records[key] = self.folders(run.paper).cost(run)
-        return self._records[key]
+        """Return the cost of a training."""
+        return self.folders(run.paper).cost(run)
 
     def view(self, paper: str) -> PaperView:
         """Return the project in the names of a paper."""
@@ -101,7 +88,9 @@ class Present:
 
     def folders(self, paper: str) -> RunFolders:
         """Return the reader of the run folders of a paper."""
-        return RunFolders(self.view(paper))
+        if paper not in self._folders:
+            self._folders[paper] = RunFolders(self.view(paper))
+        return self._folders[paper]
 
     def path(self, product: Product) -> Path:
         """Return where a product lies."""

@@ -1,4 +1,4 @@
-"""Readings of a paper side by side: each choice with the score of the system that differs in it alone."""
+"""Readings of a paper side by side: each choice with the score of a system that differs in it alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pipeline.report.site.tables import Shown, shown_cell
 
 @dataclass(frozen=True)
 class Arm:
-    """A choice. label, cells: of the row that has it, by score; empty where there is none beside the others."""
+    """A choice, with label and cells of the row that has it; empty if there is none beside the others."""
 
     name: str
     choice: Interpretation
@@ -25,7 +25,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class ShownReading:
-    """table: where the scores are from; context: the choices of other readings that all rows share, if no defaults."""
+    """A reading, the table of its scores, and choices of other readings that all rows share if they are no defaults."""
 
     name: str
     reading: Reading
@@ -41,6 +41,7 @@ Context = frozenset[tuple[str, str]]
 
 
 def shown_readings(present: Present, paper: str, tables: Mapping[str, FilledTable]) -> list[ShownReading]:
+    """Return the readings of a paper with their scores."""
     readings = present.project.papers[paper].readings
     return [shown_reading(present, paper, tables, name, reading) for name, reading in readings.items()]
 
@@ -48,8 +49,10 @@ def shown_readings(present: Present, paper: str, tables: Mapping[str, FilledTabl
 def shown_reading(
     present: Present, paper: str, tables: Mapping[str, FilledTable], name: str, reading: Reading
 ) -> ShownReading:
-    """By rows of one table that differ in this reading alone: those that have most of its choices, if possible beside
-    the defaults of the others."""
+    """Find rows of one table that differ in this reading alone.
+
+    Rows with most of its choices are taken, if possible with the defaults of the other readings.
+    """
     defaults = {(key, one.default) for key, one in present.project.papers[paper].readings.items()}
     found = {
         (table, context): rows
@@ -74,7 +77,7 @@ def shown_reading(
 
 
 def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str) -> dict[Context, dict[str, int]]:
-    """The first row of each choice, by the choices of the other readings of its system."""
+    """Return the first row of each choice, by the choices of the other readings of its system."""
     found: dict[Context, dict[str, int]] = {}
     for index, row in enumerate(filled.table.rows):
         cells = (filled.entry.cells[key] for key in scores(filled) if is_ours(row))
@@ -86,4 +89,5 @@ def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str)
 
 
 def scores(filled: FilledTable) -> list[str]:
+    """Return the names of a table's scores."""
     return [key for key, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]

@@ -91,7 +91,8 @@ class ShownTable:
         """Return the marks that every measured cell has: they are said once, above the table."""
         marked = [cell for row in self.rows for cell in row.cells.values() if cell.ours and cell.marks]
         printed = [cell for cell in marked if cell.printed]
-        groups = {mark: printed if mark in COMPARED else marked for mark in WORDS}
+        scores = [cell for cell in marked if cell.interval]
+        groups = {mark: printed if mark in COMPARED else scores for mark in WORDS}
         return [mark for mark, cells in groups.items() if len(cells) > 1 and all(mark in cell.marks for cell in cells)]
 
     @property
@@ -127,7 +128,7 @@ def measured_tables(present: Present, paper: str) -> dict[str, FilledTable | str
     found: dict[str, FilledTable | str] = {}
     for name in present.project.tables_here(paper):
         try:
-            found[name] = fill(present.project, paper, name)
+            found[name] = fill(present.project, paper, name, present.folders(paper))
         except UserError as error:
             found[name] = str(error)
     return found

@@ -1,0 +1,87 @@
+"""Time the results site of many runs with made-up scores, in processor seconds.
+
+    python bench/site.py --seeds 20          # 1,920 runs; 30 s on an AMD EPYC
+
+Runs are those of all papers at scale demo. Their folders are written to a temporary folder first; that is not timed.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/helpers")]
+
+from fabricated import bleu_statistics, perplexity_statistics, write_training  # noqa: E402
+from made_records import score_file  # noqa: E402
+
+from pipeline.core.artifacts import Score  # noqa: E402
+from pipeline.metrics import metric_named  # noqa: E402
+from pipeline.metrics.score_file import write_statistics  # noqa: E402
+from pipeline.papers.project import Project, load_project  # noqa: E402
+from pipeline.report.site.build import build  # noqa: E402
+from pipeline.report.site.pages import Pages  # noqa: E402
+from pipeline.report.site.present import Present  # noqa: E402
+
+BLEU = ("bleu_paper", "bleu_closest", "sacrebleu")
+COUNTS = {"gleu": 2, "chrf": 18, "f1": 3, "wer": 2, "cer": 2}
+METRICS = {"sentences": (*BLEU, "gleu", "chrf"), "trees": ("f1",), "speech": ("wer", "cer"), "characters": ()}
+LOSSES = [0.5 + 5 * 0.7**n for n in range(8)]
+
+
+def main() -> None:
+    """Write the runs, and time the site."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"work": f"{folder}/work", "scale": "demo", "seeds": args.seeds}
+        write_runs(load_project(ROOT, settings))
+        start = time.process_time()
+        present = Present(load_project(ROOT, settings), False)
+        build(Pages(Path(folder) / "site", present))
+        print(f"{len(present.begun)} runs: {time.process_time() - start:.1f} s of processor time")
+
+
+def write_runs(project: Project) -> None:
+    """Write what stages leave of every run: its training, and every score that a report needs."""
+    present = Present(project, False)
+    for run in present.runs:
+        write_training(project, run, LOSSES, LOSSES)
+    for score in present.products:
+        if isinstance(score, Score):
+            write_scores(project, score)
+
+
+def write_scores(project: Project, score: Score) -> None:
+    """Write a score file with the statistics of 200 sentences."""
+    path, form = project.layout.path(score), project.dataset_records[score.scored_on or score.run.dataset].form
+    names = ("perplexity",) if "perplexities" in path.parts else METRICS[form] if "scores" in path.parts else ()
+    arrays = {name: statistics(name, score.run.seed) for name in names}
+    values = {name: float(metric_named(name).total(rows.sum(axis=0))) for name, rows in arrays.items()}
+    if not arrays:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_statistics(path.with_suffix(".npz"), arrays)
+    metrics = {
+        name: {"value": value, "low": value - 1, "high": value + 1, "signature": "toy"}
+        for name, value in values.items()
+    }
+    score_file(metrics, 200).write(path)
+
+
+def statistics(name: str, seed: int) -> np.ndarray:
+    """Make up the statistics of 200 sentences."""
+    if name in BLEU:
+        return bleu_statistics(0.6, seed)
+    if name == "perplexity":
+        return perplexity_statistics(1.0, seed)
+    return np.random.default_rng(seed).integers(5, 10, (200, COUNTS[name]))
+
+
+if __name__ == "__main__":
+    main()
