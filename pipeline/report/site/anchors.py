@@ -37,7 +37,7 @@ class Anchors:
     title: str
     scale: str
     found: list[Anchor]
-    snakemake_command: str
+    command: str
 
 
 def all_anchors(present: Present) -> list[Anchors]:

@@ -61,7 +61,7 @@ class Card:
     tally: list[tuple[str, str, int]]
     """(verdict, mark, how many), in the order of the verdicts."""
     facts: Facts
-    snakemake_command: str
+    command: str
     measured: bool
     """Whether a run of its own, or a claim, was measured."""
 
