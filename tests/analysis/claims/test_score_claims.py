@@ -351,7 +351,10 @@ def test_untrained_system_upholds_nothing_beyond_training(project_with):
         write_score(project, run, "perplexity", "final", "test", perplexity_statistics(within, 1))
         write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(beyond, 2))
     row = row_of(project)
-    assert (row["verdict"], row["evidence"].startswith("A: perplexity of 300, where 100")) == ("not trained", True)
+    assert (row["verdict"], row["evidence"].startswith("A: perplexity of 300 is not better than 100")) == (
+        "not trained",
+        True,
+    )
 
 
 def test_beyond_training_counts_sentences_that_are_too_short(project_with):
