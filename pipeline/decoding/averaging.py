@@ -1,21 +1,14 @@
-"""Average the last k checkpoints of a run (Attention Is All You Need, section 6.1: 5 for base, 20 for big).
+"""Average of the last checkpoints of a run (Attention Is All You Need, section 6.1: 5 for base, 20 for big)."""
 
-    python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1-… --last 5 \\
-        --out work/demo/runs/attention/base/grammar-en-de/seed1-…/averaged/last5.safetensors
-
-Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
-With --last 1 these are the final weights. With --best 5, of the checkpoints kept, those of lowest development loss.
-"""
-
-import argparse
 import itertools
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
 from pipeline.config import load_run
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.core.records.outputs import Averaged, AveragedFile
@@ -28,39 +21,56 @@ from pipeline.training.tensor_file import read_weights, write_tensor_file
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a finished run")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--last", type=int, metavar="K", help="checkpoints averaged; 1: final weights")
-    which.add_argument("--best", type=int, metavar="K", help="checkpoints averaged: those of lowest development loss")
-    parser.add_argument("--out", type=Path, required=True, help="a .safetensors file")
+Count = Argument[int](metavar="K", exclusive="which", required=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    best = args.best is not None
-    write_average(args.run_folder, args.best if best else args.last, best, args.out)
+def average_checkpoints(
+    *,
+    run: Path,
+    last: Annotated[int | None, Count] = None,
+    best: Annotated[int | None, Count] = None,
+    out: Path,
+) -> None:
+    r"""Average the last checkpoints of a run.
+
+        python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1-… --last 5 \
+            --out work/demo/runs/attention/base/grammar-en-de/seed1-…/averaged/last5.safetensors
+
+    Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
+
+    Args:
+        run: Folder of a finished run.
+        last: Average so many checkpoints, the last ones; 1 takes the final weights.
+        best: Average so many of the kept checkpoints, those of lowest development loss.
+        out: The .safetensors file to write.
+    """
+    write_average(run, last or best or 0, best is not None, out)
 
 
 def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
-    """Average checkpoints of a run into `out`, and write a record of them beside it. Raises UserError as `inputs`."""
+    """Average `count` checkpoints of a run into `out`, and write a record of them beside it.
+
+    Raises:
+        UserError: See `inputs`.
+    """
     key = run_key(run_folder)
     paths = inputs(run_folder, count, key, best)
-    mean, facts = average(paths, key)
-    write_tensor_file(out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
+    mean, metadata = average(paths, key)
+    write_tensor_file(out, mean, {"key": key, "step": metadata[-1]["step"], "averaged": len(paths)})
     listed = [
         AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
-        for path, one in zip(paths, facts, strict=True)
+        for path, one in zip(paths, metadata, strict=True)
     ]
     averaged = Averaged(key=key, digest=read_metadata(out)["digest"], inputs=listed)
     averaged.write(out.with_suffix(".json"))
-    log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in facts))
+    log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in metadata))
 
 
 def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
-    """The files to average, oldest first: the last, or the best of all that are kept.
+    """Return the files to average, oldest first: the last, or the best of all that are kept.
 
     Raises:
-        UserError: the run is not finished, kept fewer checkpoints, or lacks one among them.
+        UserError: The run is not finished, kept fewer checkpoints, or lacks one among them.
     """
     if count < 1:
         raise UserError(f"the number of checkpoints must be at least 1, got {count}")
@@ -83,7 +93,7 @@ def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[P
     kept = found if best else found[-count:]
     steps = [step for step, _ in kept]
     every = load_run(run_folder / RUN_FILE).training.checkpoint_every
-    given_up_after = done.returned.to if done.returned else None  # what followed led astray, and was removed
+    given_up_after = done.returned.to if done.returned else None  # later ones were removed by a roll-back
     gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
     if gaps not in ([], [given_up_after]):
         raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
@@ -91,32 +101,36 @@ def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[P
 
 
 def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
-    """Those of lowest development loss, of equals the earlier. Raises UserError when one was never validated."""
+    """Return the `count` steps of lowest development loss, of equal ones the earlier.
+
+    Raises:
+        UserError: A checkpoint was never validated.
+    """
     lines = read_lines_as(AnyProgress, run_folder / PROGRESS_FILE, TrainedRun.remedy)
     losses = {line.step: line.dev.nll_per_token for line in lines if isinstance(line, ValidationLine)}
     if unknown := [step for step in steps if step not in losses]:
         raise UserError(
-            f"{run_folder}: of the checkpoint after {unknown[0]} updates no development loss is known; make "
+            f"{run_folder}: the checkpoint after step {unknown[0]} has no development loss; make "
             "training.checkpoint_every a multiple of validate_every"
         )
     return sorted(steps, key=losses.__getitem__)[:count]
 
 
 def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
-    """The arithmetic mean of the tensors of `paths`, and the facts of each file. One file is in memory at a time.
+    """Return the mean of the tensors of `paths`, and the metadata of each file.
 
-    Sums are float64; tensors that are not floating-point must agree.
+    Sums are in float64. One file is in memory at a time.
 
     Raises:
-        UserError: a file is damaged, is of another run than `key`, or holds other tensors than the first.
+        UserError: A file is damaged, is of another run than `key`, or holds other tensors than the first.
     """
     sums: dict[str, Tensor] = {}
-    all_facts = []
+    all_metadata = []
     for path in paths:
-        tensors, facts = read_weights(path, key, REPAIR)
+        tensors, metadata = read_weights(path, key, REPAIR)
         if sums and {name: one.shape for name, one in sums.items()} != {n: one.shape for n, one in tensors.items()}:
             raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
         for name, tensor in tensors.items():
             sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
-        all_facts.append({**facts, "digest": read_metadata(path)["digest"]})
-    return {name: (total / len(paths)).to(tensors[name].dtype) for name, total in sums.items()}, all_facts
+        all_metadata.append({**metadata, "digest": read_metadata(path)["digest"]})
+    return {name: (total / len(paths)).to(tensors[name].dtype) for name, total in sums.items()}, all_metadata

@@ -1,6 +1,5 @@
-"""A run's model with given weights, ready to decode or to be measured."""
+"""A run's model with trained weights, ready for decoding or measurements."""
 
-import argparse
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,33 +21,36 @@ from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import load_weights
 
 
-def model_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """The options of every stage that loads a trained model; `out`: what it writes, in words."""
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help=out)
-
-
 @dataclass(frozen=True)
 class TrainedModel:
+    """A trained model with the run that it comes from.
+
+    Attributes:
+        spec: Specification of the run.
+        model: In evaluation mode, on `device`.
+        device: Where the model is.
+        corpus: Corpus of the training.
+        weights_digest: Digest of the loaded weights.
+        training_digest: Digest of the run's final weights; the loaded ones may be averages.
+    """
+
     spec: RunSpec
     model: Seq2Seq
-    """In evaluation mode, on `device`."""
     device: torch.device
     corpus: AnyCorpus
-    """That of the training."""
     weights_digest: str
     training_digest: str | None
-    """Of the weights that its training ended in, from which those that are loaded may be averaged."""
 
     @classmethod
     def load(cls, weights: Path, threads: int | None = None) -> "TrainedModel":
-        """The model of the run that `weights` lie in the folder of, on a GPU if there is one.
+        """Load weights into the model of the run whose folder they are in, on a GPU if there is one.
 
-        threads: of the CPU; None = the cores this process may use.
+        Args:
+            weights: Final or averaged weights.
+            threads: CPU threads; None takes the cores that this process may use.
 
         Raises:
-            UserError: the weights are missing, damaged, of another run, or do not fit.
+            UserError: The weights are missing, damaged, of another run, or do not fit.
         """
         if not weights.exists():
             raise UserError(f"{weights}: no such weights; {REPAIR}")
@@ -60,29 +62,38 @@ class TrainedModel:
         model = build_initial_model(spec)
         load_weights(model, weights, run_key(run_folder))
         done = TrainedRun.read_if_there(run_folder / DONE_FILE)
-        ended_in = done.weights_digest if done else None
-        return cls(spec, model.to(device).eval(), device, corpus, read_metadata(weights)["digest"], ended_in)
+        training_digest = done.weights_digest if done else None
+        return cls(spec, model.to(device).eval(), device, corpus, read_metadata(weights)["digest"], training_digest)
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
-        """Raises UserError, counting them, when sequences are longer than the model has positions for.
+        """Check that the model has enough positions for sequences.
 
-        lengths: of the sequences `name`, BOS or EOS counted.
+        Args:
+            name: The sequences, for the message.
+            lengths: Their lengths, BOS or EOS included.
+
+        Raises:
+            UserError: Some are too long.
         """
         last = self.model.max_positions
         if last is None or not (beyond := int((lengths > last).sum())):
             return
         raise UserError(
-            f"{name}: {beyond} of {len(lengths)} have more than the {last} positions that {self.spec.name} has vectors "
-            f"for (the longest: {lengths.max()}); train it with a larger model.max_positions"
+            f"{name}: {beyond} of {len(lengths)} are longer than the {last} positions of {self.spec.name} (the "
+            f"longest: {lengths.max()}); train it with a larger model.max_positions"
         )
 
     def autocast(self) -> AbstractContextManager:
-        """Matrix products in the precision that its run asks for, or the machine is faster in."""
+        """Return autocast in the run's precision, or in float32 if the machine is faster in it."""
         return autocast(self.device, self.spec)
 
 
 def run_folder_of(weights: Path) -> Path:
-    """The nearest folder above `weights` that holds a run. Raises UserError when there is none."""
+    """Return the nearest folder above `weights` that holds a run.
+
+    Raises:
+        UserError: There is none.
+    """
     if folder := run_folder_above(weights):
         return folder
-    raise UserError(f"{weights}: no run.yaml in any folder above it; weights are decoded where their run is")
+    raise UserError(f"{weights}: no run.yaml in any folder above it; keep weights in the folder of their run")

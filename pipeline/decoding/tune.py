@@ -1,21 +1,14 @@
-"""Choose the weights of shallow fusion on the development set of the run's own corpus (Cold Fusion, eq. 2).
+"""Choice of the weights of shallow fusion on the development set (Cold Fusion, eq. 2)."""
 
-    python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1-…/model.safetensors \\
-        --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out tuned/shallow.json \\
-        --decoding '{"language_model": "lm-full@full-text", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
-
-Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The
-lowest word error rate decides, among equals the lowest character error rate, then the smaller weights.
-"""
-
-import argparse
 import logging
 from itertools import product
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.config import DecodingConfig
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import Tuned, TunedPoint
 from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
@@ -23,25 +16,41 @@ from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.decoding.choose_search import build_decoder, prepare_language_model
-from pipeline.decoding.decode_split import parse_decoding
-from pipeline.decoding.trained_model import TrainedModel, model_arguments
+from pipeline.decoding.decode import parse_decoding
+from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics.error_rates import CER, WER, Transcripts
 
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    model_arguments(parser, out="a .json file")
-    parser.add_argument("--decoding", required=True, metavar="JSON", help="a decoding with `lm_weights`")
-    parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="its run, if the decoding names one")
+def tune(
+    *,
+    weights: Path,
+    decoding: Annotated[str, Argument(metavar="JSON")],
+    language_model: Annotated[Path | None, Argument(metavar="FOLDER")] = None,
+    threads: int | None = None,
+    out: Path,
+) -> None:
+    r"""Choose the weights of shallow fusion on the development set.
 
+        python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1-…/model.safetensors \
+            --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out tuned/shallow.json \
+            --decoding '{"language_model": "lm-full@full-text", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
 
-def run(args: argparse.Namespace) -> None:
-    config = parse_decoding(args.decoding)
+    Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The
+    lowest word error rate decides; among equal ones the lowest character error rate, then the smaller weights.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        decoding: A decoding with `lm_weights`.
+        language_model: Run of the decoding's language model, if it names one.
+        threads: CPU threads; by default all.
+        out: JSON file to write.
+    """
+    config = parse_decoding(decoding)
     if not config.tuned:
         raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
-    trained = TrainedModel.load(args.weights, args.threads)
-    choose_weights(trained, config, args.language_model, args.out)
+    choose_weights(TrainedModel.load(weights, threads), config, language_model, out)
 
 
 def choose_weights(trained: TrainedModel, config: DecodingConfig, language_model: Path | None, out: Path) -> None:
@@ -60,7 +69,7 @@ def scored_grid(
     batches: list[TextBatch | SpeechBatch],
     references: list[str],
 ) -> list[TunedPoint]:
-    """Error rates of every pair of weights on a sample, with the language model of a run or n-grams."""
+    """Return the error rates of every pair of weights on a sample, with the language model of a run or n-grams."""
     language_model = prepare_language_model(trained, config, run_folder)
     symbols, points = vocabularies(Path(trained.spec.corpus))[1], []
     for weight, bonus in product(config.lm_weights, config.word_bonuses):
@@ -78,7 +87,7 @@ def scored_grid(
 
 
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
-    """Batches of evenly spaced utterances of the development set, like lengths together, and their transcripts."""
+    """Return batches of evenly spaced utterances of the dev set, sorted by length, and their transcripts."""
     corpus = Path(trained.spec.corpus)
     pairs = source_split(corpus, "dev", normalisation_corpus(trained.spec))
     count = min(config.tuning_sentences, len(pairs.tgt))

@@ -8,9 +8,8 @@ from pipeline.config import DecodingConfig
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.decoding.averaging import write_average
 from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
+from pipeline.decoding.decode import replace_branch_weights, transcribe_split, translate_split, with_tuned_weights
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.decoding.transcribe import transcribe_split, with_tuned_weights
-from pipeline.decoding.translate import replace_branch_weights, translate_split
 from pipeline.decoding.tune import choose_weights
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput
 from pipeline.probes.alignments import write_alignments

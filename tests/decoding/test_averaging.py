@@ -118,4 +118,4 @@ def test_the_best_checkpoints_are_those_of_lowest_development_loss_and_of_equals
 def test_a_checkpoint_whose_loss_nobody_knows_is_no_candidate_and_no_guess_is_made(folders, capsys):
     note_losses(folders[0], [3, 1, 2])
     assert average_best(folders[0], 2) == 1
-    assert "after 4 updates no development loss is known" in capsys.readouterr().err
+    assert "the checkpoint after step 4 has no development loss" in capsys.readouterr().err

@@ -15,9 +15,8 @@ from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
 from pipeline.decoding.choose_search import build_decoder
-from pipeline.decoding.decode_split import decode_split
+from pipeline.decoding.decode import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine
@@ -124,7 +123,7 @@ def test_outputs_that_learned_positions_may_have_cut_are_counted(corpus, tmp_pat
 def test_sources_beyond_the_learned_positions_are_counted_before_anything_is_decoded(corpus, tmp_path, capsys):
     run = tmp_path / "run"
     lengths = learned_run(run, corpus, 6)
-    message = f"sources: {(lengths > 6).sum()} of {PAIRS} have more than the 6 positions"
+    message = f"sources: {(lengths > 6).sum()} of {PAIRS} are longer than the 6 positions"
     assert 0 < (lengths > 6).sum() < PAIRS
     assert translate(run) == 1
     assert message in capsys.readouterr().err

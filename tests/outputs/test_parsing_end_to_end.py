@@ -1,6 +1,5 @@
 """From raw trees to a score: words and symbols with a vocabulary each, through training, beam search and rebuilding."""
 
-import argparse
 import json
 
 import torch
@@ -11,7 +10,7 @@ from pipeline.data.text.encode import encode
 from pipeline.data.text.subwords import learn_subwords
 from pipeline.data.trees.prepare_trees import prepare_trees
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.decoding import translate
+from pipeline.decoding.decode import translate
 from pipeline.grammar.splits import write_splits
 from pipeline.outputs.score_trees import score_parses
 from pipeline.training.job import train_run
@@ -74,9 +73,8 @@ def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):
         "split": "test",
         "decoding": decoding,
         "threads": 1,
-        "language_model": None,
     }
-    translate.run(argparse.Namespace(**written, out=run / "test.tok", text=None))
+    translate(**written, out=run / "test.tok")
     scored = {"dataset": dataset, "prepared": corpus / "prepared", "sequences": run / "test.tok"}
     trees = {"trees": run / "test.trees", "aligned_trees": run / "test.aligned.trees"}
     score_parses(**scored, **trees, out=run / "test.json")

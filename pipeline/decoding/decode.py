@@ -1,0 +1,250 @@
+"""Decoding of a split: translations, parses and transcripts, one a line, and a report beside them."""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pipeline.config import DecodingConfig
+from pipeline.core.command_line import Argument
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.corpus import ParallelCorpus
+from pipeline.core.records.outputs import Decoded, Tuned
+from pipeline.core.schema import parse_json
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
+from pipeline.data.batches.parallel_batches import ParallelSplit
+from pipeline.data.store.encoded_files import require_whole
+from pipeline.data.text.tokenisation import Tokenisation
+from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
+from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.training.machine import precision_on
+
+log = logging.getLogger(__name__)
+REPORT_EVERY_S = 5.0
+
+
+def translate(
+    *,
+    weights: Path,
+    split: str = "test",
+    decoding: Annotated[str, Argument(metavar="JSON")] = "{}",
+    language_model: Annotated[Path | None, Argument(metavar="FOLDER")] = None,
+    text: Path | None = None,
+    threads: int | None = None,
+    out: Path,
+) -> None:
+    r"""Translate a split by beam search.
+
+        python -m pipeline translate --split test --decoding '{"beam_size": 4, "length_penalty": 0.6}' \
+            --weights work/demo/runs/weighted/A/grammar-en-de/seed1-…/model.safetensors \
+            --out final/test.tok --text final/test.txt
+
+    Writes final/test.tok (tokenised, one line a sentence, in the order of the split), final/test.txt (the same
+    detokenised) and final/test.json (weights, settings, speed). The run is the one whose folder holds the weights.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        split: train, dev or test.
+        decoding: Settings that differ from the default.
+        language_model: Run of the decoding's language model.
+        text: File for the detokenised translation, if the target is a language.
+        threads: CPU threads; by default all.
+        out: File for the tokenised translation.
+    """
+    config, trained = parse_decoding(decoding), TrainedModel.load(weights, threads)
+    replace_branch_weights(trained, config)
+    external_lm = prepare_language_model(trained, config, language_model)
+    translate_split(trained, build_decoder(trained.model, config, external_lm), config, split, out, text)
+
+
+def transcribe(
+    *,
+    weights: Path,
+    corpus: Path,
+    split: str = "test",
+    decoding: Annotated[str, Argument(metavar="JSON")] = "{}",
+    language_model: Annotated[Path | None, Argument(metavar="FOLDER")] = None,
+    tuned: Path | None = None,
+    threads: int | None = None,
+    out: Path,
+) -> None:
+    r"""Transcribe the speech of a split.
+
+        python -m pipeline transcribe --weights work/demo/runs/coldfusion/CF4/…/seed1-…/model.safetensors \
+            --corpus work/corpora/grammar-speech-target/encoded --split test --decoding '{"beam_size": 8}' \
+            --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out transcripts/test.txt
+
+    Writes transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json (weights,
+    settings, speed). Features are normalised as in the training in which the model's encoder learnt.
+
+    Args:
+        weights: Final or averaged weights in a run's folder.
+        corpus: Folder encoded/ of the speech, the run's own corpus or another one.
+        split: train, dev or test.
+        decoding: Settings that differ from the default.
+        language_model: Run of the decoding's language model.
+        tuned: Weights chosen by the stage `tune`.
+        threads: CPU threads; by default all.
+        out: File for the transcripts.
+    """
+    config = with_tuned_weights(parse_decoding(decoding), tuned)
+    trained = TrainedModel.load(weights, threads)
+    external_lm = prepare_language_model(trained, config, language_model)
+    transcribe_split(trained, build_decoder(trained.model, config, external_lm), config, corpus, split, out)
+
+
+def parse_decoding(text: str) -> DecodingConfig:
+    """Parse the option `--decoding`.
+
+    Raises:
+        UserError: `text` is not JSON or has an invalid setting.
+    """
+    return parse_json(DecodingConfig, text, "--decoding")
+
+
+def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:
+    """Replace learned branch weights by equal or random ones (Weighted Transformer Network, Table 3).
+
+    Raises:
+        UserError: The model has no branches.
+    """
+    if config.branch_weights == "learned":
+        return
+    if not trained.model.parameter_groups()["branch_weights"]:
+        raise UserError(
+            f"--decoding: branch_weights: {config.branch_weights}, but {trained.spec.name} is no Weighted Transformer"
+        )
+    trained.model.replace_branch_weights(config.branch_weights, config.branch_weights_seed)
+
+
+def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
+    """Return the decoding with the weights that the stage `tune` chose.
+
+    Raises:
+        UserError: The decoding asks for tuned weights and none are given, or the reverse.
+    """
+    if config.tuned != (tuned is not None):
+        raise UserError("--tuned: goes with a decoding that has `lm_weights`, and only so; run the stage `tune` first")
+    if tuned is None:
+        return config
+    chosen = Tuned.read(tuned)
+    return config.model_copy(update={"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus})
+
+
+def translate_split(
+    trained: TrainedModel, decoder: Decoder, config: DecodingConfig, split: str, out: Path, text: Path | None
+) -> None:
+    """Translate a split of the run's corpus into `out`, and detokenised into `text`.
+
+    Raises:
+        UserError: A source is longer than the model has positions for.
+    """
+    corpus = Path(trained.spec.corpus)
+    _, subwords = load_vocabularies(corpus.parent)
+    decoded = decode_split(trained, EvalBatches(ParallelSplit(corpus, split), config.batch_tokens), decoder)
+    tokenised = subwords.decode(decoded.outputs)
+    if text:
+        record = trained.corpus
+        tokenisation = Tokenisation(record.tokeniser) if isinstance(record, ParallelCorpus) else Tokenisation()
+        write_lines(text, [tokenisation.text(line, record.tgt) for line in tokenised])
+    write_outputs(out, tokenised, decoded.report(trained, split, config))
+
+
+def transcribe_split(
+    trained: TrainedModel, decoder: Decoder, config: DecodingConfig, corpus: Path, split: str, out: Path
+) -> None:
+    """Transcribe a split of an encoded corpus into `out`.
+
+    Raises:
+        UserError: The corpus is incomplete.
+    """
+    require_whole(corpus)
+    pairs = source_split(corpus, split, normalisation_corpus(trained.spec))
+    decoded = decode_split(trained, EvalBatches(pairs, config.batch_tokens), decoder)
+    lines = vocabularies(corpus)[1].decode(decoded.outputs)
+    write_outputs(out, lines, decoded.report(trained, split, config, corpus))
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The decoded symbols of a split.
+
+    Attributes:
+        outputs: Symbols of each sequence, in the order of the split.
+        seconds: Decoding time.
+        cut: Outputs that fill all positions of the model; each may be cut short.
+    """
+
+    outputs: list[list[int]]
+    seconds: float
+    cut: int
+
+    def report(self, trained: TrainedModel, split: str, config: DecodingConfig, corpus: Path | None = None) -> Decoded:
+        """Return the record that is written beside the outputs; `corpus` None is the run's own."""
+        return Decoded(
+            split=split,
+            lines=len(self.outputs),
+            cut_at_last_position=self.cut,
+            weights=trained.weights_digest,
+            training=trained.training_digest,
+            decoding=config.model_dump(),
+            precision=precision_on(trained.device, trained.spec.training.precision),
+            device=trained.device.type,
+            seconds=round(self.seconds, 3),
+            sentences_per_second=round(len(self.outputs) / self.seconds, 2),
+            corpus=str(corpus) if corpus else None,
+        )
+
+
+def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> Outputs:
+    """Find the best hypothesis of each sequence of a split.
+
+    Raises:
+        UserError: A source is longer than the model has positions for.
+    """
+    last = trained.model.max_positions
+    if last is not None:
+        trained.require_positions(f"{batches.pairs.name}: sources", batches.pairs.src_lengths)
+    total = len(batches.pairs.tgt)
+    outputs: list[list[int]] = [[]] * total
+    finished, started, reported = 0, time.perf_counter(), time.perf_counter()
+    for indices, batch in batches:
+        with trained.autocast():
+            hypotheses = decoder(batch.to(trained.device))
+        for sentence, best in zip(indices.tolist(), hypotheses, strict=True):
+            outputs[sentence] = best.tokens
+        finished += len(hypotheses)
+        if time.perf_counter() - reported > REPORT_EVERY_S:
+            reported = time.perf_counter()
+            log.info("%d/%d sentences, %.1f sentences/s", finished, total, finished / (reported - started))
+    cut = 0 if last is None else sum(len(output) >= last - 1 for output in outputs)
+    if cut:
+        log.warning("%d of %d outputs end at the last position of the model", cut, total)
+    return Outputs(outputs, time.perf_counter() - started, cut)
+
+
+def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
+    """Write one line a sequence, and the report beside them.
+
+    Raises:
+        UserError: A line holds a line feed.
+    """
+    write_lines(path, lines)
+    report.write(path.with_suffix(".json"))
+    log.info("%s: %d lines, %.1f sentences/s", path, report.lines, report.sentences_per_second)
+
+
+def write_lines(path: Path, lines: list[str]) -> None:
+    """Write one line a sentence.
+
+    Raises:
+        UserError: A sentence holds a line feed.
+    """
+    if any("\n" in line for line in lines):
+        raise UserError(f"{path}: an output holds a line feed; the subword model has one in its vocabulary")
+    with atomic_write(path) as handle:
+        handle.writelines(line + "\n" for line in lines)
