@@ -18,6 +18,8 @@ try:
     from pipeline.workflow.times import restore_times
     from pipeline.workflow.failures import ExecutorErrorHandler
 except ModuleNotFoundError as error:
+    if str(error.name).startswith("pipeline"):
+        raise
     raise WorkflowError(f"Python package {error.name!r} is missing; {ENTER_ENVIRONMENT}") from None
 
 min_version("9.0")

@@ -1,8 +1,8 @@
 """Find runs, projects and reports by the names that users give them. Loads no torch."""
 
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
 from pipeline.workflow.graph import Graph, runs_in
-from pipeline.workflow.targets import reprise_command, snakemake_command
+from pipeline.workflow.targets import snakemake_command
 
 PACKED_FILE = "model.json"
 """The file that marks the folder of a packed model (portable.py)."""
@@ -188,12 +188,3 @@ def other_settings_hint(project: Project, paper: str, system: str, dataset: str,
     if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
         return ""
     return f"; with other settings or data there is {weights[-1].parent}: name this folder to use it"
-
-
-def other_scales_with_runs(project: Project, stage: str) -> Iterator[str]:
-    """Yield a line for each other scale with runs in the work folder, with the command that inspects it."""
-    for scale in project.scales:
-        runs = replace(project.layout, scale=scale).runs
-        if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):
-            looks = reprise_command(project, stage, scale=scale)
-            yield f"scale {scale} has runs in {project.layout.work} too, not inspected here: `{looks}`"
