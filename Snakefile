@@ -44,7 +44,11 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/core/files.py)
+os.environ |= {
+    "REPRISE_SETTINGS": set_options(project),  # of commands that stages advise (pipeline/core/files.py)
+    # A mirror's address may hold a password: Snakemake prints and keeps the variable, which commands expand.
+    "REPRISE_MIRROR": project.config.mirror or "",
+}
 
 # `python` in a rule is the interpreter Snakemake runs under, activated or not, here and in cluster jobs.
 shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; ")
@@ -86,14 +90,6 @@ localrules:
 
 words = ExecutorErrorHandler()
 logger.addHandler(words)
-
-
-def planned_jobs():
-    """List the jobs that are to run. Snakemake has no public list of them, with their files, before it starts."""
-    return [
-        PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
-        for job in workflow.dag.needrun_jobs(exclude_finished=False)
-    ]
 
 
 if workflow.is_main_process:

@@ -1,6 +1,6 @@
 """Forecast of a run: parameters, steps, tokens, FLOPs of training and decoding, and disk space.
 
-FLOPs are counted as the training counts them (`pipeline/training/flops.py`), from the mean step.
+FLOPs are counted as the training counts them (`pipeline/training/specification.py`), from the mean step.
 """
 
 from dataclasses import dataclass

@@ -28,8 +28,6 @@ CORPUS = f"{layout.work}/corpora/{{dataset}}-{{content}}"
 RUN = f"{WORK}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}-{{content}}"
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 PRINTED = "workflow/papers/{paper}/{table}.csv"
-# A mirror's address may hold a password: Snakemake prints and keeps the variable, which commands expand.
-os.environ["REPRISE_MIRROR"] = project.config.mirror or ""
 MIRROR = ["--mirror", "$REPRISE_MIRROR"] if project.config.mirror else []
 SHOWN_CONFIG = config | ({"mirror": "$REPRISE_MIRROR"} if project.config.mirror else {})
 SETTINGS = [word for key, value in SHOWN_CONFIG.items() for word in ("--set", f"{key}={json.dumps(value)}")]
@@ -39,6 +37,14 @@ LAUNCH = (
     "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
     " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"
 )
+
+
+def planned_jobs():
+    """List the jobs that are to run. Snakemake has no public list of them, with their files, before it starts."""
+    return [
+        PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
+        for job in workflow.dag.needrun_jobs(exclude_finished=False)
+    ]
 
 
 def alternatives(names):
