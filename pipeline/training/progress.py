@@ -16,6 +16,8 @@ from pipeline.training.state import Sums, TrainingState
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
+LEAST_LINES = 25
+"""Progress lines of a training that takes a few seconds, so that its learning curve has enough points."""
 MONITORED = 200
 """How many times a training records the values that its model monitors."""
 
@@ -84,7 +86,7 @@ class Progress:
             self.lines.rewind(first)
 
     def count(self, step: int, sums: Sums, lr: float, gradient_norm: float, waited_s: float) -> None:
-        """Count a training step, and report if the last report is `LINE_EVERY_S` ago.
+        """Count a training step, and report at a share of all steps and if the last report is `LINE_EVERY_S` ago.
 
         Args:
             step: Steps done, this one included.
@@ -95,7 +97,8 @@ class Progress:
         """
         self.sums.add(sums)
         now = time.perf_counter()
-        if self.silent or (self.reported and now - self.line_at < LINE_EVERY_S and step < self.end):
+        is_due = step % max(1, self.end // LEAST_LINES) == 0 or step == self.end or now - self.line_at >= LINE_EVERY_S
+        if self.silent or (self.reported and not is_due):
             return
         seconds = now - self.line_at
         per_step = (now - self.started) / (step - self.first)

@@ -62,17 +62,17 @@ def test_a_full_disk_is_one_clear_message(tmp_path):
         JsonLines(tmp_path / "no such folder" / "lines").append(MonitorLine(step=1, values={}))
 
 
-def test_the_first_and_the_last_update_are_told_and_others_only_now_and_then(tmp_path, caplog):
+def test_first_last_and_every_25th_of_the_steps_are_reported(tmp_path, caplog):
     caplog.set_level("INFO")
-    told = Progress("weighted/A seed 1", tmp_path, first=0, end=50)
-    for step in range(1, 51):
+    told = Progress("weighted/A seed 1", tmp_path, first=0, end=1010)
+    for step in range(1, 1011):
         told.count(step, Sums(2.0, 1.0, 1), 1e-3, 0.5, waited_s=0.0)
     records = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().split("\n")[:-1]]
-    assert [record["step"] for record in records] == [1, 50]
+    steps = [1, *range(40, 1001, 40), 1010]
+    assert [record["step"] for record in records] == steps
     assert records[1]["loss_per_token"] == 2.0
     assert [message.split("  loss")[0] for message in caplog.messages] == [
-        "weighted/A seed 1  step 1/50",
-        "weighted/A seed 1  step 50/50",
+        f"weighted/A seed 1  step {step}/1010" for step in steps
     ]
 
 
