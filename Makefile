@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test unit mutants chaos campaign env check clean remove-work help
+.PHONY: demo test unit mutants chaos campaign env check clean remove-work help qa
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
@@ -60,6 +60,9 @@ unit: env
 mutants: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
 	$(BIN)/python qa/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+
+# what takes hours and is for the night: faults in every stage, a campaign of all papers, mutants of PACKAGE
+qa: chaos campaign $(if $(PACKAGE),mutants)
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
