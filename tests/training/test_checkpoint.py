@@ -70,7 +70,7 @@ def test_a_resumed_training_makes_the_same_next_update(checkpoints):
     assert same(weights(before), weights(after))
 
 
-def test_the_newest_weights_are_kept_and_moments_only_in_the_newest_two(checkpoints):
+def test_newest_weights_are_kept_but_only_two_resume_files(checkpoints):
     save(checkpoints, new_optimiser(), 5)
     assert names(checkpoints) == {
         *(f"step-{step}.safetensors" for step in (3, 4, 5)),
@@ -79,7 +79,7 @@ def test_the_newest_weights_are_kept_and_moments_only_in_the_newest_two(checkpoi
     assert [step for step, _ in weight_files(checkpoints.run_folder)] == [3, 4, 5]
 
 
-def test_checkpoints_are_ordered_by_their_updates_not_by_their_names(checkpoints):
+def test_checkpoints_are_ordered_by_step_not_by_file_name(checkpoints):
     save(checkpoints, new_optimiser(), 11)
     assert [step for step, _ in weight_files(checkpoints.run_folder)] == [9, 10, 11]
     assert {name for name in names(checkpoints) if "resume" in name} == {
@@ -90,7 +90,7 @@ def test_checkpoints_are_ordered_by_their_updates_not_by_their_names(checkpoints
     assert checkpoints.newest_resume_point().metadata["step"] == 11
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, caplog):
+def test_damaged_checkpoint_is_reported_and_previous_one_used(checkpoints, caplog):
     save(checkpoints, new_optimiser(), 3)
     newest = checkpoints.folder / "step-3.resume.safetensors"
     content = bytearray(newest.read_bytes())
@@ -120,7 +120,7 @@ def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
     assert caplog.text.count("checkpoint is damaged") == 2
 
 
-def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, monkeypatch):
+def test_full_disk_is_one_error_and_keeps_older_checkpoints(checkpoints, monkeypatch):
     optimiser = new_optimiser()
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)
@@ -136,7 +136,7 @@ def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, 
     assert checkpoints.newest_resume_point().metadata["step"] == 2
 
 
-def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, monkeypatch):
+def test_failed_read_back_is_an_error_that_keeps_older_files(checkpoints, monkeypatch):
     optimiser = new_optimiser()
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)

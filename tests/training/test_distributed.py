@@ -49,7 +49,7 @@ def gradients(trainer: Trainer) -> list[torch.Tensor]:
     return [gradient.clone() for gradient in trainer.optimiser.gradients()]
 
 
-def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is_added(new_run, monkeypatch):
+def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypatch):
     """As an optimiser feels it that, unlike Adam, follows a gradient's length."""
     barrier, shared = threading.Barrier(2, timeout=60), {}
 
@@ -110,7 +110,7 @@ def test_two_processes_train_what_one_does_within_rounding(new_run, architecture
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_process_stops_both_after_the_same_update_and_they_go_on_together(new_run):
+def test_signal_to_one_process_stops_both_at_the_same_step(new_run):
     run = new_run(max_steps=3000, validate_every=3000, checkpoint_every=3000)
     processes = both(run)
     while not (run / "progress.jsonl").exists():
@@ -145,7 +145,7 @@ def test_one_process_needs_no_variables_and_exchanges_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
-def test_a_process_that_never_comes_is_a_lost_peer_and_no_fault_of_this_one(fault, monkeypatch):
+def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
     def wait(*_, **__):
         raise fault("timed out: clients joined 1/2")
 

@@ -39,7 +39,7 @@ def explode(monkeypatch):
     return explode_after
 
 
-def test_finite_but_absurd_weights_are_noticed_given_up_and_kept_nowhere(new_run, explode, caplog):
+def test_diverged_finite_weights_are_rolled_back_and_not_kept(new_run, explode, caplog):
     run = new_run(**SETTINGS)
     explode(14)
     train_run(run, threads=1)
@@ -51,9 +51,7 @@ def test_finite_but_absurd_weights_are_noticed_given_up_and_kept_nowhere(new_run
 
 
 @pytest.mark.parametrize("factor", [1e27, float("inf")], ids=["absurd", "infinite"])
-def test_killed_at_random_moments_it_goes_back_once_and_ends_in_the_same_bytes(
-    new_run, explode, outcome, monkeypatch, factor
-):
+def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, explode, outcome, monkeypatch, factor):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 3)
     undisturbed, disturbed = (new_run(name, **SETTINGS) for name in ("undisturbed", "disturbed"))
     explode(13, factor=factor)
@@ -65,7 +63,7 @@ def test_killed_at_random_moments_it_goes_back_once_and_ends_in_the_same_bytes(
     assert outcome(disturbed) == outcome(undisturbed)
 
 
-def test_stopped_behind_the_return_it_remembers_it_and_does_not_do_so_again(new_run, explode):
+def test_training_stopped_after_a_roll_back_does_not_repeat_it(new_run, explode):
     run = new_run(**SETTINGS)
     explode(7, 20)
     validate = Trainer.validate
@@ -83,7 +81,7 @@ def test_stopped_behind_the_return_it_remembers_it_and_does_not_do_so_again(new_
     assert not (run / "done.json").exists()
 
 
-def test_without_good_weights_it_stops_at_once_and_says_what_to_change(new_run, explode):
+def test_divergence_before_any_checkpoint_fails_with_advice(new_run, explode):
     run = new_run(**SETTINGS)
     explode(2)
     with pytest.raises(UserError, match=r"loss is .* after step 6; last good checkpoint: none yet.*lr.*clip_norm"):
@@ -97,7 +95,7 @@ def test_without_good_weights_it_stops_at_once_and_says_what_to_change(new_run, 
         *((float("nan"), None, False), (float("inf"), 5.0, False), (1e27, None, False)),
     ],
 )
-def test_a_loss_is_sane_up_to_ten_times_a_uniform_guess_or_the_best(nll, best, sane):
+def test_loss_is_sane_up_to_ten_times_uniform_guess_or_best(nll, best, sane):
     """With 24 symbols a uniform guess costs 3.18 nats."""
     state = TrainingState(
         best_dev=None if best is None else BestLoss(nll_per_token=best, perplexity=1, tokens=1, step=1)

@@ -55,7 +55,7 @@ def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]
         os._exit(code)
 
 
-def test_they_add_up_many_buckets_and_several_micro_batches_to_what_one_process_computes(new_run, monkeypatch):
+def test_eight_processes_match_one_with_many_buckets(new_run, monkeypatch):
     settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4}
     alone, shared = (new_run(name, **settings) for name in ("alone", "shared"))
     train_run(alone, threads=1)
@@ -69,7 +69,7 @@ def test_they_add_up_many_buckets_and_several_micro_batches_to_what_one_process_
 
 
 @pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hung"])
-def test_when_one_of_them_ends_the_others_say_so_in_time_and_the_same_command_goes_on(new_run, monkeypatch, end):
+def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeypatch, end):
     monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
     run = new_run(max_steps=6, validate_every=6, checkpoint_every=2)
     codes = by_eight(run, lambda rank, step: end() if (rank, step) == (5, 3) else None)

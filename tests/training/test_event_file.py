@@ -48,7 +48,7 @@ def test_events_have_every_number_of_the_progress(new_run):
         assert {tag: said[tag, line.step] for tag in expected} == pytest.approx(expected, rel=1e-6)
 
 
-def test_every_start_says_from_where_it_goes_on_or_that_it_begins_anew(tmp_path):
+def test_event_file_logs_the_start_step_of_each_start(tmp_path):
     pytest.importorskip("tensorboardX", reason="needs the extra `tensorboard`")
     for step, loss in ((0, 3.0), (4, 2.0)):
         EventFile(tmp_path, step).add(MonitorLine(step=step + 1, values={"loss": [loss]}))

@@ -48,7 +48,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(new_run, spoil, ca
     assert re.search(r"not finite in step 8 \(\d+ sequences x \d+ \+ \d+ positions.*skipped, 3 so far", caplog.text)
 
 
-def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkpoint(new_run, spoil, monkeypatch):
+def test_too_many_skipped_steps_in_a_row_end_the_training(new_run, spoil, monkeypatch):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
     run = new_run(max_steps=30)
     spoil(range(9, 100))
@@ -83,9 +83,7 @@ def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "adadelta", "nag"])
-def test_numbers_read_an_update_late_leave_out_the_same_updates_and_end_in_the_same_bytes(
-    new_run, spoil, outcome, monkeypatch, optimiser
-):
+def test_async_stats_skip_the_same_steps_with_the_same_bytes(new_run, spoil, outcome, monkeypatch, optimiser):
     at_once, late = (new_run(name, optimiser=optimiser) for name in ("at-once", "late"))
     spoil({3, 4, 8})
     train_run(at_once, threads=1)
@@ -104,7 +102,7 @@ def test_numbers_read_an_update_late_leave_out_the_same_updates_and_end_in_the_s
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_out_of_memory_names_the_batch_and_what_to_set_before_the_first_update(new_run, monkeypatch, refusal):
+def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkeypatch, refusal):
     def refuse(self, batch, label_smoothing):
         raise refusal
 
@@ -126,7 +124,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(new_run, monkeypatch):
         train_run(new_run(), threads=1)
 
 
-def test_clipping_bounds_the_norm_that_reaches_the_optimiser_and_the_record_keeps_the_true_one(new_run, monkeypatch):
+def test_clipping_bounds_the_norm_and_logs_the_unclipped_one(new_run, monkeypatch):
     run = new_run(clip_norm=0.01, max_steps=3)
     norms = []
     accumulate = StepRunner.accumulate

@@ -52,7 +52,7 @@ def test_a_finished_run_says_what_it_is(undisturbed):
     assert all(sample["source"] == sample["reference"] for sample in samples)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(new_run, undisturbed, disturbed, outcome):
+def test_same_seed_gives_same_bytes_and_another_seed_differs(new_run, undisturbed, disturbed, outcome):
     train_run(disturbed, threads=1)
     assert outcome(disturbed) == outcome(undisturbed)
     other = new_run("other", seed=2)
@@ -70,9 +70,7 @@ def test_a_run_that_is_done_is_not_trained_again(undisturbed, outcome, monkeypat
 
 
 @pytest.mark.parametrize("fault", ["missing", "damaged", "cut off"])
-def test_final_weights_that_are_lost_are_written_again_from_the_last_checkpoint_to_the_byte(
-    fault, disturbed, outcome, monkeypatch
-):
+def test_lost_final_weights_are_rebuilt_from_the_last_checkpoint(fault, disturbed, outcome, monkeypatch):
     train_run(disturbed, threads=1)
     before, weights = outcome(disturbed), disturbed / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -117,7 +115,7 @@ def test_branch_weights_lie_on_the_simplex_in_every_weights_file(new_run):
             assert float(weight.min()) >= 0 and float(weight.sum()) == pytest.approx(1, abs=1e-6)
 
 
-def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_asked_for(new_run, monkeypatch, capsys):
+def test_checkpoint_of_another_run_is_refused_until_a_restart(new_run, monkeypatch, capsys):
     run = new_run()
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Trainer, "asked_to_stop", True)
@@ -136,7 +134,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_ask
     assert read_json(run / "done.json")["key"] == run_key(run)
 
 
-def test_a_finished_run_is_trained_anew_when_its_settings_change_and_kept_beside(new_run, outcome, caplog):
+def test_finished_run_is_retrained_and_kept_when_settings_change(new_run, outcome, caplog):
     run, fresh = new_run("run", max_steps=4), new_run("fresh", max_steps=5)
     train_run(run, threads=1)
     before, key = outcome(run), run_key(run)
@@ -151,7 +149,7 @@ def test_a_finished_run_is_trained_anew_when_its_settings_change_and_kept_beside
     assert read_json(run / "cost.json")["total"]["starts"] == 1
 
 
-def test_a_weighted_run_logs_its_draw_once_though_a_kill_has_it_begin_again(new_run, monkeypatch):
+def test_weighted_run_killed_at_start_logs_its_draw_once(new_run, monkeypatch):
     run = new_run(architecture="weighted_transformer", max_steps=4, branch_freeze_steps=0)
     JsonLines(run / PROGRESS_FILE).append(MonitorLine(step=0, values={"encoder.0.kappa": [9.0]}))  # then came the kill
     drawn, do_all = [], Trainer._loop
@@ -167,7 +165,7 @@ def test_a_weighted_run_logs_its_draw_once_though_a_kill_has_it_begin_again(new_
     assert found[0].values == drawn[0] != found[1].values
 
 
-def test_a_move_beside_goes_on_after_a_kill_and_never_into_an_older_one(tmp_path):
+def test_killed_set_aside_move_resumes_and_keeps_older_folders(tmp_path):
     run, names = tmp_path / "run", ("done.json", "cost.json", "events", "model.safetensors")
     for content, expected in (("one", "run.before-0123abcd"), ("two", "run.before-0123abcd-2")):
         run.mkdir(exist_ok=True)
@@ -189,9 +187,7 @@ def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run):
     assert all(torch.equal(kept[name], final[name]) for name in final)
 
 
-def test_a_disk_that_fills_while_saving_is_one_message_and_what_was_saved_is_used(
-    new_run, outcome, monkeypatch, capsys
-):
+def test_full_disk_while_saving_is_one_error_and_resumes_later(new_run, outcome, monkeypatch, capsys):
     undisturbed, run = new_run("undisturbed"), new_run("run")
     train_run(undisturbed, threads=1)
     real = os.fsync

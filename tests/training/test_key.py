@@ -10,7 +10,7 @@ from pipeline.core.json_file import write_json
 from pipeline.training.specification import run_key
 
 
-def test_the_key_follows_every_setting_and_the_corpus_but_not_the_order_of_keys(new_run, tmp_path, copy_corpus):
+def test_run_key_depends_on_settings_and_corpus_not_key_order(new_run, tmp_path, copy_corpus):
     run = new_run()
     key = run_key(run)
     spec = yaml.safe_load((run / "run.yaml").read_text())

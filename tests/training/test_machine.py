@@ -18,7 +18,7 @@ from pipeline.training.machine import (
 from pipeline.training.matmul_backend import ChosenBackend
 
 
-def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch):
+def test_gpu_is_chosen_if_available_unless_cpu_is_requested(monkeypatch):
     taken = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -40,7 +40,7 @@ def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypat
         ((10, 0), ["sm_80", "sm_90", "sm_120"], False),
     ],
 )
-def test_a_card_without_kernels_in_this_build_is_named_with_what_to_do(monkeypatch, card, built, runs):
+def test_gpu_without_kernels_in_this_build_is_an_error(monkeypatch, card, built, runs):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: card)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Some Card")
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
@@ -54,7 +54,7 @@ def test_a_card_without_kernels_in_this_build_is_named_with_what_to_do(monkeypat
     ("cuda", "remedy"),
     [("12.8", "that the driver supports CUDA 12.8"), (None, "install a build for GPUs: this one has no CUDA")],
 )
-def test_a_job_that_was_given_a_gpu_which_torch_does_not_find_does_not_go_on_without(monkeypatch, cuda, remedy):
+def test_allocated_gpu_that_torch_does_not_find_is_an_error(monkeypatch, cuda, remedy):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
@@ -75,9 +75,7 @@ def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
 
 
 @pytest.mark.parametrize(("precision", "widened", "said"), [("bf16", True, 1), ("bf16", False, 0), ("fp32", True, 0)])
-def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
-    monkeypatch, caplog, precision, widened, said
-):
+def test_slow_bfloat16_processor_is_reported_when_requested(monkeypatch, caplog, precision, widened, said):
     caplog.set_level("INFO")
     monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
     check_precision(torch.device("cpu"), precision)
@@ -88,7 +86,7 @@ def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
     ("precision", "widened", "multiplied"),
     [("bf16", True, torch.float32), ("bf16", False, torch.bfloat16), ("fp32", False, torch.float32)],
 )
-def test_such_a_processor_multiplies_in_float32_and_no_gpu_does_for_it(monkeypatch, precision, widened, multiplied):
+def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, precision, widened, multiplied):
     spec = SimpleNamespace(training=SimpleNamespace(precision=precision))
     monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
     with autocast(torch.device("cpu"), spec):
@@ -96,7 +94,7 @@ def test_such_a_processor_multiplies_in_float32_and_no_gpu_does_for_it(monkeypat
     assert machine.precision_on(torch.device("cuda"), precision) == precision
 
 
-def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shared(monkeypatch):
+def test_threads_come_from_argument_environment_or_shared_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -127,7 +125,7 @@ def test_freed_memory_stays_with_the_process():
     assert resident() > size
 
 
-def test_sums_on_a_gpu_have_a_fixed_order_and_torch_is_given_no_variable_to_parse_at_each_product(monkeypatch):
+def test_gpu_is_deterministic_without_cublas_workspace_variable(monkeypatch):
     """Torch fixes the workspace of cuBLAS by itself; the variable costs 42 to 51 µs a product in 2.11."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     before, threads = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()

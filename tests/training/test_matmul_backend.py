@@ -34,7 +34,7 @@ def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, monkeypatch):
+def test_layer_and_gradients_agree_between_mkl_and_onednn(kind, bias, monkeypatch):
     torch.manual_seed(1)
     layer, x = nn.Linear(120, 160, bias=bias).to(kind), torch.randn(7, 9, 120, dtype=kind, requires_grad=True)
     by_mkl, asked = gradients(layer, x), []
@@ -71,7 +71,7 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
 
 
 @pytest.mark.parametrize("shape", [(4,), (1,), (2, 4), (2, 1), ()])
-def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape, any_size):
+def test_onednn_addmm_adds_a_summand_of_any_shape(shape, any_size):
     summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
     expected = torch.addmm(summand, a, b)
     use_backend(BY_ONEDNN)
@@ -128,7 +128,7 @@ def test_the_choice_is_measured_once_and_needs_a_clear_lead(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(("own", "bfloat16", "widened"), [(1.2, 1.5, False), (1.2, 1.6, True), (2.3, 1.4, True)])
-def test_bfloat16_is_compared_with_the_way_that_multiplies_float32(own, bfloat16, widened, tmp_path, monkeypatch):
+def test_bfloat16_is_timed_against_the_chosen_float32_backend(own, bfloat16, widened, tmp_path, monkeypatch):
     monkeypatch.setattr(matmul_backend, "benchmark", take(own, 1.0, bfloat16))
     assert choose_backend(tmp_path).widened == widened
 
@@ -143,7 +143,7 @@ def take(own: float, onednn: float, bfloat16: float):
     return lambda *ways: [times.pop(way) for way in ways]
 
 
-def test_processors_of_one_name_have_a_choice_each_where_their_instructions_differ(tmp_path, monkeypatch):
+def test_backend_cache_path_depends_on_cpu_instructions(tmp_path, monkeypatch):
     found = set()
     for amx in (True, False):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": amx, "sse": True})  # noqa: B023
@@ -159,7 +159,7 @@ def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
     assert choose_backend(tmp_path) == WIDENED == matmul_backend.read_note(ChosenBackend, path)
 
 
-def test_torch_multiplies_as_it_does_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
+def test_torch_default_is_used_if_the_choice_cannot_be_cached(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(matmul_backend, "benchmark", take(own=9, onednn=1, bfloat16=9))
     (tmp_path / "products").touch()
     assert choose_backend(tmp_path) == TORCH_DEFAULT and "torch's default matrix multiplication is used" in caplog.text

@@ -115,7 +115,7 @@ def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_what_is_kept_of_a_parameter_is_what_the_librarys_classes_keep(name):
+def test_optimiser_state_keys_match_the_torch_classes(name):
     kind, constants = CLASSES[name]
     weight = torch.ones(3, requires_grad=True)
     weight.grad = torch.ones(3)
@@ -158,7 +158,7 @@ assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-def test_branch_weights_move_and_stay_on_the_simplex_until_they_are_frozen(optimiser):
+def test_branch_weights_move_on_the_simplex_until_frozen(optimiser):
     for number in range(7):
         before = copies(optimiser.branch_weights)
         update(optimiser, number)
@@ -168,7 +168,7 @@ def test_branch_weights_move_and_stay_on_the_simplex_until_they_are_frozen(optim
             assert float(weights.detach().sum()) == pytest.approx(1, abs=1e-6)
 
 
-def test_frozen_branch_weights_keep_their_bits_while_the_others_move(optimiser):
+def test_frozen_branch_weights_do_not_change_while_others_move(optimiser):
     with torch.no_grad():
         optimiser.branch_weights[0].add_(0.25)  # off the simplex: a projection would change it
     before = copies(optimiser.branch_weights)

@@ -63,7 +63,7 @@ def test_a_claim_is_lost_to_a_later_one_alone(tmp_path):
     assert not first.is_lost
 
 
-def test_the_former_is_asked_to_stop_once_and_the_latter_waits_until_it_has(tmp_path, signals, caplog):
+def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, caplog):
     entered = []
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", entered)
@@ -76,7 +76,7 @@ def test_the_former_is_asked_to_stop_once_and_the_latter_waits_until_it_has(tmp_
     assert len(said) == 1 and f"process {os.getpid()} on" in said[0] and "(job first)" in said[0]
 
 
-def test_nobody_is_told_to_remove_a_lock_before_its_holder_had_time_to_stop(tmp_path, signals, caplog, monkeypatch):
+def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, caplog, monkeypatch):
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", [])
         until_it_waits(caplog, "first")

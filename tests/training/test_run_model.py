@@ -57,7 +57,7 @@ def equal(part: torch.nn.Module, other: torch.nn.Module, but: str = "-") -> bool
     return all(value.equal(theirs[name]) for name, value in ours.items() if not name.startswith(but))
 
 
-def test_cold_fusion_takes_its_language_model_and_keeps_it_out_of_its_checkpoints(make):
+def test_cold_fusion_loads_its_lm_and_does_not_store_it(make):
     lm = make.run("lm", LM)
     trained = make.finish(lm)
     model = build_initial_model(load_run(make.run("CF4", TASK, fusion=COLD, **lm_of(lm)) / "run.yaml"))
@@ -71,7 +71,7 @@ def test_cold_fusion_takes_its_language_model_and_keeps_it_out_of_its_checkpoint
     assert all(value.equal(changed[name]) for name, value in tensors_of(model).items())
 
 
-def test_deep_fusion_starts_from_the_recogniser_and_stores_its_own_layer_alone(make):
+def test_deep_fusion_loads_its_recogniser_and_stores_only_fusion(make):
     lm, am = make.run("lm", LM), make.run("attention", TASK)
     make.finish(lm)
     recogniser = make.finish(am)
@@ -80,7 +80,7 @@ def test_deep_fusion_starts_from_the_recogniser_and_stores_its_own_layer_alone(m
     assert {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
 
 
-def test_deep_fusion_from_a_warm_start_begins_as_the_recogniser_itself(make):
+def test_deep_fusion_warm_start_equals_the_recogniser(make):
     lm, am = make.run("lm", LM), make.run("attention", TASK)
     make.finish(lm)
     recogniser = make.finish(am)
@@ -100,7 +100,7 @@ def test_a_warm_start_needs_an_output_layer_to_begin_with(make):
         build_initial_model(load_run(warm / "run.yaml"))
 
 
-def test_fine_tuning_starts_from_all_of_a_cold_fusion_and_so_does_what_starts_from_it(make):
+def test_fine_tuning_loads_all_of_cold_fusion_and_can_be_chained(make):
     lm = make.run("lm", LM)
     make.finish(lm)
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
@@ -114,7 +114,7 @@ def test_fine_tuning_starts_from_all_of_a_cold_fusion_and_so_does_what_starts_fr
     assert equal(build_initial_model(load_run(again / "run.yaml")), model)
 
 
-def test_the_key_of_a_run_changes_with_the_runs_that_it_takes_weights_from(make):
+def test_run_key_changes_with_the_runs_it_loads_weights_from(make):
     lm = make.run("lm", LM)
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
     before = run_key(cold)
@@ -156,7 +156,7 @@ def test_a_start_of_other_sizes_is_refused(make):
         build_initial_model(load_run(deep / "run.yaml"))
 
 
-def test_a_language_model_is_loaded_for_use_beside_any_model_of_its_vocabulary(make):
+def test_external_lm_loads_for_a_run_and_refuses_other_models(make):
     lm, am = make.run("lm", LM), make.run("attention", TASK)
     trained = make.finish(lm)
     assert equal(load_language_model(lm, load_run(am / "run.yaml")), trained)

@@ -21,7 +21,7 @@ def test_the_rate_is_equation_3_of_attention_is_all_you_need():
     assert rate == pytest.approx(d_model**-0.5 * min(step_num**-0.5, step_num * warmup_steps**-1.5), rel=1e-12)
 
 
-def test_the_rate_of_the_base_model_peaks_at_the_end_of_the_warm_up():
+def test_base_learning_rate_peaks_at_the_end_of_warm_up():
     base = schedule(512, 6)
     assert base.weights(3999) == pytest.approx(6.99e-4, rel=1e-3)
     assert base.weights(3998) < base.weights(3999) > base.weights(4000)
@@ -69,17 +69,17 @@ def test_a_constant_rate_is_constant():
     assert rates(constant, [3.0, 4.0, 5.0]) == [0.1] * 3 and not constant.finished(0)
 
 
-def test_a_slow_plateau_lowers_the_rate_at_each_validation_without_a_new_best():
+def test_slow_plateau_lowers_the_rate_when_there_is_no_new_best():
     expected = [0.25, 0.25, 0.125, 0.0625, 0.0625]
     assert rates(plateau(plateau_factor=0.5), [3.0, 2.0, 2.5, 2.0, 1.9]) == pytest.approx(expected)
 
 
-def test_a_fast_plateau_lowers_the_rate_at_every_validation_from_the_first_such_on():
+def test_fast_plateau_lowers_the_rate_always_after_the_first():
     found = plateau(plateau_factor=0.1, plateau_annealing="fast")
     assert rates(found, [3.0, 2.0, 2.5, 1.5, 1.4]) == pytest.approx([0.25, 0.25, 0.025, 0.0025, 0.00025])
 
 
-def test_a_cosine_rises_to_its_rate_and_falls_along_half_a_cosine_to_nothing_behind_the_last_update():
+def test_cosine_schedule_warms_up_then_decays_to_zero_after_end():
     found = schedule(8, 1, schedule="cosine", lr=0.2, warmup_steps=4, max_steps=11)
     rising, falling = [0.05, 0.1, 0.15, 0.2], [0.1 * (1 + math.cos(math.pi * n / 8)) for n in range(1, 8)]
     assert [found.weights(update) for update in range(11)] == pytest.approx(rising + falling)

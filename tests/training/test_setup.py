@@ -53,7 +53,7 @@ def test_it_says_how_much_of_what_is_trained_on_what(said):
 
 
 @pytest.mark.parametrize(("micro_batches", "processes", "warned"), [(4, 2, False), (5, 2, True), (3, 1, False)])
-def test_micro_batches_that_leave_a_process_waiting_are_warned_of(said, micro_batches, processes, warned):
+def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, processes, warned):
     text = said(micro_batches, processes)
     assert (
         f"about {micro_batches} micro-batches a step cannot be shared equally by {processes} processes" in text

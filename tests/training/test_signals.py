@@ -12,7 +12,7 @@ from pipeline.training.ownership import StopRequest
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)], ids=["TERM", "USR2", "INT"]
 )
-def test_a_signal_is_noted_with_the_exit_code_that_shells_and_schedulers_know(number, code):
+def test_signal_is_recorded_with_its_conventional_exit_code(number, code):
     before = signal.getsignal(number)
     with StopRequest() as stop:
         assert stop.signal is None
@@ -21,7 +21,7 @@ def test_a_signal_is_noted_with_the_exit_code_that_shells_and_schedulers_know(nu
     assert signal.getsignal(number) is before
 
 
-def test_a_second_interrupt_stops_at_once_but_not_one_after_another_signal():
+def test_only_a_second_sigint_interrupts_immediately():
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)

@@ -116,7 +116,7 @@ def test_a_recogniser_out_of_memory_is_told_to_hold_fewer_frames(make, monkeypat
         train_run(run, threads=1)
 
 
-def test_what_a_run_takes_from_others_is_neither_changed_nor_stored(make):
+def test_weights_from_other_runs_are_neither_changed_nor_stored(make):
     lm, am = make("lm", LM, {}), make("am", RECOGNISER, SAMPLED)
     for run in (lm, am):
         train_run(run, threads=1)
@@ -135,7 +135,7 @@ def test_what_a_run_takes_from_others_is_neither_changed_nor_stored(make):
     assert read_json(deep / "done.json")["parameters"]["total"] < read_json(cold / "done.json")["parameters"]["total"]
 
 
-def test_ctc_leaves_out_and_counts_what_it_has_too_few_frames_for(make, tmp_path, caplog):
+def test_ctc_skips_and_counts_utterances_with_too_few_frames(make, tmp_path, caplog):
     """Three output frames hold "abc", but not "aab", which needs a blank between its a's."""
     train, dev = (write_spoken(tmp_path / split, hurried=split) for split in ("train", "dev"))
     with caplog.at_level("WARNING"):

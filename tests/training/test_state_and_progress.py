@@ -13,14 +13,14 @@ from pipeline.training.progress import JsonLines, Progress, clock, progress_line
 from pipeline.training.state import Sums, TrainingState, perplexity
 
 
-def test_sums_over_tokens_become_means_and_a_perplexity_without_smoothing():
+def test_sums_become_means_per_token_and_unsmoothed_perplexity():
     sums = Sums(loss=30.0, nll=20.0, tokens=10)
     sums.add(Sums(loss=10.0, nll=10.0, tokens=10))
     assert sums.per_token() == TrainingLoss(loss_per_token=2.0, nll_per_token=1.5, perplexity=math.exp(1.5))
     assert perplexity(1e6) == math.inf
 
 
-def test_the_best_validation_is_kept_and_the_stretch_since_the_last_begins_anew():
+def test_record_validation_keeps_the_best_and_resets_the_sums():
     state = TrainingState(step=4, since_validation=Sums(2.0, 1.0, 1))
     assert state.record_validation(data_loss(0.5), data_loss(1.0))
     state.step = 8
@@ -47,7 +47,7 @@ def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
     assert [json.loads(line)["step"] for line in lines.path.read_text().split("\n")[:-1]] == [0, 1, 2]
 
 
-def test_rewinding_names_a_torn_line_in_the_middle_and_keeps_the_file(tmp_path):
+def test_rewind_refuses_a_torn_middle_line_and_keeps_the_file(tmp_path):
     lines = JsonLines(tmp_path / "lines")
     lines.append(MonitorLine(step=1, values={}))
     torn = lines.path.read_bytes() + b'{"step": 1, "te\n' + lines.path.read_bytes()
@@ -86,7 +86,7 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 
 
-def test_a_line_says_which_share_of_its_time_the_training_waited_for_batches(tmp_path, caplog, monkeypatch):
+def test_log_line_gives_the_share_of_time_waiting_for_batches(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     now = iter([100.0, 120.0, 130.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
@@ -97,9 +97,7 @@ def test_a_line_says_which_share_of_its_time_the_training_waited_for_batches(tmp
     assert "tok/s  waited 0 %  " in caplog.messages[0] and "tok/s  waited 35 %  " in caplog.messages[1]
 
 
-def test_speed_and_waiting_are_of_the_stretch_since_the_last_line_and_the_time_left_of_all_updates(
-    tmp_path, monkeypatch
-):
+def test_speed_covers_the_last_interval_and_time_left_all_steps(tmp_path, monkeypatch):
     now = iter([100.0, 120.0, 140.0, 150.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     told = Progress("toy", tmp_path, first=30, end=60)
@@ -117,7 +115,7 @@ def test_time_left_reads_like_a_clock(seconds, shown):
     assert clock(seconds) == shown
 
 
-def test_what_a_model_wants_followed_is_noted_200_times_and_at_the_end(tmp_path):
+def test_monitored_values_are_logged_200_times_and_at_the_end(tmp_path):
     progress = Progress("toy", tmp_path, 0, 1001)
     for step in range(1, 1002):
         progress.monitor(step, lambda step=step: {"kappa": [float(step)]})

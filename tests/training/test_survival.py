@@ -125,7 +125,7 @@ def test_a_training_ends_where_its_rate_does(new_run, outcome):
 NO_BETTER = {"schedule": "constant", "lr": 1e-30, "warmup_steps": None, "validate_every": 2, "checkpoint_every": 4}
 
 
-def test_a_training_ends_after_so_many_validations_without_a_new_best(new_run):
+def test_training_ends_when_patience_runs_out(new_run):
     run = new_run(max_steps=90, patience=3, **NO_BETTER)
     train_run(run, threads=1)
     done = read_json(run / "done.json")
@@ -171,7 +171,7 @@ def test_a_slow_disk_takes_its_share_of_the_time_and_no_more(new_run, monkeypatc
     assert len(weight_files(run)) == 20
 
 
-def test_a_damaged_newest_checkpoint_costs_no_more_than_its_updates(undisturbed, disturbed, outcome, caplog):
+def test_damaged_newest_checkpoint_costs_only_its_own_steps(undisturbed, disturbed, outcome, caplog):
     with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Trainer, "validate", lambda self: self.stop._note(signal.SIGTERM, None))
         train_run(disturbed, threads=1, save_every_s=0.0)
@@ -214,7 +214,7 @@ def fail_to_open(patched, name: str, number: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
-def test_a_checkpoint_that_can_not_be_read_at_first_is_read_later(undisturbed, stopped, outcome, caplog, number):
+def test_checkpoint_with_a_transient_read_error_is_retried(undisturbed, stopped, outcome, caplog, number):
     caplog.set_level("INFO")
     with pytest.MonkeyPatch.context() as patched:
         fail_to_open(patched, "step-5.resume.safetensors", number, times=1)
@@ -223,7 +223,7 @@ def test_a_checkpoint_that_can_not_be_read_at_first_is_read_later(undisturbed, s
     assert outcome(stopped) == outcome(undisturbed)
 
 
-def test_a_checkpoint_that_can_never_be_read_is_one_error_and_all_stays(undisturbed, stopped, outcome):
+def test_unreadable_checkpoint_is_one_error_and_nothing_is_lost(undisturbed, stopped, outcome):
     before = all_checkpoints(stopped)
     with pytest.MonkeyPatch.context() as patched:
         fail_to_open(patched, "step-5.resume.safetensors", errno.EIO, times=1000)

@@ -93,7 +93,7 @@ def test_a_header_that_no_program_of_ours_wrote_is_damaged(tmp_path, facts, tens
             read(path)
 
 
-def test_a_tensor_of_several_names_is_written_once_and_comes_back_under_all(tmp_path):
+def test_shared_tensor_is_written_once_and_loaded_by_all_names(tmp_path):
     model, other = TwoNames(), TwoNames()
     assert list(tensors_of(model)) == ["first.weight"]
     load_into(other, tensors_of(model))
@@ -123,7 +123,7 @@ def test_a_header_with_one_end_of_a_tensor_is_damaged(tensors, tmp_path):
         check_tensors(path)
 
 
-def test_what_is_hashed_without_torch_is_whole_and_damaged_exactly_when_it_is_with_it(tensors, tmp_path):
+def test_torch_free_tensor_check_agrees_with_the_full_reader(tensors, tmp_path):
     path = tmp_path / "file"
     tensors |= {"empty": torch.empty(0, 3), "flag": torch.tensor([True]), "byte": torch.tensor([7], dtype=torch.uint8)}
     write_tensor_file(path, tensors, {"key": "k", "step": 3})

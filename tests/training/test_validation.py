@@ -37,7 +37,7 @@ def validation(corpus, batch_tokens: int) -> Validation:
     )
 
 
-def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):
+def test_perplexity_covers_all_targets_without_smoothing_dropout(copy_corpus, model):
     measured = validation(copy_corpus, 50).on_dev(model)
     log_probs, count = 0.0, 0
     model.eval()
@@ -59,7 +59,7 @@ def test_the_size_of_batches_does_not_matter(copy_corpus, model):
     assert small == pytest.approx(large, rel=1e-5)
 
 
-def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(copy_corpus, model):
+def test_fit_loss_is_that_of_the_first_batches_without_dropout(copy_corpus, model):
     trained_on = updates(copy_corpus)
     measured = [validation(copy_corpus, tokens).on_training_data(model) for tokens in (9, 1000)]
     assert measured[0] == measured[1] and model.training
@@ -71,7 +71,7 @@ def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(
     assert measured[0].nll_per_token == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
 
 
-def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(copy_corpus, model):
+def test_samples_are_the_same_three_and_keep_training_mode(copy_corpus, model):
     checked = validation(copy_corpus, 50)
     first, second = checked.samples(model), checked.samples(model)
     assert first == second and len(first) == 3

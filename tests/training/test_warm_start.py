@@ -26,9 +26,7 @@ def updates(monkeypatch):
 # 10 is no multiple of 6 or 4: what is measured and kept at the end would not be, had it gone on
 @pytest.mark.parametrize("first", [8, 10, 12])
 @pytest.mark.parametrize("schedule", [{}, {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}])
-def test_a_longer_training_ends_in_the_bytes_of_one_that_was_as_long_at_once(
-    new_run, outcome, updates, first, schedule
-):
+def test_extended_training_matches_one_long_from_the_start(new_run, outcome, updates, first, schedule):
     at_once = new_run("elsewhere-00000000", max_steps=20, **schedule)
     train_run(at_once, threads=1)
     train_run(new_run("seed1-00000001", max_steps=first, **schedule), threads=1)
@@ -55,9 +53,7 @@ COSINE = {"schedule": "cosine", "lr": 0.02, "lr_factor": 1.0, "warmup_steps": 2}
 
 
 @pytest.mark.parametrize(("more", "schedule"), [(None, {}), (4, {}), (None, COSINE)])
-def test_with_more_patience_a_training_that_ended_goes_on_and_ends_as_one_that_always_had_it(
-    new_run, outcome, updates, more, schedule
-):
+def test_training_extended_by_patience_matches_a_patient_one(new_run, outcome, updates, more, schedule):
     settings = ENDS_EARLY | schedule
     at_once = new_run("elsewhere-00000000", **settings, patience=more)
     train_run(at_once, threads=1)
@@ -93,7 +89,7 @@ def test_of_several_runs_the_one_that_got_farthest_is_taken_up(new_run, updates)
     assert updates[0] == 16
 
 
-def test_a_training_with_less_patience_does_not_go_on_from_one_with_more(new_run, updates):
+def test_warm_start_ignores_a_run_with_more_patience(new_run, updates):
     train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=None), threads=1)
     updates.clear()
     train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=1), threads=1)
@@ -108,7 +104,7 @@ def test_the_shorter_training_stays_as_it_was(new_run, outcome):
     assert outcome(shorter) == before
 
 
-def test_a_gap_among_the_weights_kept_for_averaging_is_not_taken_over(new_run, updates):
+def test_warm_start_ignores_a_run_with_missing_weights(new_run, updates):
     shorter = new_run("seed1-00000001", max_steps=12)
     train_run(shorter, threads=1)
     (shorter / "checkpoints/step-8.safetensors").unlink()
@@ -117,7 +113,7 @@ def test_a_gap_among_the_weights_kept_for_averaging_is_not_taken_over(new_run, u
     assert updates == list(range(14))
 
 
-def test_damaged_weights_kept_for_averaging_are_not_taken_over_and_stay_as_they_are(new_run, updates, outcome, caplog):
+def test_warm_start_ignores_damaged_weights_and_keeps_them(new_run, updates, outcome, caplog):
     shorter = new_run("seed1-00000001", max_steps=12)
     train_run(shorter, threads=1)
     (shorter / "checkpoints/step-8.safetensors").write_bytes(b"damaged")
@@ -129,7 +125,7 @@ def test_damaged_weights_kept_for_averaging_are_not_taken_over_and_stay_as_they_
     assert len(read_json(longer / "cost.json")["starts"]) == 1
 
 
-def test_a_longer_training_goes_on_from_one_that_was_not_finished(new_run, outcome, updates, monkeypatch):
+def test_longer_training_continues_from_an_unfinished_one(new_run, outcome, updates, monkeypatch):
     at_once = new_run("elsewhere-00000000", max_steps=20)
     train_run(at_once, threads=1)
     shorter = new_run("seed1-00000001", max_steps=12)
@@ -155,7 +151,7 @@ def test_a_run_that_differs_otherwise_is_named_and_left_alone(new_run, updates, 
     assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 4 (here 6)" in line
 
 
-def test_where_the_schedule_depends_on_the_length_nothing_is_taken_up_unasked(new_run, updates):
+def test_warm_start_is_off_if_the_schedule_depends_on_length(new_run, updates):
     train_run(new_run("seed1-00000001", architecture="weighted_transformer", max_steps=8), threads=1)
     updates.clear()
     train_run(new_run("seed1-00000002", architecture="weighted_transformer", max_steps=12), threads=1)
@@ -174,7 +170,7 @@ def stored(new_run, copy_corpus, tmp_path):
     return run
 
 
-def test_continue_goes_on_and_says_so_where_the_schedule_depends_on_the_length(stored, updates):
+def test_continue_extends_a_length_dependent_schedule(stored, updates):
     updates.clear()
     assert main(["continue", str(stored), "--steps", "12"]) == 0
     (longer,) = (folder for folder in stored.parent.glob("seed1-*") if folder != stored)
@@ -186,7 +182,7 @@ def test_continue_goes_on_and_says_so_where_the_schedule_depends_on_the_length(s
     assert re.fullmatch(r"seed1-[0-9a-f]{8}", longer.name)
 
 
-def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, capsys):
+def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
     assert main(["continue", str(stored), "--steps", "8"]) == 1
     assert "is of 8 updates; ask for more" in capsys.readouterr().err
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
@@ -206,7 +202,7 @@ def test_continue_leaves_nothing_behind_where_it_can_not_train(stored, capsys, m
     assert said in capsys.readouterr().err and set(stored.parent.rglob("*")) == before
 
 
-def test_continue_refuses_a_run_that_ended_by_itself_as_it_would_again(new_run, copy_corpus, capsys):
+def test_continue_refuses_a_run_that_stopped_early(new_run, copy_corpus, capsys):
     run = new_run("seed1-00000002", max_steps=40, validate_every=2, patience=1, lr_factor=50.0)
     train_run(run, threads=1)
     ended = read_json(run / "done.json")["steps"]
@@ -225,7 +221,7 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
     assert updates == []
 
 
-def test_a_length_that_no_settings_file_can_say_is_refused_before_a_run_is_begun(new_run, capsys):
+def test_continue_refuses_an_absurd_length_and_creates_no_run(new_run, capsys):
     shorter = new_run("seed1-00000001", max_steps=2)
     assert main(["continue", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
     assert "no training has so many updates" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from pipeline.training.trainer import Trainer
         (10, 100, 20.1, False),
     ],
 )
-def test_it_is_due_beside_kept_weights_and_after_a_while_unless_the_disk_is_slow(monkeypatch, step, since, took, due):
+def test_save_is_due_at_checkpoints_or_after_a_while(monkeypatch, step, since, took, due):
     monkeypatch.setattr(trainer, "SAVING_SHARE", 0.2)
     monkeypatch.setattr(trainer.time, "monotonic", lambda: 500.0 + since)
     training = Some(
