@@ -21,7 +21,7 @@ def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):
     assert nodes_that_reach_servers_here(tmp_path) == []
 
 
-def test_a_campaign_that_faults_befall_ends_in_the_tables_of_one_that_nothing_did(slurm, tmp_path):
+def test_campaign_with_faults_ends_in_the_undisturbed_tables(slurm, tmp_path):
     """Six trainings, of which one fails for ever: a preemption, a killed process, a killed driver."""
     calm, struck = fetched_projects(tmp_path, MINUTES)
     undisturbed(calm, TARGETS)

@@ -18,7 +18,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import StartLine
 
 
-def test_a_start_cut_by_a_crash_is_left_out_and_the_next_one_is_whole(tmp_path):
+def test_torn_start_line_is_skipped_and_the_next_one_is_whole(tmp_path):
     lines = [StartLine(event="start", time=1.0, job="1", restart=0, node=n, pid=1, checkpoint=0) for n in ("a", "b")]
     path = tmp_path / "starts.jsonl"
     path.write_bytes(lines[0].line().encode() + lines[1].line().encode()[:-7])
@@ -31,7 +31,7 @@ def test_a_start_cut_by_a_crash_is_left_out_and_the_next_one_is_whole(tmp_path):
     ("found", "newest", "fruitless"),
     [([0], 0, 1), ([0, 0, 0], 0, 3), ([0, 0, 0], 20, 0), ([0, 20, 20], 20, 2), ([0, 20, 20], 40, 0), ([], 0, 0)],
 )
-def test_starts_count_as_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found, newest, fruitless):
+def test_starts_are_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found, newest, fruitless):
     for step in found:
         line = StartLine(event="start", time=1.0, job="1", restart=0, node="n1", pid=1, checkpoint=step)
         record_start(tmp_path, line)
@@ -113,7 +113,7 @@ def test_a_full_disk_is_no_fault_of_the_node(tmp_path, monkeypatch, number):
         check_folder(tmp_path)
 
 
-def test_a_node_whose_clock_is_days_behind_is_excluded_all_the_same(tmp_path, monkeypatch):
+def test_unfit_node_with_a_slow_clock_is_still_excluded(tmp_path, monkeypatch):
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 3 * 24 * 3600)
     write_unfit_node(tmp_path, "n1", "no GPU", "7")
@@ -144,7 +144,7 @@ def broken(*_, **__):
         (0, 0, torch.ones, "no GPU is visible though one was asked for"),
     ],
 )
-def test_a_card_that_is_missing_broken_or_wrong_makes_the_node_unfit(monkeypatch, visible, index, made, fault):
+def test_missing_broken_or_wrong_gpu_makes_the_node_unfit(monkeypatch, visible, index, made, fault):
     """With a processor in the place of the card."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: visible)

@@ -36,7 +36,7 @@ def stage(monkeypatch, order):
     return calls
 
 
-def test_a_finished_command_stays_done_for_whoever_orders_it_again(order, stage):
+def test_finished_command_stays_done_when_ordered_again(order, stage):
     key = order()
     perform_command(order.folder)
     assert order() == key
@@ -44,7 +44,7 @@ def test_a_finished_command_stays_done_for_whoever_orders_it_again(order, stage)
     assert len(stage) == 1
 
 
-def test_a_command_is_another_one_when_its_input_or_an_argument_changed(order, stage):
+def test_command_key_changes_with_its_input_or_arguments(order, stage):
     key = order()
     perform_command(order.folder)
     assert order("--more") != key
@@ -53,7 +53,7 @@ def test_a_command_is_another_one_when_its_input_or_an_argument_changed(order, s
     assert not is_done(order.folder, order())
 
 
-def test_settings_longer_than_a_file_name_are_arguments_like_others(order):
+def test_arguments_longer_than_a_file_name_change_the_key(order):
     assert order('{"setting": "' + 300 * "x" + '"}') != order('{"setting": "' + 300 * "y" + '"}')
 
 
@@ -73,7 +73,7 @@ def test_a_stage_that_makes_nothing_is_no_success(order, monkeypatch):
     assert not (order.folder / "done.json").exists()
 
 
-def test_without_a_cluster_the_stage_runs_here_and_its_error_is_the_launchers(tmp_path, capsys):
+def test_local_launch_reports_the_error_of_its_stage(tmp_path, capsys):
     missing = tmp_path / "missing.json"
     job = ["launch", "--folder", str(tmp_path / "job"), "--makes", str(tmp_path / "out"), "--"]
     assert main([*job, "generate", "--dataset", str(missing), "--corpus", str(tmp_path / "out")]) == 1
@@ -81,7 +81,7 @@ def test_without_a_cluster_the_stage_runs_here_and_its_error_is_the_launchers(tm
     assert not (tmp_path / "job").exists()
 
 
-def test_folder_without_a_stage_and_a_stage_without_a_folder_are_refused(tmp_path, capsys):
+def test_launch_refuses_a_folder_or_a_stage_alone(tmp_path, capsys):
     assert main(["launch", "--folder", str(tmp_path)]) == 1
     assert "name the stage after `--`" in capsys.readouterr().err
     assert main(["launch", "--run", str(tmp_path), "--", "prepare"]) == 1

@@ -47,7 +47,7 @@ def waits(process) -> bool:
     return not select.select([process.stdout], [], [], 1.5)[0]
 
 
-def test_each_job_sees_a_gpu_of_its_own_and_one_more_waits_until_one_ends(take):
+def test_each_job_gets_its_own_gpu_and_a_third_waits(take):
     first, second = take(1), take(1)
     cards = {first.stdout.readline().strip(), second.stdout.readline().strip()}
     assert cards == {"0", "1"}
@@ -72,7 +72,7 @@ def test_a_job_of_two_gpus_is_not_passed_by_jobs_of_one(take):
     assert waits(later)
 
 
-def test_what_a_killed_launcher_left_behind_holds_no_gpu_from_the_one_that_takes_it_over(take):
+def test_child_of_a_killed_launcher_does_not_hold_its_gpus(take):
     launcher = take(2, "leaves a child")
     assert launcher.stdout.readline().strip() == "0,1"
     child = int(launcher.stdout.readline())
@@ -84,7 +84,7 @@ def test_what_a_killed_launcher_left_behind_holds_no_gpu_from_the_one_that_takes
         os.kill(child, signal.SIGKILL)
 
 
-def test_more_gpus_than_there_are_and_none_at_all_wait_for_nothing(take):
+def test_requests_for_no_or_too_many_gpus_do_not_wait(take):
     assert take(3).stdout.readline() == take(0).stdout.readline() == "0,1\n"
 
 
@@ -93,7 +93,7 @@ def test_a_gpu_that_is_named_twice_is_one(monkeypatch):
     assert visible_gpus() == ["0", "1"]
 
 
-def test_jobs_of_slurm_with_gpus_of_one_name_do_not_wait_for_each_other(take):
+def test_slurm_jobs_with_equal_gpu_indices_do_not_wait(take):
     for job in ("7", "8"):
         assert take(1, SLURM_JOB_ID=job, CUDA_VISIBLE_DEVICES="0").stdout.readline() == "0\n"
 

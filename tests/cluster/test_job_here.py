@@ -71,7 +71,7 @@ def outcomes(run) -> list[str]:
         (SystemExit(129), Exit.FAILED, "stopped", ("SystemExit: 129", "raise")),
     ],
 )
-def test_a_start_ends_in_a_code_a_line_and_a_reason_not_to_start_again(run, error, code, outcome, said):
+def test_attempt_returns_a_code_and_records_outcome_and_failure(run, error, code, outcome, said):
     does[:] = [raising(error) if error else lambda: None]
     assert attempt(order(run)) is code
     assert calls == [(run, True)] and not is_locked(run)
@@ -99,14 +99,14 @@ def test_the_first_task_alone_owns_the_run_and_notes_its_start(run, monkeypatch)
     assert calls == [(run, False)] and not outcomes(run)
 
 
-def test_a_run_whose_specification_changed_is_left_to_a_newer_job_and_changed_code_is_warned_of(run, caplog):
+def test_changed_run_is_taken_over_and_changed_code_is_logged(run, caplog):
     assert attempt(order(run, key="of an older one")) is Exit.TAKEN_OVER and not calls
     assert attempt(order(run)) is Exit.DONE and "code changed" not in caplog.text
     assert attempt(order(run, code="older code")) is Exit.DONE and "the code changed" in caplog.text
     assert len(calls) == 2
 
 
-def test_what_is_done_already_is_not_done_again_and_an_old_failure_is_forgotten_before_work_begins(run):
+def test_finished_work_is_skipped_and_old_failures_are_cleared(run):
     does[:] = [raising(UserError("once"))]
     attempt(order(run))
     does[:] = [lambda: calls.append((run / "failed.json").exists())]
@@ -116,7 +116,7 @@ def test_what_is_done_already_is_not_done_again_and_an_old_failure_is_forgotten_
     assert attempt(order(run)) is Exit.DONE and len(calls) == before
 
 
-def test_a_node_that_is_unfit_is_named_with_the_reason_and_the_work_not_begun(run, monkeypatch):
+def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
     monkeypatch.setattr(job_process, "check_node", lambda *_: raising(UnfitNode("a card is missing"))())
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
     monkeypatch.setenv("SLURM_JOB_ID", "42")
@@ -125,7 +125,7 @@ def test_a_node_that_is_unfit_is_named_with_the_reason_and_the_work_not_begun(ru
 
 
 @pytest.mark.parametrize(("executor", "exported"), [("slurm", 1), ("local", 0), (None, 0)])
-def test_ranks_are_those_that_submitit_tells_on_slurm_and_else_those_that_are_set(monkeypatch, executor, exported):
+def test_ranks_come_from_submitit_on_slurm_else_environment(monkeypatch, executor, exported):
     asked = []
     told = SimpleNamespace(export=lambda **how: asked.append(how))
     monkeypatch.setitem(sys.modules, "submitit.helpers", SimpleNamespace(TorchDistributedEnvironment=lambda: told))
@@ -136,7 +136,7 @@ def test_ranks_are_those_that_submitit_tells_on_slurm_and_else_those_that_are_se
     assert asked == [{"set_cuda_visible_devices": False, "overwrite": True}] * exported
 
 
-def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkeypatch):
+def test_debug_launcher_runs_work_once_and_requires_its_record(run, monkeypatch):
     monkeypatch.setattr(launch, "job_key", lambda folder: KEY)
     args = LaunchOptions(launcher="debug")
     with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
@@ -146,7 +146,7 @@ def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkey
     assert len(calls) == 2
 
 
-def test_a_launcher_that_submitted_nothing_says_so_and_another_how_to_cancel_what_goes_on(run, caplog):
+def test_detach_says_nothing_was_submitted_or_how_to_cancel(run, caplog):
     waiter = Waiter(run, KEY, SlurmJobs(run, order(run), None, Queue(0.0, run)))
     waiter.detach()
     assert caplog.messages == [f"{run}: nothing was submitted"]
@@ -168,7 +168,7 @@ def test_code_digest_changes_with_modules_and_tables(tmp_path, monkeypatch):
     assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
 
 
-def test_of_a_lost_peer_the_launcher_is_told_nothing_so_that_another_start_goes_on(run, monkeypatch):
+def test_lost_peer_is_not_recorded_as_a_failure(run, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert report_failure(order(run), LostPeer("another process of this training died or hangs")) == Exit.FAILED
     assert read_failure(run, KEY) is None

@@ -51,7 +51,7 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     assert launch(run).wait() == 0
 
 
-def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(new_run, launch):
+def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch):
     run = new_run(steps=100, pace_s=0.5)
     launcher = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), "first step")
@@ -126,7 +126,7 @@ def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeyp
     assert "there is no sbatch on this machine; leave out --profile slurm, or go to a login node" in launcher.text()
 
 
-def test_a_machine_without_the_gpu_that_is_asked_for_is_said_to_be_the_only_one(new_run, launch):
+def test_local_launch_without_a_requested_gpu_is_an_error(new_run, launch):
     launcher = launch(new_run(steps=3), "--gpus", "1", CUDA_VISIBLE_DEVICES="")
     assert launcher.wait() == 1
     assert "this machine is unfit, and without Slurm there is no other: no GPU is visible" in launcher.text()

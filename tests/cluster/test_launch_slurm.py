@@ -41,7 +41,7 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     assert launch(run, *SLURM).wait() == 0
 
 
-def test_interrupted_launcher_says_what_goes_on_and_how_to_cancel_it(new_run, launch):
+def test_interrupted_launcher_says_how_to_cancel_the_running_job(new_run, launch):
     run = new_run(steps=100, pace_s=0.05)
     launcher = launch(run, *SLURM)
     until(lambda: starts(run), "start")
@@ -88,7 +88,7 @@ def test_resources_reach_slurm(new_run, launch):
     assert "Requeue=1" in job
 
 
-def test_every_task_on_every_node_gets_the_variables_of_torch_distributed(new_run, launch):
+def test_every_slurm_task_gets_the_torch_distributed_variables(new_run, launch):
     run = new_run(steps=3)
     launcher = launch(run, *SLURM, "--nodes", "2", "--tasks", "4", function="toy_job:tell_rank")
     assert launcher.wait() == 0, launcher.text()

@@ -29,7 +29,7 @@ def test_a_limit_on_submitted_jobs_is_waited_out_and_said_once(tmp_path, corpus,
     assert [outcomes(run) for run in runs] == [["done"]] * 4
 
 
-def test_a_job_that_is_held_when_it_is_put_back_says_how_it_goes_on(tmp_path, corpus, launch):
+def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
     """`scontrol requeuehold`: nothing but a release ends it, so whoever watches has to know."""
     run = make_run(tmp_path, corpus, 20, 0.1)
     launcher = launch(run, "--launcher", "slurm", "--mem-mb", "100")

@@ -50,7 +50,7 @@ def ended(jobs):
         (["exit 4", "sleep 60"], "FAILED", "exit code 4"),
     ],
 )
-def test_processes_end_as_a_job_of_slurm_would_and_a_dead_one_ends_the_others(jobs, commands, state, reason):
+def test_local_processes_end_like_a_slurm_job_when_one_dies(jobs, commands, state, reason):
     started = jobs(*commands)
     found = ended(started)
     assert (found.state, found.reason, found.job) == (state, reason, str(started.processes[0].pid))

@@ -91,7 +91,7 @@ def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_say
     assert queue.jobs(newer_than=0) == []
 
 
-def test_interval_grows_while_nothing_changes_and_shrinks_for_news(tmp_path, slurm_says):
+def test_poll_interval_grows_when_idle_and_shrinks_on_changes(tmp_path, slurm_says):
     queue = Queue(0.1, tmp_path)
 
     def renewed_interval() -> float:
@@ -110,14 +110,14 @@ def test_interval_grows_while_nothing_changes_and_shrinks_for_news(tmp_path, slu
 
 
 @pytest.mark.parametrize("shortest", [0.1, 1.0, 60.0, 500.0])
-def test_interval_never_falls_below_the_shortest_and_ends_within_minjobage(shortest):
+def test_poll_interval_stays_between_shortest_and_minjobage(shortest):
     interval = shortest
     for _ in range(50):
         interval = next_interval(interval, shortest)
     assert shortest <= interval <= max(180.0, shortest)
 
 
-def test_a_snapshot_from_the_future_is_of_an_earlier_start_of_the_machine_and_not_trusted(tmp_path, slurm_says):
+def test_queue_snapshot_from_the_future_is_not_trusted(tmp_path, slurm_says):
     """Else a job would count as gone, and be submitted a second time, until the clock caught up."""
     queue = Queue(60.0, tmp_path)
     ahead = time.monotonic() + 3600
@@ -135,7 +135,7 @@ def test_setting_the_clock_back_or_forward_changes_nothing(tmp_path, slurm_says,
     assert slurm_says.calls() == 1
 
 
-def test_where_files_cannot_be_locked_slurm_is_asked_all_the_same(tmp_path, slurm_says, monkeypatch):
+def test_queue_asks_slurm_even_if_files_cannot_be_locked(tmp_path, slurm_says, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -143,7 +143,7 @@ def test_where_files_cannot_be_locked_slurm_is_asked_all_the_same(tmp_path, slur
     assert Queue(60.0, tmp_path).jobs(newer_than=0) == []
 
 
-def test_a_folder_that_somebody_else_made_for_this_user_is_refused(tmp_path, monkeypatch):
+def test_queue_refuses_a_folder_made_by_another_user(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"reprise-{os.getuid()}").symlink_to(tmp_path / "elsewhere")

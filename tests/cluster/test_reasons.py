@@ -48,7 +48,7 @@ def test_every_row_explains_something_that_slurm_says():
         ("SUSPENDED", "None", "waits"),
     ],
 )
-def test_what_passes_by_itself_is_told_from_what_somebody_has_to_mend(state, reason, then):
+def test_pending_reasons_are_transient_or_need_a_fix(state, reason, then):
     assert find_reason(f"{state} {reason}").then == then
 
 
@@ -82,12 +82,12 @@ UNKNOWN = (
 
 
 @pytest.mark.parametrize("words", REFUSALS)
-def test_what_sbatch_refuses_for_now_is_told_from_what_it_refuses_for_good(words):
+def test_sbatch_refusals_are_temporary_or_final(words):
     assert find_reason(words).then == REFUSALS[words]
 
 
 @pytest.mark.parametrize("words", UNKNOWN)
-def test_words_for_which_a_job_waits_are_none_for_which_sbatch_is_waited_for(words):
+def test_pending_reasons_in_sbatch_errors_are_not_retried(words):
     assert find_reason(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None
 
 

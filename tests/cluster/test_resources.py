@@ -38,7 +38,7 @@ def test_cpu_job_asks_for_no_gpu():
         ("gpu:a100:8(S:0-1)", "8", "gpu:a100:8", 8),
     ],
 )
-def test_a_job_is_given_gpus_of_the_named_type_and_at_most_those_of_a_node(gres, gpus, asked, tasks):
+def test_gpus_have_the_site_type_and_at_most_a_node_of_them(gres, gpus, asked, tasks):
     given = resources("--gpus", gpus, f"--sbatch=--partition=p --gres={gres}").as_submitit()
     assert (given["additional_parameters"]["gres"], given["gpus_per_node"], given["ntasks_per_node"]) == (
         *(asked, None, tasks),
@@ -55,7 +55,7 @@ def test_a_job_is_given_gpus_of_the_named_type_and_at_most_those_of_a_node(gres,
         ("gpu:a100:4,tmpdisk:100", "0", "tmpdisk:100"),
     ],
 )
-def test_what_a_site_names_beside_its_gpus_is_asked_for_as_it_is_written(gres, gpus, asked):
+def test_other_gres_of_a_site_are_requested_unchanged(gres, gpus, asked):
     given = resources("--gpus", gpus, f"--sbatch=--gres={gres}").as_submitit()
     assert (given["additional_parameters"]["gres"], given["gpus_per_node"]) == (asked, None)
 
@@ -109,7 +109,7 @@ def test_an_option_that_comes_twice_is_refused():
         parse_options("--gres=gpu:a100:8 --gres=tmpdisk:100")
 
 
-def test_nodes_that_the_site_excludes_stay_excluded_beside_unfit_ones():
+def test_site_excludes_are_kept_beside_unfit_nodes():
     asked = resources("--sbatch=--partition=p --exclude=bad1,bad2").as_submitit(["n7", "n8"])
     assert asked["exclude"] == "bad1,bad2,n7,n8" and "exclude" not in asked["additional_parameters"]
     assert resources().as_submitit()["exclude"] is None

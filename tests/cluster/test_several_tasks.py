@@ -22,7 +22,7 @@ def losses(run) -> list[float]:
     return [done[split]["nll_per_token"] for split in ("dev", "train")]
 
 
-def test_two_tasks_survive_a_warning_and_a_dead_peer_and_end_in_the_losses_of_one(tmp_path, corpus, launch):
+def test_two_tasks_survive_faults_with_the_losses_of_one(tmp_path, corpus, launch):
     one, two = (make_run(tmp_path / name, corpus, STEPS, pace_s=0.05) for name in ("one", "two"))
     alone = launch(one, *SLURM, function="paced_training:train")
     pair = launch(two, *SLURM, "--tasks", "2", "--nodes", "2", function="paced_training:train")

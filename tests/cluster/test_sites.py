@@ -101,14 +101,14 @@ def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
         ("gres: gpu:a100:4,gpu:v100:4", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
     ],
 )
-def test_what_launchers_would_refuse_is_refused_when_a_site_is_read(tmp_path, line, told):
+def test_load_site_refuses_what_launchers_would_refuse(tmp_path, line, told):
     (tmp_path / "site.yaml").write_text(f"partition: gpu\n{line}\n")
     with pytest.raises(UserError, match=rf"site\.yaml: .*{re.escape(told)}"):
         load_site(tmp_path / "site.yaml")
 
 
 @pytest.mark.parametrize("card", ["v100:4", "tesla_p100-pcie-16gb", "k80,tmpdisk:100"])
-def test_cards_without_bfloat16_are_refused_where_a_training_wants_it(card):
+def test_bf16_training_refuses_gpus_without_bfloat16(card):
     asked = f"--partition=p --gres=gpu:{card}"
     with pytest.raises(
         UserError, match=r"weighted/B: .*precision is bf16, which a \w+ .* does not have; name other cards"
@@ -120,7 +120,7 @@ def test_cards_without_bfloat16_are_refused_where_a_training_wants_it(card):
 
 
 @pytest.mark.slow
-def test_cards_without_bfloat16_stop_the_workflow_before_its_first_job(project):
+def test_gpus_without_bfloat16_stop_the_workflow_before_any_job(project):
     """A dry run, too; not where processors train."""
     (project / "slurm/site.yaml").write_text("partition: gpu\ngres: gpu:v100:4\n")
     command = ("snakemake", "--profile", "slurm", "--nolock")

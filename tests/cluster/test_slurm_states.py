@@ -111,7 +111,7 @@ def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end)
         ("CANCELLED|None|n1", "job 42 was cancelled; the same command goes on from step 30"),
     ],
 )
-def test_a_job_that_needs_more_memory_or_was_cancelled_is_not_tried_again(run, slurm, end, message):
+def test_out_of_memory_or_cancelled_job_is_not_resubmitted(run, slurm, end, message):
     (run / "checkpoints").mkdir()
     (run / "checkpoints/step-30.resume.safetensors").touch()
     slurm.ends = [end, "done"]
@@ -120,7 +120,7 @@ def test_a_job_that_needs_more_memory_or_was_cancelled_is_not_tried_again(run, s
     assert len(slurm.notes) == 1
 
 
-def test_jobs_that_die_are_given_up_after_three_that_got_no_further(run, slurm, monkeypatch):
+def test_resubmission_ends_after_three_jobs_without_progress(run, slurm, monkeypatch):
     """The second one got further, so that five are started in all."""
     slurm.ends = [LOST, LOST, LOST, LOST, "done"]
     (run / "checkpoints").mkdir()
@@ -137,7 +137,7 @@ def test_jobs_that_die_are_given_up_after_three_that_got_no_further(run, slurm, 
     assert len(slurm.notes) == 4
 
 
-def test_a_node_on_which_a_job_could_not_even_open_its_log_is_excluded(run, slurm, monkeypatch):
+def test_node_that_left_no_job_log_is_excluded(run, slurm, monkeypatch):
     slurm.ends = ["FAILED|NonZeroExitCode|n3", "done"]
     accept = slurm.sbatch
 
@@ -174,9 +174,7 @@ def test_a_note_says_that_a_job_will_be_submitted_before_it_is(run, slurm):
         (None, "COMPLETED|None|n1|ours", None),
     ],
 )
-def test_the_job_of_a_dead_launcher_is_adopted_by_its_id_or_its_name_if_it_is_of_this_run_and_lives(
-    run, slurm, note, listed, adopted
-):
+def test_live_job_of_a_dead_launcher_is_adopted_by_id_or_name(run, slurm, note, listed, adopted):
     if note is not None:
         submitted(run, **note)
     slurm.listed["7"] = listed.replace("|ours", f"|{job_name(run, KEY)}")
@@ -185,7 +183,7 @@ def test_the_job_of_a_dead_launcher_is_adopted_by_its_id_or_its_name_if_it_is_of
         assert read_submission(run).job == "7"
 
 
-def test_names_of_jobs_differ_by_folder_and_key_and_are_words_that_slurm_takes(tmp_path):
+def test_job_names_are_valid_and_differ_by_folder_and_key(tmp_path):
     deep = "a/very/long/path/of/folders"
     places = [
         tmp_path / place / "runs/coldfusion/CF4/grammar-en-de/seed1"
@@ -207,7 +205,7 @@ def test_what_sbatch_refuses_for_good_is_tried_once(run, slurm):
 
 
 @pytest.mark.parametrize("words", [TIMED_OUT, LIMITED])
-def test_a_silent_controller_and_a_limit_on_jobs_are_waited_out_however_long_and_said_once(run, slurm, words, caplog):
+def test_temporary_sbatch_errors_are_retried_and_logged_once(run, slurm, words, caplog):
     slurm.complaints, slurm.ends = [words] * 40, ["done"]
     wait_for(run)
     assert len(slurm.notes) == 41
@@ -231,7 +229,7 @@ def test_a_complaint_that_nobody_knows_is_made_seven_times(run, slurm):
         wait_for(run)
 
 
-def test_reasons_that_come_and_go_are_said_once_until_the_job_runs(run, slurm, caplog):
+def test_pending_reasons_are_logged_once_until_the_job_runs(run, slurm, caplog):
     caplog.set_level("INFO")
     waiter = Waiter(run, KEY, jobs_of(run))
     seen = ["Priority", "Resources", "Priority", "RUNNING", "Priority", "Resources"]
@@ -259,7 +257,7 @@ echo begun > "$log" && echo "Submitted batch job 42"
 """
 
 
-def test_a_job_that_starts_before_sbatch_has_answered_can_open_its_log(run, tmp_path, monkeypatch):
+def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monkeypatch):
     """Slurm makes no folder for it: a job without its log fails at once, and its node would count as unfit."""
     (tmp_path / "bin").mkdir()
     for name in ("sbatch", "srun"):
@@ -278,7 +276,7 @@ def test_a_job_that_starts_before_sbatch_has_answered_can_open_its_log(run, tmp_
     assert [path.exists() for path in (*left, *kept)] == [False, False, True, True]
 
 
-def test_a_node_that_slurm_gives_again_though_it_is_unfit_is_given_up_in_the_end(run, slurm, monkeypatch):
+def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm, monkeypatch):
     fresh = slurm.sbatch
 
     def sbatch(name: str) -> str:

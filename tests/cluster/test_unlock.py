@@ -69,7 +69,7 @@ def test_a_living_driver_is_kept_and_named_beside_dead_ones():
         assert [one.pid for one in read_drivers().values()] == [pid]
 
 
-def test_a_second_driver_of_a_file_is_refused_by_a_line_that_names_the_first():
+def test_second_driver_of_a_file_is_refused_and_names_the_first():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("a", "b"))
         with pytest.raises(UserError, match=f"^b is being made already: .* as process {pid}; end it first") as raised:
@@ -77,7 +77,7 @@ def test_a_second_driver_of_a_file_is_refused_by_a_line_that_names_the_first():
         assert "\n" not in str(raised.value) and [one.pid for one in read_drivers().values()] == [pid]
 
 
-def test_drivers_of_other_files_are_noted_side_by_side_until_they_end():
+def test_drivers_of_different_files_are_registered_together():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("a",))
         note(socket.gethostname(), dead_pid(), makes=("b",))
@@ -87,20 +87,20 @@ def test_drivers_of_other_files_are_noted_side_by_side_until_they_end():
         assert [one.pid for one in read_drivers().values()] == [pid]
 
 
-def test_what_a_dead_driver_made_is_made_by_another_without_a_word():
+def test_dead_driver_is_replaced_when_another_registers():
     note(socket.gethostname(), dead_pid())
     register_driver(["x"])
     assert [one.pid for one in read_drivers().values()] == [os.getpid()]
 
 
-def test_a_driver_before_this_start_of_the_machine_is_forgotten_whatever_has_its_number_now(monkeypatch):
+def test_driver_from_before_a_reboot_is_dead_despite_its_pid(monkeypatch):
     monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
     note(socket.gethostname(), os.getpid(), machine="an-earlier-start pid:[4026531836]")
     register_driver(["x"])
     assert [one.machine for one in read_drivers().values()] == [drivers.machine_id()]
 
 
-def test_a_driver_in_another_container_of_this_machine_may_live_whatever_has_its_number_here():
+def test_driver_in_another_container_is_assumed_alive():
     own = drivers.machine_id()
     if own is None:
         pytest.skip("this system does not say which start of its kernel it is")
@@ -130,7 +130,7 @@ def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_p
     assert not read_drivers(tmp_path)
 
 
-def test_locks_that_an_earlier_version_left_are_removed_but_beside_no_living_driver():
+def test_release_removes_old_locks_unless_a_driver_lives():
     lock = Path(".snakemake/locks/0.input.lock")
     lock.parent.mkdir(parents=True)
     lock.touch()
@@ -169,7 +169,7 @@ SLEEPS = f"{sys.executable} -c 'import time; time.sleep(20)'"
 
 
 @pytest.mark.parametrize("own_group", [True, False])
-def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_too(own_group):
+def test_suggested_command_ends_a_background_driver(own_group):
     """There SIGINT is ignored; in a group of its own its jobs get the signal, too."""
     begin = f"exec {SLEEPS} snakemake" if own_group else f"{SLEEPS} snakemake & echo $!; exec >&-; wait"
     script = f"{SLEEPS} job & echo $!; {begin}" if own_group else begin
@@ -208,7 +208,7 @@ def test_pid_of_another_program_does_not_count():
 
 
 @pytest.mark.parametrize("machine", [None, "another start or another container"])
-def test_driver_on_another_machine_is_taken_for_alive_until_told_otherwise(machine):
+def test_driver_on_another_machine_is_alive_until_forced(machine):
     note("elsewhere", 1, machine=machine)
     with pytest.raises(UserError, match=r"on elsewhere; if it has ended, run .* there or, .* --force` here"):
         release()
@@ -245,7 +245,7 @@ def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
     assert read_drivers()
 
 
-def test_own_earlier_life_of_a_requeued_driver_is_dead_and_another_in_the_same_allocation_is_not(monkeypatch):
+def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     note("elsewhere", 1, job="12")

@@ -119,7 +119,7 @@ def ended(job: str) -> bool:
     return not asked.stdout.strip()
 
 
-def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_out_of_time(slurm, new_workflow):
+def test_slurm_run_with_kill_and_timeout_matches_the_local_run(slurm, new_workflow):
     here, there = new_workflow("here"), new_workflow("there")
     wanted = ("--config", "scale=smoke", "--", str(TABLE))
     local = here.start("--cores", "1", *wanted)
@@ -143,7 +143,7 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_
     assert len(there.table) > 1
 
 
-def test_what_reads_the_weights_of_a_run_is_done_in_the_job_of_its_training(slurm, new_workflow):
+def test_decoding_happens_in_the_job_of_its_training(slurm, new_workflow):
     workflow = new_workflow("checkout")
     add_toy_paper(workflow.folder)
     wanted = ("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", "toy")
