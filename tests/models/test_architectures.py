@@ -33,7 +33,7 @@ def toy(tmp_path, monkeypatch):
     return folder
 
 
-def test_settings_and_operations_of_every_architecture_need_no_torch():
+def test_settings_and_flops_of_architectures_do_not_import_torch():
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
 
 

@@ -20,7 +20,7 @@ def narrow(weights):
 
 
 @torch.no_grad()
-def test_weights_are_cast_anew_when_one_was_changed_and_not_before(weights):
+def test_cached_casts_are_renewed_only_after_a_weight_changes(weights):
     first = cached_casts(torch.bfloat16, weights)
     assert [one.tolist() for one in first] == narrow(weights)
     assert cached_casts(torch.bfloat16, weights) is first
@@ -31,7 +31,7 @@ def test_weights_are_cast_anew_when_one_was_changed_and_not_before(weights):
 
 
 @pytest.mark.parametrize(("optimiser", "lr"), [("adam", 0.1), ("adadelta", 10), ("nag", 0.1)])
-def test_a_validation_after_an_update_measures_the_updated_weights(weights, optimiser, lr):
+def test_validation_after_a_step_uses_the_updated_weights(weights, optimiser, lr):
     """At these rates every update moves a weight by more than bfloat16's spacing, 0.016 between 2 and 4."""
     config = {"optimiser": optimiser, "schedule": "constant", "lr": lr, "max_steps": 9, "sentences_per_update": 4}
     rule = update_rule(TrainingConfig(**config, **OTHERS))

@@ -60,7 +60,7 @@ def test_a_source_position_is_felt_as_far_as_the_kernels_reach():
     assert felt == list(range(5, 14))
 
 
-def test_the_decoder_asks_once_a_layer_and_ends_in_the_papers_readout():
+def test_convolutional_decoder_attends_in_every_layer():
     model = build_model(convolutional_config(), (VOCAB, VOCAB)).eval()
     batch = pairs([6, 4], [5, 5])
     source = model.encode(batch)
@@ -75,7 +75,7 @@ def test_the_decoder_asks_once_a_layer_and_ends_in_the_papers_readout():
     torch.testing.assert_close(model.states(batch), model.narrow(x), rtol=0, atol=1e-5)
 
 
-def test_positions_beyond_the_table_are_an_error_that_says_what_to_do():
+def test_positions_beyond_the_table_are_a_clear_error():
     model = build_model(convolutional_config(max_positions=8), (VOCAB, VOCAB))
     with pytest.raises(UserError, match="max_positions"):
         model.loss(pairs([9], [3]), 0.0)

@@ -24,7 +24,7 @@ def test_expectation_is_kept(dtype):
     assert abs(out.mean().item() - 1) < 6 * (0.1 / 0.9 / SIZE) ** 0.5 + (2**-9 if dtype == torch.bfloat16 else 0)
 
 
-def test_the_global_seed_fixes_masks_and_every_call_draws_a_new_one():
+def test_masks_depend_on_the_seed_and_differ_between_calls():
     torch.manual_seed(5)
     first, second = keep_mask(torch.Size([999]), 0.5), keep_mask(torch.Size([999]), 0.5)
     torch.manual_seed(5)

@@ -29,7 +29,7 @@ def test_padded_cells_never_change(write):
     assert not torch.isclose(final[MASK], cells[MASK]).all(-1).any()
 
 
-def test_a_memory_that_neither_forgets_nor_is_written_to_stays_the_embeddings():
+def test_memory_without_erasing_or_writing_equals_the_embeddings():
     """With F_t = U_t = 0: the gates' weights point away from a state that is 1 in every unit."""
     layer, (x, cells) = memory(), sentences()
     with torch.no_grad():

@@ -10,7 +10,7 @@ from pipeline.models.build import build_model
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
 
 
-def test_the_tiny_transformer_begins_in_the_ranges_of_the_library(tmp_path):
+def test_tiny_transformer_has_the_initial_ranges_of_the_library(tmp_path):
     """Xavier, with a gain of 1 / sqrt 2 for queries, keys and values, and torch's linear layers for the others."""
     project = project_at(tmp_path, scale="small")
     (run, *_) = project.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")

@@ -38,7 +38,7 @@ class ProductCounter(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_count_equals_the_products_of_a_recurrent_or_convolutional_step(name):
+def test_flops_equal_the_counted_matmuls_of_a_training_step(name):
     wide = {"d_embedding": 24, "d_readout": 28}
     if CONFIGS[name].architecture == "recurrent":
         wide |= {"d_state": 24, "d_attention": 40}

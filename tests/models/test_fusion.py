@@ -52,7 +52,7 @@ def permuted(model: FusedModel) -> FusedModel:
 
 
 @torch.no_grad()
-def test_only_the_probability_projection_survives_a_permutation_of_the_language_model(row):
+def test_only_probability_projection_survives_lm_permutation(row):
     model, batch = fused(row).eval(), speech([23, 9], [7, 4])
     other = permuted(model)
     tokens = batch.tgt_in
@@ -68,7 +68,7 @@ def test_only_the_probability_projection_survives_a_permutation_of_the_language_
 
 
 @torch.no_grad()
-def test_a_constant_on_the_logits_of_the_language_model_changes_nothing():
+def test_constant_added_to_lm_logits_does_not_change_fusion():
     layer = FusionLayer(fusion_config("CF4"), state_width=9, lm_width=8, vocab=VOCAB)
     state, lm_state, logits = torch.randn(4, 9), torch.randn(4, 8), torch.randn(4, VOCAB)
     torch.testing.assert_close(layer(state, lm_state, logits + 7.5), layer(state, lm_state, logits), rtol=0, atol=1e-5)
@@ -88,7 +88,7 @@ def test_the_layer_of_the_last_row_is_equation_4_written_out(scale):
     torch.testing.assert_close(layer(s, torch.zeros(8), logits), expected, rtol=0, atol=1e-5)
 
 
-def test_a_scalar_gate_is_one_number_and_a_fine_grained_one_has_the_features_width():
+def test_scalar_gate_has_width_one_and_fine_gate_feature_width():
     widths = {row: fused(row).fusion.gate.out_features for row in FUSIONS}
     assert widths == {"DF0": 1, "DF1": 1, "DF2": 8, "DF3": 8, "CF1": 1, "CF2": 8, "CF3": 8, "CF4": 6, "R2": 6}
     assert fused("DF0").fusion.gate.in_features == 8 and fused("DF1").fusion.gate.in_features == 8 + 10
@@ -106,7 +106,7 @@ def test_parameters_of_the_fusion_at_the_papers_sizes():
     assert count_parameters(FusionLayer(config, state_width=1920, lm_width=1024, vocab=30)) == 1_130_270
 
 
-def test_each_part_of_a_fused_recogniser_is_counted_by_its_own_name():
+def test_parameters_of_a_fused_recogniser_are_counted_by_part():
     model = fused("CF4")
     parts = parameters_by_part(model)
     assert list(parts) == ["encoder", "attention", "embedding", "gru", "language_model", "fusion"]
@@ -154,7 +154,7 @@ def updated(model: FusedModel) -> set[str]:
     return {name.split(".")[0] for name in changed}
 
 
-def test_deep_fusion_trains_its_layer_alone_and_cold_fusion_all_but_the_language_model(row):
+def test_deep_fusion_trains_fusion_and_cold_fusion_the_task_too(row):
     assert updated(fused(row)) == ({"fusion"} if row.startswith("DF") else {"fusion", "task"})
 
 
@@ -192,7 +192,7 @@ def test_a_translation_model_is_fused_by_the_same_layer(task):
 
 
 @torch.no_grad()
-def test_n_grams_of_any_text_may_take_the_place_of_the_language_model():
+def test_ngram_model_can_replace_the_fused_language_model():
     """At every position the layer reads the logarithms of what follows the two symbols before."""
     task = build_model(TASKS["transformer"], (40, 40))
     model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()

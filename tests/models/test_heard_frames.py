@@ -28,7 +28,7 @@ def heard(request) -> Callable[..., Tensor]:
     return of
 
 
-def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without(heard):
+def test_utterance_mean_removal_cancels_a_constant_offset(heard):
     batch, colour = speech([60, 41], [4, 7]), torch.randn(40)
     coloured = replace(batch, frames=batch.frames + colour)
     for mean in ("removed", "kept"):
@@ -36,7 +36,7 @@ def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without(hear
         assert same == (mean == "removed")
 
 
-def test_a_louder_contrast_is_taken_away_with_the_deviation_and_heard_without(heard):
+def test_utterance_deviation_scaling_cancels_a_gain(heard):
     batch = speech([60, 41], [4, 7])
     louder = replace(batch, frames=2 * batch.frames)
     apart = {

@@ -15,7 +15,7 @@ def test_uniform_weights_fill_their_range_biases_included():
     assert drawn.max() > 0.0395 and drawn.min() < -0.0395 and abs(drawn.std() / 0.04 - 3**-0.5) < 0.03
 
 
-def test_dl4mt_starts_with_orthogonal_square_matrices_small_others_and_no_biases():
+def test_dl4mt_initialises_square_matrices_orthogonally():
     model = build_model(dl4mt_config(), (VOCAB, VOCAB))
     units = [model.encoder.forward_layer, model.encoder.backward_layer, model.decoder.first, model.decoder.second]
     square = [block for unit in units for block in unit.weight_state.chunk(3)]

@@ -30,7 +30,7 @@ def test_the_loss_is_the_weighted_sum_of_both():
     assert both.tokens == 4 + 7 + 2 + 3
 
 
-def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_are_rescored():
+def test_joint_decoder_loss_equals_its_steps_and_its_rescoring():
     joint, batch = model(ctc_share=0.0), speech([60, 41], [4, 7])
     source, cache = joint.start(batch)
     total = torch.zeros(2)
@@ -67,7 +67,7 @@ def test_the_deviation_is_over_an_utterances_own_frames():
     torch.testing.assert_close(found, frames / (9 + 1e-2) ** 0.5)
 
 
-def test_stretches_fit_into_the_room_and_are_as_wide_as_they_may_be_and_no_wider():
+def test_random_spans_fit_and_reach_their_maximum_width():
     room, widest = torch.tensor([50.0, 9.0, 3.0]), torch.tensor([10.0, 9.0, 0.0])
     widths = torch.stack([random_spans(room, widest, 1, 50).sum(1) for _ in range(600)])
     assert widths.max(0).values.tolist() == [10, 9, 0] and widths.min() == 0
@@ -76,7 +76,7 @@ def test_stretches_fit_into_the_room_and_are_as_wide_as_they_may_be_and_no_wider
     assert widths[:, 0].float().mean() == pytest.approx(5, abs=0.5)  # uniform in 0 … 10
 
 
-def test_masked_frames_and_bands_are_zero_and_the_rest_is_as_it_was():
+def test_spec_augment_zeroes_spans_and_keeps_the_rest():
     frames = torch.randn(2, 80, 40)
     found = spec_augment(frames, torch.tensor([80, 40]), (2, 30, 0.25), (1, 8))
     gone = found == 0

@@ -45,7 +45,7 @@ def test_learned_table_refuses_positions_it_has_not():
         encode(10, 11)
 
 
-def test_learned_positions_of_a_transformer_begin_with_the_variance_of_its_embeddings():
+def test_learned_positions_start_with_the_variance_of_embeddings():
     config = TransformerConfig(
         architecture="transformer", num_layers=1, d_model=64, d_ff=8, num_heads=2, positions="learned"
     )

@@ -24,7 +24,7 @@ def test_a_shut_gate_leaves_one_projected_channel(bias, first_alone):
     torch.testing.assert_close(blend(first, second)[0], expected, rtol=0, atol=1e-5)
 
 
-def test_the_form_of_a_gru_keeps_the_first_channel_where_its_gate_is_shut():
+def test_gru_blend_keeps_the_first_channel_if_its_gate_is_closed():
     blend, first, second = drawn(Blend(6, 5, 6, "gru")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
     with torch.no_grad():
         blend.bias.fill_(-1e4)
@@ -41,7 +41,7 @@ def test_the_gate_alone_is_the_one_that_blends():
     torch.testing.assert_close(z * a + (1 - z) * b, blend(first, second)[0], rtol=0, atol=1e-5)
 
 
-def test_the_encoder_names_its_gates_by_the_channel_that_each_adds():
+def test_recurrent_encoder_names_gates_by_the_added_channel():
     encoder = drawn(RecurrentEncoder(recurrent_config("ntm-rnn-emb")))
     x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
     channels, gates = encoder.channels(x, mask), encoder.blended(encoder.channels(x, mask))[1]
@@ -60,7 +60,7 @@ def test_gradients_reach_both_channels(form):
 
 
 @pytest.mark.parametrize("channels", CHANNELS)
-def test_the_annotation_is_made_of_the_channels_of_its_name_alone(channels, monkeypatch):
+def test_annotation_depends_only_on_the_channels_in_its_name(channels, monkeypatch):
     encoder = drawn(RecurrentEncoder(recurrent_config(channels)))
     x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
     names = ["rnn", "emb", "ntm"] if encoder.config.has_memory else ["rnn", "emb"]
@@ -74,7 +74,7 @@ def test_the_annotation_is_made_of_the_channels_of_its_name_alone(channels, monk
     assert reached == set(channels.split("-"))
 
 
-def test_the_backward_layer_reads_the_forward_ones_states_from_the_end():
+def test_backward_layer_reads_the_reversed_forward_states():
     encoder = drawn(RecurrentEncoder(recurrent_config()))
     x, mask = torch.randn(2, 4, 12), torch.tensor([[True] * 4, [True] * 3 + [False]])
     h = encoder.channels(x, mask)["rnn"]
@@ -84,7 +84,7 @@ def test_the_backward_layer_reads_the_forward_ones_states_from_the_end():
         torch.testing.assert_close(h[row, :length], torch.cat((ahead, back), 2)[0], rtol=0, atol=1e-6)
 
 
-def test_reversing_twice_changes_nothing_and_leaves_padding_at_the_end():
+def test_reversing_twice_is_the_identity_and_keeps_padding_last():
     mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
     x = torch.arange(8.0).view(2, 4, 1)
     places = reversal_indices(mask)

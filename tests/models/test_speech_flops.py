@@ -53,7 +53,7 @@ def test_operations_of_a_fusion(row):
     assert counted(run, batch, VOCAB) == pytest.approx(ours, rel=0.03)
 
 
-def test_a_fusion_trained_alone_does_less_than_one_trained_with_its_model():
+def test_training_only_the_fusion_layer_costs_fewer_flops():
     alone, together = (run_flops(spec(attention_config(), "CF4", part), SHAPE) for part in ("fusion", "all"))
     assert alone < 0.6 * together
 

@@ -46,7 +46,7 @@ def test_grus_side_by_side_and_their_gradients_equal_torch():
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_grus_under_bfloat16_keep_their_states_in_single_precision_and_stay_close():
+def test_grus_under_bfloat16_keep_float32_states_and_stay_close():
     layers, inputs, by = units(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         found = gru_sequences(layers, inputs)

@@ -15,7 +15,7 @@ from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEn
 from pipeline.models.speech_attention.model import AttentionRecogniser, HybridAttention
 
 
-def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone():
+def test_bidirectional_lstm_equals_torch_on_single_utterances():
     layer, lengths = BidirectionalLSTM(3, 4), torch.tensor([7, 4, 1])
     reference = torch.nn.LSTM(3, 4, batch_first=True, bidirectional=True)
     for name, weight in layer.ahead.named_parameters():
@@ -28,7 +28,7 @@ def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone
         torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-6)
 
 
-def test_pooling_takes_the_larger_of_two_neighbours_and_an_odd_last_one_as_it_is():
+def test_max_pool_takes_pairs_and_keeps_an_odd_last_frame():
     x = torch.tensor([[1.0, 5.0, -3.0, 9.0], [-2.0, -1.0, -4.0, 9.0]]).unsqueeze(-1)
     values, lengths = max_pool(x, torch.tensor([4, 3]))
     assert values.squeeze(-1).tolist() == [[5, 9], [-1, -4]] and lengths.tolist() == [2, 2]
@@ -50,7 +50,7 @@ def test_encoder_divides_time_by_four_and_ignores_padding(stacking):
 @torch.no_grad()
 @pytest.mark.parametrize("stacking", [1, 2, 3])
 @pytest.mark.parametrize("layers", [2, 3, 4])
-def test_an_encoder_position_spans_the_frames_that_its_settings_say(stacking, layers):
+def test_encoder_position_spans_the_configured_frames(stacking, layers):
     config = attention_config(frame_stacking=stacking, encoder_layers=layers)
     encoder, counts = SpeechEncoder(config), [1, 7, 8, 9, 24, 25, 48, 61]
     for count in counts:
@@ -138,7 +138,7 @@ def test_language_model_step_by_step_equals_the_whole_text():
     torch.testing.assert_close(model.loss(batch, 0.0).nll, -real, rtol=1e-5, atol=0)
 
 
-def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_training(monkeypatch):
+def test_scheduled_sampling_has_its_rate_and_only_in_training(monkeypatch):
     """The recogniser's own predictions are made to be symbol 4 alone, which no reference holds."""
     model, seen = AttentionRecogniser(attention_config(), VOCAB), []
     model.output.bias.data[4] = 1e4
@@ -170,7 +170,7 @@ def test_scheduled_sampling_is_fixed_by_the_seed():
     assert loss(1) == loss(1) and len({loss(seed) for seed in range(5)}) > 1
 
 
-def test_drawn_symbols_follow_the_distribution_without_reserved_ones():
+def test_sampled_symbols_follow_the_unreserved_distribution():
     logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
     drawn = sample(logits, log_clocks(tuple(logits.shape), logits.device))
     counts = torch.bincount(drawn.flatten(), minlength=7) / 20000
@@ -196,7 +196,7 @@ def test_ctc_loss_is_the_sum_over_all_paths():
     assert float(model.loss(batch, 0.0).loss.exp()) == pytest.approx(1 / total, rel=1e-3)
 
 
-def test_ctc_loss_is_torchs_also_where_a_text_is_too_long_for_its_frames():
+def test_ctc_loss_equals_torch_even_if_a_text_is_too_long():
     """Loss and gradient to the byte, though the lengths never go to the device."""
     torch.manual_seed(1)
     batch = speech([20, 12, 4], [3, 5, 4])
@@ -221,7 +221,7 @@ def test_padding_changes_no_frame_of_ctc():
         torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-5)
 
 
-def test_sequence_normalisation_is_torch_batch_norm_over_real_frames():
+def test_sequence_batch_norm_equals_torch_over_real_frames():
     ours, theirs = SequenceBatchNorm(5), torch.nn.BatchNorm1d(5)
     x, mask = torch.randn(3, 6, 5) * 2 + 1, torch.arange(6) < torch.tensor([[6], [2], [4]])
     torch.testing.assert_close(ours(x, mask)[mask], theirs(x[mask]), rtol=0, atol=1e-5)
@@ -235,7 +235,7 @@ def test_collapsing_merges_repeats_unless_a_blank_parts_them():
 
 
 @torch.no_grad()
-def test_layers_of_the_encoder_add_to_what_they_read_where_the_widths_are_equal():
+def test_speech_encoder_has_residuals_between_equal_widths():
     encoder, batch = SpeechEncoder(attention_config(pooled_layers=0)), speech([11], [1])
     first, *others = encoder.layers
     x = first(batch.frames, batch.frame_counts)

@@ -67,7 +67,7 @@ def test_seed_fixes_weights_and_dropout():
 
 
 @torch.no_grad()
-def test_without_positions_the_encoder_is_permutation_equivariant():
+def test_encoder_without_positions_is_permutation_equivariant():
     model, src = evaluated(transformer_config()), torch.randint(4, VOCAB, (2, 10))
     order = torch.randperm(10)
     assert (model.encode(src[:, order], None) - model.encode(src, None)[:, order]).abs().max() > 0.1
@@ -121,7 +121,7 @@ def test_every_dropout_acts_in_training_alone(config):
 
 
 @torch.no_grad()
-def test_the_weights_that_an_encoder_layer_is_read_by_are_those_that_it_attends_with():
+def test_encoder_attention_returns_the_weights_a_layer_uses():
     """Of another number of words than of rows, so that no axis is taken for another."""
     model, batch = evaluated(transformer_config(d_k=3, d_v=11)), pairs([7, 4, 5], [2, 2, 2])
     for number, layer in enumerate(model.encoder):

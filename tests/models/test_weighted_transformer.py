@@ -91,7 +91,7 @@ def head_of(attention: SelfAttention, x: torch.Tensor, i: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_single_branch_with_residuals_kept_is_the_transformer_with_the_same_order_of_sub_layers(reading):
+def test_single_branch_with_residuals_equals_the_transformer(reading):
     order = "self-cross-ffn" if reading["branched_attention"] == "cross" else "self-ffn-cross"
     one = build_model(weighted_config(num_heads=1, **reading), (VOCAB, VOCAB)).eval()
     plain = build_model(transformer_config(num_heads=1, decoder_order=order), (VOCAB, VOCAB)).eval()
@@ -106,7 +106,7 @@ def test_a_single_branch_with_residuals_kept_is_the_transformer_with_the_same_or
     torch.testing.assert_close(one.states(batch), plain.states(batch), rtol=0, atol=1e-5)
 
 
-def test_the_order_of_the_decoders_sub_layers_matters_to_a_single_branch():
+def test_decoder_sub_layer_order_changes_the_states():
     one, other = (transformer_config(decoder_order=order) for order in ("self-cross-ffn", "self-ffn-cross"))
     torch.manual_seed(1)
     first, second = (build_model(config, (VOCAB, VOCAB)).eval() for config in (one, other))
@@ -125,7 +125,7 @@ def test_branches_that_start_larger_differ_by_that_alone():
     assert drawn[1].inner.weight.equal(drawn[0].inner.weight) and drawn[1].kappa.equal(drawn[0].kappa)
 
 
-def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_network_is_the_identity():
+def test_branches_sum_to_multi_head_attention_with_identity_ffn():
     """The paper's remark on kappa = alpha = 1 needs a feed-forward network without its ReLU. With one, the identity is
     FFN(x) = max(0, x I) I - max(0, -x I) I, i.e. W_1 = [I, -I], W_2 = [I; -I]."""
     config = weighted_config(ffn_mode="shared", d_ff=64)
@@ -207,14 +207,14 @@ def test_weights_can_be_replaced(normalisation):
     torch.testing.assert_close(weights(), torch.full((4, 2, 4), 0.25))
 
 
-def test_random_training_weights_change_every_pass_and_are_uniform_in_evaluation():
+def test_random_branch_weights_are_uniform_in_evaluation():
     block = BranchedOutput(weighted_config(weights="random"))
     first, second = block.branch_weights()[0], block.branch_weights()[0]
     assert not first.equal(second) and first.sum().item() == pytest.approx(1)
     assert block.eval().branch_weights()[1].tolist() == [0.25] * 4
 
 
-def test_a_branch_without_weight_gets_no_gradient_but_its_alpha_does():
+def test_branch_with_zero_weight_gets_a_gradient_only_for_alpha():
     block = BranchedOutput(weighted_config())
     with torch.no_grad():
         block.alpha.copy_(project := torch.tensor([0.0, 0.5, 0.25, 0.25]))
@@ -255,7 +255,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("message", UNFIT)
-def test_settings_that_do_not_fit_are_refused_and_fit_when_any_of_them_is_another(message):
+def test_weighted_config_refuses_each_inconsistent_combination(message):
     settings, mended = UNFIT[message]
     with pytest.raises(ValidationError, match=message):
         weighted_config(**settings)
