@@ -24,7 +24,7 @@ PLAIN = {"architecture": "transformer", **SMALL}
         (WeightedTransformerConfig(architecture="weighted_transformer", **SMALL), "is a weighted_transformer"),
     ],
 )
-def test_a_model_that_ctranslate2_has_not_is_named_with_the_reason(config, why):
+def test_export_refuses_models_that_ctranslate2_does_not_have(config, why):
     network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
     model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
     with pytest.raises(UserError, match=why):
@@ -38,6 +38,6 @@ def test_a_model_that_ctranslate2_has_not_is_named_with_the_reason(config, why):
         ({"length_normalisation": "none", "ngram_order": 3, "lm_weight": 0.2}, "a language model takes part"),
     ],
 )
-def test_a_search_that_ctranslate2_has_not_is_named_with_the_reason(decoding, why):
+def test_export_refuses_a_search_that_ctranslate2_does_not_have(decoding, why):
     with pytest.raises(UserError, match=why):
         exponent("run", DecodingConfig.model_validate(decoding))

@@ -39,7 +39,7 @@ def kept(project):
     return make
 
 
-def test_a_row_has_means_over_seeds_and_deviations_between_trainings(kept):
+def test_table_row_has_means_and_deviations_over_seeds(kept):
     runs = [kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.2, (33.0, 32.0, 34.0)), kept(3, 2.1, (36.0, 35.0, 37.0))]
     (row,) = table_rows(runs, [])
     assert row == {
@@ -56,7 +56,7 @@ def test_a_row_has_means_over_seeds_and_deviations_between_trainings(kept):
     }
 
 
-def test_of_one_seed_the_interval_over_sentences_stands_in_the_row(kept):
+def test_table_row_of_one_seed_has_the_interval_over_sentences(kept):
     (row,) = table_rows([kept(1, 2.0, (30.0, 29.0, 31.25))], [])
     assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.00 (29.00–31.25)", "2.000")
 
@@ -71,7 +71,7 @@ def test_seeds_of_other_settings_have_a_row_of_their_own(kept):
     ]
 
 
-def test_what_was_written_is_read_and_another_training_is_not_written_over(kept, tmp_path):
+def test_kept_runs_are_read_back_and_not_overwritten_by_others(kept, tmp_path):
     one, two = kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.2, (33.0, 32.0, 34.0))
     for run in (two, one, two):
         keep(run, tmp_path / "kept")
@@ -144,7 +144,7 @@ def test_errors_say_what_is_missing(kept, tmp_path, capsys):
     assert reprise(["record", "--into", str(tmp_path)]) == 0
 
 
-def test_a_table_keeps_its_metrics_and_shows_the_usual_ones_of_runs_without_them(kept, tmp_path):
+def test_metrics_shown_are_those_of_the_table_or_the_usual_ones(kept, tmp_path):
     table, text = tmp_path / "table.csv", kept(1, 2.0, (30.0, 29.0, 31.0))
     value = {"value": 7.5, "low": None, "high": None, "signature": "toy"}
     speech = text.model_copy(update={"scores": {"scores/final/test": score_file({"wer": value}, 10)}})

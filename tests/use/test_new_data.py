@@ -69,7 +69,7 @@ def test_two_columns_become_a_dataset_that_is_prepared(root):
     assert sorted((a.strip(), b.strip()) for a, b in zip(*sides, strict=True)) == sorted(pairs)
 
 
-def test_text_that_was_edited_stops_the_run_with_the_two_ways_out(root):
+def test_edited_text_is_an_error_with_two_remedies(root):
     (root / "talk.tsv").write_text("".join(f"a {number}\tb {number}\n" for number in range(100)))
     assert reprise(["new", "dataset", "talk", "--pairs", "talk.tsv", "--languages", "en", "de"]) == 0
     check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
@@ -82,7 +82,7 @@ def test_text_that_was_edited_stops_the_run_with_the_two_ways_out(root):
         check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
 
 
-def test_a_treebank_becomes_a_dataset_that_is_prepared_and_no_sentence_is_in_two_splits(root):
+def test_new_dataset_from_a_treebank_has_disjoint_splits(root):
     draw = random.Random(5)
     trees = [tree(draw) for _ in range(120)]
     (root / "news.mrg").write_text("".join(trees))
@@ -102,7 +102,7 @@ def test_a_treebank_becomes_a_dataset_that_is_prepared_and_no_sentence_is_in_two
 
 
 @pytest.mark.parametrize(("speakers", "apart"), [(10, True), (2, False)])
-def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(root, speakers, apart):
+def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, apart):
     record_calls(root, speakers, each=60 // speakers)
     assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv", "--split", "0.6/0.2/0.2"]) == 0
     record = yaml.safe_load((root / "workflow/datasets/calls.yaml").read_text())
@@ -123,7 +123,7 @@ def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(roo
         ((RATE,), 2 * RATE, r"recordings of several rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
     ],
 )
-def test_recordings_of_which_no_features_would_be_taken_are_refused(root, capsys, shape, rate, said):
+def test_new_dataset_refuses_recordings_without_features(root, capsys, shape, rate, said):
     record_calls(root, 3, each=20)
     soundfile.write(root / "audio/0-1.wav", np.zeros(shape), rate)
     assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv"]) == 1
@@ -132,7 +132,7 @@ def test_recordings_of_which_no_features_would_be_taken_are_refused(root, capsys
 
 
 @pytest.mark.slow
-def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
+def test_new_paper_on_recordings_is_trained_and_fills_its_table(root):
     record_calls(root, 10, each=6)
     for words in (
         ["new", "dataset", "calls", "--recordings", "calls.tsv"],
@@ -145,7 +145,7 @@ def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
 
 
 @pytest.mark.parametrize("kind", ["pairs", "trees", "recordings"])
-def test_what_a_paper_on_it_costs_is_known_before_anything_is_made(root, kind):
+def test_cost_of_a_paper_on_new_data_is_known_before_any_job(root, kind):
     draw = random.Random(6)
     (root / "talk.tsv").write_text("".join(f"a b {number}\tc d {number}\n" for number in range(100)))
     (root / "news.mrg").write_text("".join(tree(draw) for _ in range(100)))
@@ -159,7 +159,7 @@ def test_what_a_paper_on_it_costs_is_known_before_anything_is_made(root, kind):
 
 
 @pytest.mark.parametrize("splits", [[], ["--dev", "raw.en", "raw.de", "--test", "talk.en", "talk.de"]])
-def test_text_that_is_tokenised_is_refused_before_anything_is_trained_on_it(root, capsys, splits):
+def test_new_dataset_refuses_tokenised_text(root, capsys, splits):
     for name, end in (("talk", " ."), ("raw", ".")):
         for side in ("en", "de"):
             (root / f"{name}.{side}").write_text("".join(f"{side} {number}{end}\n" for number in range(100)))
@@ -171,7 +171,7 @@ def test_text_that_is_tokenised_is_refused_before_anything_is_trained_on_it(root
     assert reprise(["new", "dataset", "mine", "--src", "talk.en", "--tgt", "raw.de"]) == 0  # sources aren't scored
 
 
-def test_of_pairs_that_are_tokenised_the_second_column_alone_is_to_be_detokenised(root, capsys):
+def test_remedy_detokenises_only_the_second_column_of_pairs(root, capsys):
     """`sacremoses` takes the tab away, and with it the columns."""
     (root / "my talk.tsv").write_text("".join(f"en {number}\tde {number} .\n" for number in range(100)))
     assert reprise(["new", "dataset", "mine", "--pairs", "my talk.tsv", "--languages", "en", "de"]) == 1
@@ -234,7 +234,7 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
         (["--recordings", "calls.tsv", "--trees", "calls.tsv"], "name the data"),
     ],
 )
-def test_faults_of_the_data_are_named_in_a_line_and_nothing_is_written(root, capsys, caplog, words, message):
+def test_data_faults_are_one_line_errors_and_write_nothing(root, capsys, caplog, words, message):
     caplog.set_level(logging.INFO)
     record_calls(root, 3, each=2)
     (root / "short.tsv").write_text("audio\nx.wav\n")

@@ -152,7 +152,7 @@ def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypat
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
-def test_what_others_put_beside_the_splits_meanwhile_stays_when_they_go(tmp_path, monkeypatch, capsys):
+def test_failed_new_dataset_removes_splits_and_keeps_other_files(tmp_path, monkeypatch, capsys):
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
     for language in ("en", "uk"):

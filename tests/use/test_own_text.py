@@ -78,7 +78,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_two_text_files_become_a_scored_table_and_a_translated_sentence(capsys):
+def test_own_text_becomes_a_scored_table_and_translates(capsys):
     table = api.table("mine", "table1", scale="smoke").set_index("model")
     assert table["score_ours"]["as the paper has it"] > 95
     assert table["score_test_set"].str.startswith("cipher-test (").all()
@@ -133,7 +133,7 @@ runpy.run_module("reprise", run_name="__main__", alter_sys=True)
 """
 
 
-def test_what_is_loaded_for_the_first_translation_is_hardly_searched_for_garbage(packed):
+def test_first_translation_runs_little_garbage_collection(packed):
     """Less often, and through fewer objects at once, than where nothing is done about it, a third slower."""
     Path("one.en").write_text(f"{SENTENCE}\n")
     times, most = searches(packed, "")
@@ -157,7 +157,7 @@ def test_what_translates_loads_no_tables_statistics_or_pictures():
     assert not {"pandas", "scipy", "matplotlib", "snakemake", "requests"} & set(loaded.stdout.split())
 
 
-def test_a_packed_model_works_elsewhere_with_the_work_folder_gone(root, packed, capsys, monkeypatch):
+def test_packed_model_works_without_the_work_folder(root, packed, capsys, monkeypatch):
     there = said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE)
     (root / "work").rename(root / "gone")
     try:
@@ -210,7 +210,7 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
 
 
-def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
+def test_translate_gives_the_same_text_with_ctranslate2(capsys):
     """Without normalisation; with it CTranslate2 may end with its first eight outputs, however poor they are."""
     text = "data/cipher/test.en"
 
@@ -225,7 +225,7 @@ def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
         assert np.mean([one == other for one, other in zip(theirs, ours, strict=True)]) >= least
 
 
-def test_by_its_own_ranking_ctranslate2_finds_no_better_output_than_our_search():
+def test_ctranslate2_finds_no_better_output_than_our_search():
     model = open_model(RUN, "final,beam=8,length_normalisation=length,alpha=1", {"scale": "smoke"}, 1)
     tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
     ((_, batch),) = EvalBatches(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
@@ -235,7 +235,7 @@ def test_by_its_own_ranking_ctranslate2_finds_no_better_output_than_our_search()
         assert theirs.tokens != best.tokens or theirs.log_prob == pytest.approx(best.log_prob, abs=0.02)
 
 
-def test_a_line_that_ctranslate2_can_not_read_is_refused_in_words(capsys):
+def test_line_too_long_for_ctranslate2_is_refused(capsys):
     Path("long.en").write_text("a " * 2500 + "\n")
     words = [
         "translate",
@@ -258,7 +258,7 @@ def test_a_pipe_is_read_as_a_file_is(capsys):
     os.close(read)
 
 
-def test_what_is_no_text_on_standard_input_is_refused_as_in_a_file():
+def test_standard_input_that_is_not_utf8_is_refused():
     found = decoded([b"a dog .", b"caf\xe9"], read=5)
     assert next(found) == ["a dog ."], "what came before is translated"
     with pytest.raises(UserError, match=r"standard input, line 7: not UTF-8 \(.* at byte 3\); convert it first"):
@@ -294,7 +294,7 @@ def test_a_packed_model_is_no_run(packed, capsys):
         (["pack", RUN], "/proc/model.tar"),
     ],
 )
-def test_what_can_not_be_written_is_told_in_a_line_and_leaves_nothing_half_done(root, words, out):
+def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out):
     """Where files can't grow beyond a kilobyte, as on a full disk, and in a folder that takes none."""
     done = call(root, "bash", "-c", 'ulimit -f 1; exec "$@"', "bash", "reprise", *words, out, *SMOKE)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
@@ -360,7 +360,7 @@ def test_a_dataset_says_what_is_in_it(capsys):
     assert "sentences are in train too" not in report
 
 
-def test_where_the_training_text_was_freed_what_would_read_it_says_so(capsys):
+def test_commands_that_need_freed_training_text_say_so(capsys):
     (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
     kept = text.rename(text.with_name("kept"))
     try:
@@ -431,7 +431,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("move", WRONG)
-def test_a_wrong_move_is_answered_in_one_line_that_says_what_to_do(root, capsys, move):
+def test_user_mistake_is_answered_by_one_line_with_a_remedy(root, capsys, move):
     Path("latin.en").write_bytes(b"caf\xe9\n")
     Path("short.xx").write_text("bakox.\n")
     shutil.copy("talk.xx", "talk")

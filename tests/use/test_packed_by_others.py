@@ -28,7 +28,7 @@ def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
         {"corpus_says": 10**9},
     ],
 )
-def test_settings_of_an_absurd_size_are_refused_before_they_take_memory(tmp_path, lie):
+def test_packed_model_with_absurd_sizes_is_refused(tmp_path, lie):
     bounded = r"model\.json: .*: Input should be less than or equal to \d+, got \d+"
     missing = r"model\.safetensors: holds less than the model that model\.json says"
     with pytest.raises(UserError, match=f"{bounded}|{missing}"):

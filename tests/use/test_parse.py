@@ -20,7 +20,7 @@ RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
 TAGS = "(S (NP NN NN NN NN /NP . /S"
 
 
-def test_brackets_among_the_words_are_none_of_the_tree_which_is_read_back_with_as_many_words():
+def test_rebuilt_tree_escapes_brackets_among_the_words():
     sentence = "two ( or a(b) ) ."
     tokens = Preparation(form="trees", src="en", tgt="brackets").tokens(sentence)
     written = str(rebuild(TAGS.split(), tokens.split(" "))[0])

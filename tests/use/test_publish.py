@@ -64,7 +64,7 @@ def test_every_packed_file_is_uploaded_and_no_other(folder, archive, api, tmp_pa
     api.create_repo.assert_called_once_with(NAME, private=False, exist_ok=True)
 
 
-def test_data_that_may_not_be_passed_on_need_a_private_repository(folder, api, capsys):
+def test_publish_needs_a_private_repository_for_restricted_data(folder, api, capsys):
     forbid(folder)
     assert main(["publish", str(folder), NAME]) == 1
     assert "may not be passed on" in capsys.readouterr().err and not api.create_repo.called

@@ -93,7 +93,7 @@ def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
         score_of(found, "sacrebleu", "test", "averaged")
 
 
-def test_final_weights_stand_in_for_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
+def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
     def fail(*_):
         raise UserError("no checkpoint")
 

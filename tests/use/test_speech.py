@@ -46,7 +46,7 @@ def recordings() -> list[Path]:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_that_was_packed(run, tmp_path, capsys):
+def test_run_and_packed_model_transcribe_like_the_workflow(run, tmp_path, capsys):
     place = f"runs/{run.removesuffix('/source')}/*/*/transcripts/final/test@{CORPUS}.txt"
     (workflow,) = Path("work/smoke").glob(place)
     audio = [str(path.resolve()) for path in recordings()]
@@ -61,7 +61,7 @@ def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_
     assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)
 
 
-def test_n_grams_are_for_the_run_as_a_packed_model_has_no_text_to_count(tmp_path, capsys):
+def test_ngram_decoding_works_for_a_run_but_is_not_packed(tmp_path, capsys):
     run, (audio, *_) = RUNS[0], recordings()
     counted = ["--decoding", "ngram_order=2,lm_weight=0.5"]
     assert reprise(["transcribe", run, *SMOKE, *counted, str(audio.resolve())]) == 0

@@ -21,7 +21,7 @@ def archive_of(path: Path, members: dict[str, bytes | None]) -> Path:
     return path
 
 
-def test_an_archive_whose_first_member_is_its_own_folder_is_unpacked(tmp_path):
+def test_archive_that_starts_with_its_own_folder_is_unpacked(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {".": None, "./model/model.json": b"{}"})
     assert (unpack(archive, tmp_path / "into") / "model.json").read_bytes() == b"{}"
 
@@ -32,7 +32,7 @@ def test_an_archive_without_a_folder_is_refused_in_a_line(tmp_path, members):
         unpack(archive_of(tmp_path / "model.tar", members), tmp_path / "into")
 
 
-def test_of_an_archive_that_is_refused_half_way_nothing_is_left_behind(tmp_path):
+def test_refused_archive_leaves_no_files_behind(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {"model/a": b"a", "model/../../evil": b"b"})
     with pytest.raises(UserError, match="leads out of its folder"):
         unpack(archive, tmp_path / "into")
@@ -47,7 +47,7 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path):
         assert "\n" not in str(told.value) and "Errno" not in str(told.value)
 
 
-def test_a_text_is_called_no_packed_model_and_a_second_unpacking_is_told_of_the_first(tmp_path):
+def test_unpack_refuses_a_text_file_and_an_existing_folder(tmp_path):
     (tmp_path / "model.tar").write_text("a text")
     with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: it is no packed model$"):
         unpack(tmp_path / "model.tar", tmp_path)
@@ -57,7 +57,7 @@ def test_a_text_is_called_no_packed_model_and_a_second_unpacking_is_told_of_the_
         unpack(archive, tmp_path)
 
 
-def test_who_names_the_archive_in_the_place_of_the_folder_is_told_to_unpack_it(tmp_path):
+def test_open_model_on_an_archive_says_to_unpack_it_first(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
     with pytest.raises(UserError, match=rf"`reprise unpack {archive}` first, then name the folder$"):
         open_model(archive, "", {}, None)

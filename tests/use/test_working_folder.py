@@ -30,7 +30,7 @@ def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypa
         assert f"error: no project in {tmp_path}" in capsys.readouterr().err
 
 
-def test_a_run_of_other_settings_is_pointed_at_and_never_taken_for_todays(tmp_path, monkeypatch, capsys):
+def test_run_with_other_settings_is_reported_and_not_used(tmp_path, monkeypatch, capsys):
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
     project = load_project(root, {"scale": "smoke"})
@@ -47,7 +47,7 @@ def test_a_run_of_other_settings_is_pointed_at_and_never_taken_for_todays(tmp_pa
     assert f"trained, not decoded; no current report reads it; `reprise score {old}`" in capsys.readouterr().err
 
 
-def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_path, monkeypatch, caplog, capsys):
+def test_faulty_dataset_blocks_only_the_reports_that_need_it(tmp_path, monkeypatch, caplog, capsys):
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
     graph = Graph(load_project(root, {"scale": "smoke"}))
@@ -64,7 +64,7 @@ def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_p
     assert "nobody drives the campaign; this goes on with it" in capsys.readouterr().out
 
 
-def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_path, monkeypatch, capsys):
+def test_command_on_a_faulty_dataset_reports_its_fault(tmp_path, monkeypatch, capsys):
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
     path = root / "workflow/datasets/grammar-smoke-en-de.yaml"
