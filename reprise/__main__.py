@@ -1,4 +1,4 @@
-"""`reprise COMMAND …`, or `python -m reprise COMMAND …`."""
+"""Entry point of `reprise COMMAND …` and `python -m reprise COMMAND …`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The Python API, as `import reprise` has it: trained models, and measured results as data frames.
+"""The Python API behind `import reprise`: trained models, and measured results as data frames.
 
     import reprise
     model = reprise.open_run("attention/base/wmt14-en-de/1", scale="small")
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
 
 def open_run(name: str | Path, decoding: str = "", threads: int | None = None, **settings: Any) -> "Model":
-    """A model that has `translate(lines)`, `parse(lines)` or `transcribe(samples, rate)`, as it was trained for.
+    """Open a trained model with `translate(lines)`, `parse(lines)` or `transcribe(samples, rate)`.
 
     Args:
         name: `paper/system/dataset/seed`, a run's folder, or a folder that `reprise pack` wrote.
-        decoding: as `--decoding` of the command line; "" = as the paper's table has it.
-        threads: of the CPU; None = the cores this process may use.
+        decoding: As for `--decoding` on the command line; "" means the decoding of the paper's table.
+        threads: CPU threads; None means all cores that this process may use.
+        settings: Keys that replace those of config.yaml.
+
+    Raises:
+        UserError: There is no such model, or it is damaged.
     """
     from reprise.opening import open_model
 
@@ -40,30 +44,33 @@ def open_run(name: str | Path, decoding: str = "", threads: int | None = None, *
 
 
 def table(paper: str, name: str, **settings: Any) -> DataFrame:
-    """A table of a paper as its CSV has it, filled in with what is measured so far; NaN where nothing applies."""
+    """Return a table of a paper as in its CSV, filled in with current results; NaN marks empty cells."""
     return with_numbers(fill(find_project(settings), paper, name).frame)
 
 
 def claims(paper: str, **settings: Any) -> DataFrame:
-    """The claims of a paper as their CSV has them: printed evidence, ours, p-value, verdict."""
+    """Return the claims of a paper as in their CSV: printed evidence, ours, p-value, verdict."""
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
     return with_numbers(DataFrame(claim_rows(project, paper)))
 
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
-    """The rows of the CSV, in the order of claims.yaml."""
+    """Return the rows of the CSV, in the order of claims.yaml."""
     return [row_of(one) for one in project.claims[paper].evaluate(PaperView(project, paper))]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:
-    """The validations of a training, by step: `train` and `dev`, nats per symbol without smoothing or dropout."""
+    """Return the losses of a training by step, in nats per symbol without smoothing.
+
+    The columns are `train` and `dev`. Both losses are measured without dropout.
+    """
     curve = loss_curve(find_run(run, settings).folder)
     return DataFrame({"train": curve.train, "dev": curve.dev}, index=Series(curve.steps, name="step"))
 
 
 def with_numbers(frame: DataFrame) -> DataFrame:
-    """Text as numbers where all of a column is, what is empty as NaN."""
+    """Convert columns that hold only numbers; empty cells become NaN."""
     filled = frame.replace("", np.nan)
     numbers = filled.apply(to_numeric, errors="coerce")
     whole = numbers.notna().sum() == filled.notna().sum()

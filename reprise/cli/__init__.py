@@ -1,4 +1,4 @@
-"""The commands for use, and with those of the pipeline the program `reprise`; one module per idea."""
+"""The command table of the program `reprise`: its own commands and those of the pipeline."""
 
 from pipeline.stages import STAGES, Command, Program
 
@@ -32,11 +32,11 @@ COMMANDS = {
         "free": ("reprise.cli.free:free", "List what finished work no longer needs on disk, or remove it"),
         "verify": (
             "reprise.store.verify:verify",
-            "Hash all that was made or fetched again, and report or set aside what is damaged",
+            "Verify the digest of every file, and report or set aside damaged ones",
         ),
         "unlock": (
             "reprise.cli.unlock:unlock",
-            "Forget a Snakemake that was killed, if nothing drives the workflow any more",
+            "Remove the records of a killed Snakemake, unless another one is running",
         ),
         "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),
         "completion": (
@@ -51,4 +51,4 @@ REPRISE = Program(
     "Use what was trained, bring your own data, and run single steps of the reproduction.",
     COMMANDS | {name: command for name, command in STAGES.items() if name not in COMMANDS},
 )
-"""Commands for use first. Where a stage has the same name (`score`), `python -m pipeline` runs the stage."""
+"""Own commands come first. If a stage has the same name (`score`), `python -m pipeline` runs the stage."""

@@ -45,10 +45,10 @@ def compare(
     """
     files = [name for name in runs if name.endswith(".json")]
     if len(files) == 1:
-        raise UserError(f"{files[0]}: a score file is compared with a score file, not with a run")
+        raise UserError(f"{files[0]}: is a score file; compare it with another score file, not with a run")
     if files:
         if decoding or split or settings:
-            raise UserError("--split, --decoding, --set: are of runs; score files are of one")
+            raise UserError("--split, --decoding, --set: apply to runs only; remove them to compare score files")
         ours, theirs = map(Path, files)
         metric = metric or usual_metric(ours)
     else:
@@ -61,10 +61,10 @@ def compare(
 
 
 def usual_metric(path: Path) -> str:
-    """Of a score file. Raises UserError when it has none that is usual."""
+    """Return the default metric of a score file. Raises UserError if it has none of the default metrics."""
     metrics = ScoreFile.read(path).metrics
     if not (usual := [metric for metric in USUAL.values() if metric in metrics]):
-        raise UserError(f"{path}: name one of its metrics by --metric: {', '.join(metrics)}")
+        raise UserError(f"{path}: has no default metric; choose one with --metric: {', '.join(metrics)}")
     return usual[0]
 
 

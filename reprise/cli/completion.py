@@ -18,7 +18,7 @@ def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> N
     It takes effect in the next shell. The commands of the pipeline, which rules run, are completed by name only.
 
     Args:
-        shell: Shell that is to complete.
+        shell: Shell to write the script for.
     """
     program, by_name = parsers(cli.REPRISE, cli.COMMANDS)
     for parser in by_name.values():

@@ -1,4 +1,4 @@
-"""Translation and parsing of text, and transcription of audio files, one line each, in the order given."""
+"""Commands that translate and parse text and transcribe audio files, one output line each, in order."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LINES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 1 << 20
 LONGEST_LINE = 10_000
-"""Characters: some 1,500 words. What a model's attention takes of memory grows by the square: gigabytes beyond."""
+"""Characters, about 1,500 words. Attention memory grows quadratically: longer lines would need gigabytes."""
 FILES_AT_ONCE = 32
 Run = Annotated[str, Argument(metavar="RUN")]
 TextFiles = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
@@ -104,19 +104,20 @@ def inputs(
 
 
 def write_lines(lines: list[str]) -> None:
+    """Write lines to standard output, and flush."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 
 
 def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
-    """Lines of the files, many at once, so that like lengths are decoded together."""
+    """Yield the lines of files in large chunks, so that lines of similar length are decoded together."""
     for path in paths:
         numbered = enumerate(lines_of(path), start=1)
         yield from chunks(short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
 
 
 def chunks_of_input() -> Iterator[list[str]]:
-    """Whole lines of standard input, as many as are there already: one from a keyboard, many from a pipe."""
+    """Yield the whole lines that standard input has ready: one from a keyboard, many from a pipe."""
     rest, read = b"", 0
     while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
         *lines, rest = (rest + new).split(b"\n")
@@ -126,13 +127,16 @@ def chunks_of_input() -> Iterator[list[str]]:
 
 
 def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
-    """read: how many lines were before these."""
+    """Decode lines of standard input as UTF-8, in chunks; `read` lines came before."""
     numbered = enumerate(lines, start=read + 1)
     yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
 
 
 def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Many at once; those before one that can't be read, then its UserError."""
+    """Group lines into chunks.
+
+    Lines before one that cannot be read are yielded before its error is raised.
+    """
     good: list[str] = []
     try:
         for line in lines:
@@ -149,7 +153,7 @@ def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def text_of(line: bytes, where: str) -> str:
-    """Raises UserError when it isn't UTF-8, or is too long."""
+    """Decode a line as UTF-8. Raises UserError if it is not UTF-8 or too long."""
     try:
         return short_enough(line.decode(), where)
     except UnicodeDecodeError as error:
@@ -157,7 +161,7 @@ def text_of(line: bytes, where: str) -> str:
 
 
 def short_enough(line: str, where: str) -> str:
-    """The line. Raises UserError when it is no sentence, nor a few."""
+    """Return the line. Raises UserError if it is too long for a sentence."""
     if len(line) > LONGEST_LINE:
-        raise UserError(f"{where}: {len(line):,} characters; {LONGEST_LINE:,} are read at most: a sentence a line")
+        raise UserError(f"{where}: {len(line):,} characters; the limit is {LONGEST_LINE:,}; write a sentence a line")
     return line

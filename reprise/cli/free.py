@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Kind = Literal["checkpoints", "old-runs", "unfinished", "old-corpora", "text", "audio", "downloads"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 WHOLE = ("old-runs", "unfinished", "old-corpora")
-"""Of which nothing stays, not even folders."""
+"""Kinds that are removed with their folders."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Unneeded:
 
     @property
     def bytes(self) -> int:
+        """Return the total size."""
         return sum(path.stat().st_size for path in self.files)
 
 
@@ -78,7 +79,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     for one in found:
         if one.kind in remove:
             for path in one.files:
-                path.unlink(missing_ok=True)  # two kinds have a mark in common
+                path.unlink(missing_ok=True)  # two kinds share a marker file
             if one.kind in WHOLE:
                 remove_empty(one.place)
     for kind, count in freed.items():
@@ -91,14 +92,14 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
 
 
 def remove_empty(folder: Path) -> None:
-    """With all folders in it that are empty; one that holds a file by now stays."""
+    """Remove a folder and its subfolders, except those that hold a file."""
     for path in [*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder]:
         with suppress(OSError):
             path.rmdir()
 
 
 def unneeded(project: Project) -> Iterator[Unneeded]:
-    """All that may go, of the papers at the configured scale."""
+    """Yield the files that finished work of the configured scale no longer needs."""
     graph = Graph(project)
     needed: dict[RunId, list[Path]] = defaultdict(list)
     products = graph.closure(graph.reports(project.papers))
@@ -116,7 +117,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
 
 
 def reports_by_folder(project: Project) -> dict[Path, list[str]]:
-    """Which reports are made from a run or a corpus, wherever it takes part in them."""
+    """Return the reports that depend on each run or corpus, by its folder."""
     graph, layout = Graph(project), project.layout
     found: dict[Path, list[str]] = {}
     for report in graph.reports(project.papers):
@@ -130,62 +131,63 @@ def reports_by_folder(project: Project) -> dict[Path, list[str]]:
 
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
-    """Of a run whose training is done, and of which all that reports need is there."""
+    """Yield the checkpoints of a finished run if every output that reports need exists."""
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
     if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_locked(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
 def old_runs(project: Project) -> Iterator[Unneeded]:
-    """Of every run of the scale, all but the one that today's settings and data make; what works on is left out."""
+    """Yield runs of this scale with settings or data other than the current ones; skip running ones."""
     layout = project.layout
     for folder in sorted(layout.runs.glob("*/*/*/seed*")):
         paper, system, dataset, name = folder.relative_to(layout.runs).parts
         known = system in getattr(project.papers.get(paper), "systems", ()) and dataset in project.datasets
         seed = re.match(r"seed(\d+)", name)
-        today = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
-        if folder != today and not is_locked(folder):
+        current = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
+        if folder != current and not is_locked(folder):
             ended = (folder / DONE_FILE).exists() or (folder / WEIGHTS_FILE).exists()
             yield from everything_in("old-runs" if ended else "unfinished", folder)
 
 
-def old_corpora(today: Path) -> Iterator[Unneeded]:
-    """The same of a corpus."""
-    name = today.name[:-DIGITS]
-    for folder in sorted(today.parent.glob(name + "?" * DIGITS)):
-        if folder != today:
+def old_corpora(current: Path) -> Iterator[Unneeded]:
+    """Yield the folders of earlier versions of a corpus."""
+    name = current.name[:-DIGITS]
+    for folder in sorted(current.parent.glob(name + "?" * DIGITS)):
+        if folder != current:
             yield from everything_in("old-corpora", folder)
 
 
 def everything_in(kind: str, folder: Path) -> Iterator[Unneeded]:
+    """Yield all files below a folder, if there are any."""
     if files := tuple(sorted(path for path in folder.rglob("*") if path.is_file())):
         yield Unneeded(kind, folder, files)
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the training ended, and its final weights are what it wrote."""
+    """Return whether the training ended and its final weights match their recorded digest."""
     done, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
     if not (done.exists() and weights.exists()):
         return False
     if sha256_file(weights) != TrainedRun.read(done).weights_digest:
-        log.warning("%s: is not what the training wrote; its checkpoints are kept", weights)
+        log.warning("%s: does not match the digest that the training recorded; keeping its checkpoints", weights)
         return False
     return True
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
-    """Of a corpus that is encoded."""
+    """Yield the raw and prepared training text of a corpus that is encoded."""
     folder, form = project.layout.corpus(name), project.dataset_records[name].form
     there = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
     files = [path for path in there if is_read_by_training_alone(path, form)]
     if files and project.layout.path(Encoded(name)).exists():
-        # Without its mark the raw text is made anew, should it ever be needed again.
+        # Without its marker file, Snakemake rebuilds the raw text if something needs it again.
         marks = [path for path in (project.layout.path(Raw(name)),) if path.exists()]
         yield Unneeded("text", folder, (*marks, *files))
 
 
 def audio(project: Project, name: str) -> Iterator[Unneeded]:
-    """Of a corpus of speech that is encoded."""
+    """Yield the audio of a speech corpus that is encoded."""
     folder = project.layout.corpus(name)
     files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
     if files and project.layout.path(Encoded(name)).exists():
@@ -194,7 +196,12 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
 
 
 def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:
-    """Of which every dataset of this scale, or read by its reports, that is made of them is extracted."""
+    """Yield fetched files if every dataset that reads them is extracted.
+
+    Args:
+        project: The project.
+        read: Datasets that reports read, beside those of the scale.
+    """
     layout = project.layout
     readers: dict[str, set[str]] = {}
     for name in {*read, *(project.stand_in(dataset) for dataset in project.scale.datasets)}:

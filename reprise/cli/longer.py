@@ -1,4 +1,4 @@
-"""Longer training of a run: from its last checkpoint, as another run beside it."""
+"""The command `continue`: train a run longer, from its last checkpoint, as another run beside it."""
 
 import logging
 import os
@@ -38,15 +38,15 @@ def continue_run(
 
         reprise continue attention/base/wmt14-en-de/1 --steps 200000
 
-    Trains with as many threads as the run had, if it had no GPU and this machine has as many cores; --threads overrides
-    this. The longer run is another run beside it, where the workflow looks for a run of so many steps: it finds it once
-    `max_steps` says so. Its weights are byte for byte those of a training that was as long from the start, if the
-    schedule does not depend on the length. If it does (branch_freeze_steps), `done.json` names the run it continues.
+    A run that used no GPU is trained with its number of threads, if this machine has as many cores; --threads
+    overrides this. The longer run gets its own folder. The workflow finds it once `max_steps` is set to this number.
+    If the schedule does not depend on the length, its weights equal those of a training that was as long from the
+    start, byte for byte. If it does (branch_freeze_steps), `done.json` names the run it continues.
 
     Args:
         name: Run as paper/system/dataset/seed, or its folder.
         steps: Training steps in all.
-        prepare: Do not train: the workflow will.
+        prepare: Only prepare the run; the workflow trains it.
         options: Device, threads and checkpoint interval.
         settings: Override a key of config.yaml. May be given several times.
     """
@@ -67,23 +67,23 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
     from pipeline.training.specification import run_key
     from pipeline.training.warm_start import continue_from, depends_on_length, with_length
 
-    if not prepare:  # what can't be trained here is begun nowhere
+    if not prepare:  # fail before anything is written
         choose_threads(options.threads)
         choose_device(options.device, Group.from_environment().local_rank)
     if options.threads is None and (cost := read_note(TrainingCost, run / COST_FILE)):
-        last = cost.starts[-1]  # by another number of threads weights are the same within rounding only
+        last = cost.starts[-1]  # another number of threads changes the rounding of the weights
         usable = not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0))
         options = replace(options, threads=last.threads if usable else None)
     if steps >= LARGEST:
-        raise UserError(f"--steps {steps}: no training has so many updates")
+        raise UserError(f"--steps {steps}: too large; no training has so many steps")
     written: RunSpec = validate(RunSpec, load_yaml(run / RUN_FILE), str(run / RUN_FILE))
     if steps <= written.training.max_steps:
-        raise UserError(f"--steps {steps}: {run} is of {written.training.max_steps} updates; ask for more")
+        raise UserError(f"--steps {steps}: {run} has {written.training.max_steps} steps; ask for more")
     done = run / DONE_FILE
     if done.exists() and (ended := TrainedRun.read(done).steps) < (asked := written.training.max_steps):
         raise UserError(
-            f"{run}: ended after {ended} of {asked} updates, as its patience or min_lr says, and would end there "
-            "again: give its system more patience, with which the workflow goes on from here, or train it anew"
+            f"{run}: stopped early after {ended} of {asked} steps (patience or min_lr), and would stop there again: "
+            "increase the patience of its system, and the workflow resumes from here, or train it again"
         )
     spec = with_length(written, steps, written.training.patience)
     folder = beside(run, spec)
@@ -93,19 +93,19 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
     checkpoints = Checkpoints(folder, run_key(folder), spec.training.keep_checkpoints)
     if not checkpoints.has_begun and continue_from(checkpoints, run, other_schedule=depends_on_length(spec)) is None:
         raise UserError(
-            f"{run}: has no checkpoint to go on from (`free` removes the last with the others); to train {folder} "
+            f"{run}: has no checkpoint to resume from (`free` removes them); to train {folder} "
             f"from the start: python -m pipeline train --run {folder}"
         )
-    log.info("%s: %d updates", folder, steps)
+    log.info("%s: %d steps", folder, steps)
     if not prepare:
         train_owned(folder, options)
 
 
 def beside(shorter: Path, spec: RunSpec) -> Path:
-    """The folder of a run like `shorter`, whose folder's name says what its data are."""
+    """Return the folder of the longer run, beside `shorter`; its name contains the digest of its data."""
     folders = [Path(spec.corpus).parent, *map(Path, spec.weight_sources.values()), shorter.absolute()]
     contents = [folder.name.rpartition("-")[2] for folder in folders]
     if any(len(content) != DIGITS for content in contents):
-        raise UserError(f"{shorter}: is not in a store of runs; its folder's name lacks what it is made of")
+        raise UserError(f"{shorter}: is not in a store of runs: its folder's name does not end in a digest")
     corpus, *others, _ = contents
     return shorter.with_name(f"{shorter.absolute().name[: -DIGITS - 1]}-{run_content(spec, corpus, others)}")

@@ -1,4 +1,4 @@
-"""Running Snakemake with one screen for all of it, or one line per event."""
+"""The command `make`: run Snakemake with one screen, or one line per event."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""New datasets and papers of a user, which then are files to edit."""
+"""The command `new`: create the files of a dataset or paper, for the user to edit."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ FILE_KINDS = frozenset(
         *("sgm", "src", "srt", "tex", "tgt", "trg", "trn", "tsv", "txt", "val", "xml"),
     )
 )
-"""Endings of files that say nothing about a language, although ISO 639 has such codes."""
+"""File endings that are ISO 639 codes, but do not name the language of a file."""
 SPLIT = "0.98/0.01/0.01"
 UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
 OF_DATASETS = (
@@ -51,7 +51,7 @@ class DataOptions:
         recordings: TSV file with a header: audio, text[, speaker, start, seconds].
         dev: Development set: SRC TGT, or one file of trees.
         test: Test set, likewise.
-        split: Shares of train, dev and test, without --dev and --test; by default 0.98/0.01/0.01.
+        split: Shares of train, dev and test, if there are no --dev and --test; by default 0.98/0.01/0.01.
         languages: Languages as ISO 639 codes; by default the endings of the files.
         licence: Licence of the data; by default it is marked as not known.
         citation: How to cite the data; by default none is given.
@@ -113,7 +113,7 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
     with undone_on_failure(root / "workflow/papers" / name):
         made = write_paper(load_project(root), name, given.dataset)
-        load_project(root)  # says what is wrong with it, if anything is
+        load_project(root)  # raises if anything is wrong with it
     log.info("%s: `snakemake -n -- %s` shows what it would run", made, name)
 
 
@@ -123,17 +123,17 @@ def unused_options(what: str, given: DataOptions) -> list[str]:
         "dataset": True,
         "split": given.dev and given.test and not given.pairs,
         "languages": given.trees or given.recordings,
-        "redistributable": given.recordings,  # they are never passed on
+        "redistributable": given.recordings,  # recordings are never redistributed
     }
     found = OF_DATASETS if what == "paper" else [option for option, is_unused in unused.items() if is_unused]
     return [option for option in found if getattr(given, option)]
 
 
 def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
-    """The file of the dataset, read back as every other. Raises UserError when the data have a fault."""
+    """Write the file of a dataset, and return it. Raises UserError if the data have a fault."""
     path = root / "workflow/datasets" / f"{name}.yaml"
     if path.exists():
-        raise UserError(f"{path}: is there already; choose another name, or remove it")
+        raise UserError(f"{path}: exists already; choose another name, or remove it")
     splits = root / "data" / name
     with undone_on_failure(splits):
         template, facts = facts_of(name, given, splits)
@@ -178,7 +178,7 @@ def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str
 def languages_of(given: DataOptions) -> tuple[str, str]:
     """Return the languages of source and target. Raises UserError if they are unknown or the same."""
     if given.pairs and not given.languages:
-        raise UserError("--languages: say those of the two columns of --pairs, such as en de")
+        raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
     if kinds := [one for one in named if one in FILE_KINDS and not given.languages]:
         raise UserError(f"--languages: name the two languages, such as en de; a file's ending says {kinds[0]!r}")
@@ -205,7 +205,7 @@ def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) ->
             (dev_src, dev_tgt), (test_src, test_tgt) = given.dev, given.test
             return {"train": sides, "dev": (dev_src, dev_tgt), "test": (test_src, test_tgt)}
         pairs, path, reads = list(text.read_pairs(sides)), given.tgt, "cat"
-    text.require_raw(path, (tgt for _, tgt in pairs), languages[1], reads)  # a detokeniser takes tabs away
+    text.require_raw(path, (tgt for _, tgt in pairs), languages[1], reads)  # a detokeniser removes tabs
     files, empty = text.split_pairs(iter(pairs), given.shares, folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files
@@ -221,7 +221,11 @@ def tree_splits(given: DataOptions, corpus: Path, folder: Path) -> dict[str, Pat
 
 
 def has_splits(given: DataOptions, files: int) -> bool:
-    """Whether --dev and --test are given. Raises UserError for one alone, or another number of files."""
+    """Return whether --dev and --test are given.
+
+    Raises:
+        UserError: Only one of them is given, or not with this number of files.
+    """
     if bool(given.dev) != bool(given.test):
         raise UserError("--dev and --test go together; without them the data are split (--split)")
     if given.dev and {len(given.dev), len(given.test)} != {files}:

@@ -1,4 +1,4 @@
-"""Records of finished runs, to be committed, and a table of them over seeds."""
+"""The command `record`: write records of finished runs, to be committed, and a table over seeds."""
 
 import logging
 from pathlib import Path

@@ -38,7 +38,7 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
 
 
 def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
-    """Line by line. Raises UserError when the dataset isn't encoded yet."""
+    """Yield the report line by line. Raises UserError if the dataset is not encoded yet."""
     layout = project.layout
     prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
     if not encoded.exists():
@@ -65,12 +65,16 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
 
 
 def line_at(path: Path, number: int) -> str:
+    """Return the beginning of a line, counted from 1, as one printable line."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         return one_line(next(islice(lines, number - 1, None), "").strip()[:SHOWN])
 
 
 def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
-    """How many sentences of a split are in one before it, in any form, by their source side, or by what is said."""
+    """Yield how many sentences each split shares with an earlier one, ignoring case and spacing.
+
+    Text is compared by its source side, speech by its transcript.
+    """
     names = {"speech": "{}.en", "trees": f"{{}}.tok.{dataset.languages[0]}"}
     before: dict[str, set[str]] = {}
     for split in dataset.split_names:

@@ -1,4 +1,4 @@
-"""Decoding and scoring of a test set with other settings, without a trace in the run's folder."""
+"""The command `score`: decode and score a test set without writing into the run's folder."""
 
 import contextlib
 import logging
@@ -50,7 +50,7 @@ def score(
 
 @contextlib.contextmanager
 def silenced(logger: logging.Logger) -> Iterator[None]:
-    """What it would say is printed here."""
+    """Silence the messages of a logger below warnings, as the command prints the scores itself."""
     before = logger.level
     logger.setLevel(logging.WARNING)
     try:
@@ -60,7 +60,18 @@ def silenced(logger: logging.Logger) -> Iterator[None]:
 
 
 def scored(found: FoundRun, decoding: str, split: str, threads: int | None, folder: Path) -> ScoreFile:
-    """Through the stages that the workflow itself would run."""
+    """Decode and score a split with the stages that the workflow runs.
+
+    Args:
+        found: The run.
+        decoding: Text of `--decoding`.
+        split: Split of its dataset.
+        threads: CPU threads; None means all cores.
+        folder: Folder for all files.
+
+    Raises:
+        UserError: The split or decoding is unknown, or the run is a language model.
+    """
     dataset, corpus = found.dataset, Path(found.spec.corpus)
     known(split, dataset.split_names, f"--split of {found.spec.dataset}")
     chosen = decoding_of(found, decoding)
@@ -90,7 +101,7 @@ def scored(found: FoundRun, decoding: str, split: str, threads: int | None, fold
 
 
 def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
-    """Raises UserError when the training text was removed, which nothing else reads: before it is all translated."""
+    """Check that the training text still exists. Raises UserError if `free` removed it."""
     if not all((prepared / f"train.{language}").exists() for language in dataset.languages):
         report = project.layout.path(Prepared(dataset.name))
         is_todays = (project.root / report).resolve() == (prepared / "report.json").resolve()
@@ -101,5 +112,5 @@ def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
 
 
 def do(*words: object) -> None:
-    """A stage of the workflow, in this process."""
+    """Run a stage of the workflow in this process."""
     stages.invoke(stages.parse(list(map(str, words))))

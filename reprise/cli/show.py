@@ -1,4 +1,4 @@
-"""Tables for a terminal: printed, ours and what follows, within a hundred columns."""
+"""The command `show`: tables of printed values, ours and verdicts, at most 100 columns wide."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -61,15 +61,15 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
 
 
 def usual_table(project: Project, paper: str) -> str:
-    """What the paper is shown by."""
+    """Return the table that is shown by default: table2, else the first."""
     tables = list(project.tables_here(paper) or project.papers[paper].tables)
     return "table2" if "table2" in tables or not tables else tables[0]
 
 
 def overview(claims: Sequence[ClaimResult]) -> str:
-    """What each claim is found to be, by which numbers; then how many are decided."""
+    """Return a table of claims with verdicts and our numbers, then the count of each verdict."""
     if not claims:
-        return "There are none."
+        return "The paper has no claims."
     names, found = [shortened(one.name) for one in claims], [str(one.verdict) for one in claims]
     left = WIDTH - sum(max(map(len, column)) + 3 for column in (["claim", *names], ["verdict", *found])) - 4
     ours = [row_of(one)["ours"] for one in claims]
@@ -78,12 +78,12 @@ def overview(claims: Sequence[ClaimResult]) -> str:
 
 
 def narrow(filled: FilledTable) -> str:
-    """Of the scores as many as fit, at least the first: printed, ours with its interval, verdict."""
+    """Return as many score columns as fit, at least the first: printed, ours with interval, verdict."""
     rows = range(len(filled.table.rows))
     labels = [shortened(name) for name in filled.names]
     scores = [name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     columns = {name: [column(filled, name, index) for index in rows] for name in scores}
-    # Where nothing is printed, that column is not there to say which score it is.
+    # If nothing is printed, `grid` drops that column, and `ours` must name the score.
     ours = {name: "ours" if any(row[0] for row in columns[name]) else f"{name} ours" for name in scores}
     verdict = "{} verdict" if len(scores) > 1 else "verdict"
     headers = {name: [f"{name} printed", ours[name], verdict.format(name)] for name in scores}
@@ -98,15 +98,17 @@ def narrow(filled: FilledTable) -> str:
 
 
 def shortened(label: str, most: int = LABEL) -> str:
+    """Return a label cut to `most` characters."""
     return label if len(label) <= most else label[: most - 1] + "…"
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:
-    """Of columns as `grid` draws them."""
+    """Return the width of columns as `grid` draws them, in characters."""
     return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True))
 
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
+    """Return the printed value, ours with its interval and the verdict of one cell."""
     values = filled.values(name)[index]
     spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
@@ -114,7 +116,7 @@ def column(filled: FilledTable, name: str, index: int) -> list[str]:
 
 
 def meaning(project: Project, paper: str, filled: FilledTable) -> str:
-    """Two sentences: how the rows stand, and how large the models really were."""
+    """Describe in two sentences how the rows compare and how large the models were."""
     name = next(name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell))
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
     found = Counter(filled.standing(name, index) or "without a printed number" for index in ours)
@@ -128,7 +130,7 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
 
 
 def order(filled: FilledTable, name: str, rows: list[int]) -> str:
-    """What there is to say where numbers themselves can't be set against the printed ones."""
+    """Describe the order of rows, for numbers that are not comparable with the printed ones."""
     cells = (filled.values(name)[index] for index in rows)
     known = [(float(one["printed"]), float(one["ours"].split()[0])) for one in cells if one["printed"] and one["ours"]]
     pairs = [(a, b) for a, b in combinations(known, 2) if a[0] != b[0]]

@@ -1,4 +1,4 @@
-"""Progress of a campaign, here or on Slurm: what runs, waits or failed and why, its cost, and what to do."""
+"""The command `status`: state, failures and cost of a campaign, here or on Slurm, and what to do."""
 
 import json
 import shlex
@@ -52,10 +52,10 @@ def status(
 
     Args:
         papers: Papers to show; by default all.
-        watch: Show it again and again, until Ctrl-C.
-        as_json: Write it as one JSON record, for programs.
+        watch: Refresh the screen until Ctrl-C.
+        as_json: Print one JSON record, for programs.
         every: Seconds between two rounds of --watch.
-        no_forecast: Leave out what is to come, which takes seconds to compute.
+        no_forecast: Leave out the forecast, which takes seconds to compute.
         settings: Override a key of config.yaml. May be given several times.
     """
     project = find_project(parse_settings(settings))
@@ -80,32 +80,35 @@ def status(
     else:
         campaign = watcher.look()
         show_once(screen(campaign, title, None, goes_on(campaign)))
-        if (said := to_come.said(campaign)) is not None:  # counted while what is there is read
+        if (said := to_come.said(campaign)) is not None:  # computed after the screen is shown
             show_once(Text(f"\n{said}"))
 
 
 class ToCome:
-    """The forecast, if it is wanted."""
+    """The forecast of remaining hours, unless the user left it out."""
 
     def __init__(self, project: Project, papers: list[str], wanted: bool):
         self.project, self.papers, self.wanted = project, papers, wanted
 
     @cached_property
     def forecast(self) -> "Forecast":
+        """Build the forecast at its first use."""
         from reprise.status.forecast import Forecast  # brings torch
 
         return Forecast(self.project, self.papers)
 
     def of(self, campaign: Campaign) -> dict[str, float] | None:
+        """Return the remaining hours by device, or None without a forecast."""
         return self.forecast.hours(campaign) if self.wanted else None
 
     def said(self, campaign: Campaign) -> str | None:
+        """Return the remaining hours in words, or None without a forecast."""
         hours = self.of(campaign)
         return None if hours is None else coming(hours, snakemake_command(self.project, "plan"))
 
 
 def show_once(what: RenderableType) -> None:
-    """On a terminal, as wide as it is; in a log, plain lines of a fixed width."""
+    """Print in the width of the terminal, or as plain lines of fixed width in a log."""
     if sys.stdout.isatty():
         Console().print(what)
         return
@@ -116,7 +119,7 @@ def show_once(what: RenderableType) -> None:
 
 
 def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign], str], every_s: float) -> None:
-    """Until somebody ends it; in a log, one below the other."""
+    """Print the screen again and again until Ctrl-C; in a log, one below the other."""
     live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
     with live:
         said: str | None = None
@@ -129,14 +132,17 @@ def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign]
 
 
 def named_too(project: Project, asked: Iterable[Product], campaign: Campaign) -> list[str]:
-    """Trainings that snakemake makes only if they are named: of reports that are there already, one was lost since."""
+    """List lost trainings that Snakemake rebuilds only if they are named.
+
+    Snakemake does not look at the inputs of reports that exist.
+    """
     if not all(is_made(project.layout.path(one)) for one in asked):
         return []
     return [str(project.layout.path(Trained(one.run))) for one in campaign.of_state("not run")]
 
 
 def command_for(settings: Sequence[str], targets: list[str], by_slurm: bool) -> str:
-    """What goes on with such a campaign; on Slurm, if it is here, where its work belongs or lies already."""
+    """Return the command that resumes the campaign, on Slurm if it is available and was used."""
     profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
     return f"snakemake{profile}{config} -- {' '.join(map(shlex.quote, targets))}"

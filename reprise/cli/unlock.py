@@ -1,4 +1,4 @@
-"""Removal of the notes of a driver that was killed."""
+"""The command `unlock`: remove the records of a Snakemake that was killed."""
 
 import logging
 from pathlib import Path
@@ -10,15 +10,14 @@ log = logging.getLogger(__name__)
 
 
 def unlock(*, force: bool = False) -> None:
-    """Forget a Snakemake that was killed, if nothing drives the workflow any more.
+    """Remove the records of a killed Snakemake, unless another one is running.
 
         reprise unlock
         reprise unlock --force        the machine that it ran on is gone
 
-    Looks at .snakemake/drivers, where each running Snakemake notes what it makes, and removes the notes of processes
+    Each running Snakemake records its targets in .snakemake/drivers. This command removes the records of processes
     that ended. The next Snakemake does so itself, except for processes of another machine. Jobs on Slurm are not
-    touched: Snakemake adopts them. Snakemake's own locks, which an earlier version or another profile left, are removed
-    too. Writes no file.
+    touched: Snakemake adopts them. Snakemake's own locks are removed, too. Writes no file.
 
     Args:
         force: Assume that a driver on another machine is dead.

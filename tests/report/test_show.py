@@ -50,7 +50,7 @@ def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
     assert main(words) == 0
     shown, claims = capsys.readouterr().out, load_project(ROOT).claims[paper]
     assert max(map(len, shown.split("\n"))) <= WIDTH
-    assert "not run" in shown if list(claims.claims) else "There are none." in shown
+    assert "not run" in shown if list(claims.claims) else "The paper has no claims." in shown
     assert main([*words, "--wide"]) == 0
     assert "claims at scale demo" in capsys.readouterr().out
 

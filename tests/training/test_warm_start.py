@@ -184,7 +184,7 @@ def test_continue_extends_a_length_dependent_schedule(stored, updates):
 
 def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
     assert main(["continue", str(stored), "--steps", "8"]) == 1
-    assert "is of 8 updates; ask for more" in capsys.readouterr().err
+    assert "has 8 steps; ask for more" in capsys.readouterr().err
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
         path.unlink()
     assert main(["continue", str(stored), "--steps", "12", "--prepare"]) == 1
@@ -208,7 +208,7 @@ def test_continue_refuses_a_run_that_stopped_early(new_run, copy_corpus, capsys)
     ended = read_json(run / "done.json")["steps"]
     assert ended < 40
     assert main(["continue", str(run), "--steps", "60"]) == 1
-    assert f"ended after {ended} of 40 updates" in capsys.readouterr().err
+    assert f"stopped early after {ended} of 40 steps" in capsys.readouterr().err
 
 
 def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
@@ -224,5 +224,5 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
 def test_continue_refuses_an_absurd_length_and_creates_no_run(new_run, capsys):
     shorter = new_run("seed1-00000001", max_steps=2)
     assert main(["continue", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
-    assert "no training has so many updates" in capsys.readouterr().err
+    assert "no training has so many steps" in capsys.readouterr().err
     assert [path.name for path in shorter.parent.iterdir() if path.name.startswith("seed")] == [shorter.name]

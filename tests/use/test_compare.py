@@ -16,5 +16,5 @@ def test_usual_metric_ignores_other_metrics_of_a_score_file(metric, tmp_path):
 
 def test_score_file_without_a_usual_metric_lists_its_metrics(tmp_path):
     score_file({"odd": {"value": 1.0, "low": None, "high": None, "signature": "toy"}}, 10).write(tmp_path / "test.json")
-    with pytest.raises(UserError, match="name one of its metrics by --metric: odd"):
+    with pytest.raises(UserError, match="choose one with --metric: odd"):
         usual_metric(tmp_path / "test.json")

@@ -222,7 +222,7 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
     ("words", "message"),
     [
         (["--pairs", "calls.tsv", "--languages", "en", "de"], "line 1: 3 columns"),
-        (["--pairs", "calls.tsv"], "--languages: say those of the two columns"),
+        (["--pairs", "calls.tsv"], "--languages: name the languages of the two columns"),
         (["--trees", "calls.tsv"], "stands outside a tree"),
         (["--recordings", "audio/0-0.wav"], "can't be read as a table"),
         (["--recordings", "short.tsv"], "missing: text"),

@@ -269,7 +269,7 @@ def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
     Path("book.en").write_text(f"{SENTENCE}\n{'bread ' * 30000}\n")
     assert reprise(["translate", RUN, "book.en", *SMOKE]) == 1
     said = capsys.readouterr()
-    assert "error: book.en, line 2: 180,000 characters; 10,000 are read at most" in said.err
+    assert "error: book.en, line 2: 180,000 characters; the limit is 10,000" in said.err
     assert said.out.count("\n") == 1  # of the line before
     found = decoded([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
     assert next(found) == ["a dog .", "a" * 10_000]
