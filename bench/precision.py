@@ -27,13 +27,13 @@ import yaml
 from pipeline.analysis.training_curves import fit_curve
 from pipeline.core.disk import cache_folder
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.training.matmul_backend import TORCH_DEFAULT, ChosenBackend, cache_path, choose_backend
+from pipeline.training.matmul_backend import TORCH_DEFAULT, MatmulBackend, cache_path, choose_backend
 
-Way = tuple[str, ChosenBackend | None]
+Way = tuple[str, MatmulBackend | None]
 """A precision, and what multiplies float32; None is what was found to be the fastest here."""
 PAIRS: dict[str, dict[str, Way]] = {
     "precision": {"fp32": ("fp32", None), "bf16": ("bf16", None)},
-    "libraries": {"mkl": ("fp32", TORCH_DEFAULT), "onednn": ("fp32", ChosenBackend(products="onednn"))},
+    "libraries": {"mkl": ("fp32", TORCH_DEFAULT), "onednn": ("fp32", MatmulBackend(products="onednn"))},
 }
 
 

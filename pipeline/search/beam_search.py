@@ -131,9 +131,9 @@ def copy_to_host(floats: Tensor, *integers: Tensor) -> tuple[np.ndarray, list[np
 
     The integers are below 2^24, so float32 holds them exactly.
     """
-    read = torch.cat((floats, torch.cat(integers, dim=1).to(floats.dtype)), dim=1).cpu().numpy()
+    joined = torch.cat((floats, torch.cat(integers, dim=1).to(floats.dtype)), dim=1).cpu().numpy()
     widths = [floats.shape[1], *(tensor.shape[1] for tensor in integers[:-1])]
-    first, *others = np.split(read, np.cumsum(widths), axis=1)
+    first, *others = np.split(joined, np.cumsum(widths), axis=1)
     return first, [array.astype(np.int64) for array in others]
 
 

@@ -191,8 +191,8 @@ def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: Text
 def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
     """Return the text with the largest `total` (B, K), which becomes its score."""
     rows, best = torch.arange(len(total), device=total.device), total.argmax(1)
-    read = [one[rows, best].tolist() for one in (beam.text, beam.length, beam.log_probs, total)]
-    return [Hypothesis(text[:length], log_prob, score) for text, length, log_prob, score in zip(*read, strict=True)]
+    columns = [one[rows, best].tolist() for one in (beam.text, beam.length, beam.log_probs, total)]
+    return [Hypothesis(text[:length], log_prob, score) for text, length, log_prob, score in zip(*columns, strict=True)]
 
 
 def initial_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
@@ -230,10 +230,10 @@ def extend_by_frame(beam: Beam, log_probs: Tensor, scores: TextScores) -> Beam:
     stay_symbol, extended = merge_duplicates(beam, stay_symbol, extended)
     extended_lm_score = beam.lm_score.unsqueeze(2) + beam.next_lm_score
     values = torch.cat((torch.logaddexp(stay_blank, stay_symbol), extended.flatten(1)), dim=1)
-    kept = (values + torch.cat((beam.lm_score, extended_lm_score.flatten(1)), dim=1)).topk(width, dim=1).indices
-    stays, extension = kept < width, (kept - width).clamp_min(0)
-    source = torch.where(stays, kept, extension // vocabulary)
-    after = beam.select(torch.arange(len(kept), device=kept.device).unsqueeze(1) * width + source)
+    chosen = (values + torch.cat((beam.lm_score, extended_lm_score.flatten(1)), dim=1)).topk(width, dim=1).indices
+    stays, extension = chosen < width, (chosen - width).clamp_min(0)
+    source = torch.where(stays, chosen, extension // vocabulary)
+    after = beam.select(torch.arange(len(chosen), device=chosen.device).unsqueeze(1) * width + source)
     symbol = extension % vocabulary
     mass, lm_score = extended.flatten(1).gather(1, extension), extended_lm_score.flatten(1).gather(1, extension)
     after.blank = torch.where(stays, stay_blank.gather(1, source), -torch.inf)

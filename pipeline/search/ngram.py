@@ -73,8 +73,8 @@ class Ngram(nn.Module):
         Returns:
             The grown cache, as state and as cache.
         """
-        read = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
-        return read, read
+        grown = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
+        return grown, grown
 
     def logits(self, states: Tensor) -> Tensor:
         """Return log-probabilities (…, V) after the symbols of `states` (…, order - 1)."""

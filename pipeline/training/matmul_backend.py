@@ -31,27 +31,27 @@ LEAST = 1 << 20
 ROUNDS, ROWS, WIDTH = 5, 512, 256
 
 
-class ChosenBackend(MatmulSettings, Record):
+class MatmulBackend(MatmulSettings, Record):
     """`products/<torch>/<processor>.json` in the cache."""
 
 
-TORCH_DEFAULT = ChosenBackend()
-installed: list[tuple[ChosenBackend, torch.library.Library]] = []
+TORCH_DEFAULT = MatmulBackend()
+installed: list[tuple[MatmulBackend, torch.library.Library]] = []
 
 
-def choose_backend(folder: Path) -> ChosenBackend:
+def choose_backend(folder: Path) -> MatmulBackend:
     """Return the cached backend for this kind of processor, or measure and cache it in `folder`.
 
     If it cannot be cached, use torch's default, so that all runs compute alike.
     """
     path = cache_path(folder)
-    if (backend := read_note(ChosenBackend, path)) is None:
+    if (backend := read_note(MatmulBackend, path)) is None:
         mkl, onednn, bfloat16 = benchmark(
             (torch.mm, torch.float32), (onednn_matmul, torch.float32), (torch.mm, torch.bfloat16)
         )
         leads = mkl >= ONEDNN_SPEEDUP * onednn
         widened = bfloat16 >= FLOAT32_SPEEDUP * (onednn if leads else mkl)
-        backend = ChosenBackend(products="onednn" if leads else "mkl", widened=widened)
+        backend = MatmulBackend(products="onednn" if leads else "mkl", widened=widened)
         try:
             backend.write(path)
         except UserError as error:
@@ -66,7 +66,7 @@ def cache_path(folder: Path) -> Path:
     return folder / "products" / torch.__version__ / f"{' '.join([processor().replace('/', ' '), *own])}.json"
 
 
-def current_backend() -> ChosenBackend:
+def current_backend() -> MatmulBackend:
     """Return the backend in use."""
     return installed[0][0] if installed else TORCH_DEFAULT
 
@@ -96,7 +96,7 @@ def onednn_matmul(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(a, dense.t(), bias, "none", [], "")
 
 
-def use_backend(backend: ChosenBackend) -> None:
+def use_backend(backend: MatmulBackend) -> None:
     """Make torch's float32 matmuls on the CPU use `backend`, those of backward passes too."""
     while installed:
         installed.pop()[1]._destroy()

@@ -100,10 +100,10 @@ def initialise_from_run(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None
         initialise_from_run(model, Path(initial.initial), spec)
     module = model.task if isinstance(model, FusedModel) and not whole else model
     unused = load_weights_from(module, run_folder, spec, without=None if whole else "output.")
-    if isinstance(model, FusedModel) and not whole and model.config.takes_output:
+    if isinstance(model, FusedModel) and not whole and model.config.initialises_output:
         if "output.bias" not in unused:
             raise UserError(f"{spec.name}: {run_folder} has no affine output layer; set fusion.output_start: random")
-        model.fusion.take_output(unused["output.weight"], unused["output.bias"])
+        model.fusion.initialise_output(unused["output.weight"], unused["output.bias"])
 
 
 def load_weights_from(

@@ -15,7 +15,7 @@ from pipeline.training.machine import (
     configure_malloc,
     prepare,
 )
-from pipeline.training.matmul_backend import ChosenBackend
+from pipeline.training.matmul_backend import MatmulBackend
 
 
 def test_gpu_is_chosen_if_available_unless_cpu_is_requested(monkeypatch):
@@ -77,7 +77,7 @@ def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
 @pytest.mark.parametrize(("precision", "widened", "said"), [("bf16", True, 1), ("bf16", False, 0), ("fp32", True, 0)])
 def test_slow_bfloat16_processor_is_reported_when_requested(monkeypatch, caplog, precision, widened, said):
     caplog.set_level("INFO")
-    monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
+    monkeypatch.setattr(machine, "current_backend", lambda: MatmulBackend(widened=widened))
     check_precision(torch.device("cpu"), precision)
     assert len(caplog.records) == said
 
@@ -88,7 +88,7 @@ def test_slow_bfloat16_processor_is_reported_when_requested(monkeypatch, caplog,
 )
 def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, precision, widened, multiplied):
     spec = SimpleNamespace(training=SimpleNamespace(precision=precision))
-    monkeypatch.setattr(machine, "current_backend", lambda: ChosenBackend(widened=widened))
+    monkeypatch.setattr(machine, "current_backend", lambda: MatmulBackend(widened=widened))
     with autocast(torch.device("cpu"), spec):
         assert torch.nn.Linear(2, 3)(torch.ones(1, 2)).dtype == multiplied
     assert machine.precision_on(torch.device("cuda"), precision) == precision

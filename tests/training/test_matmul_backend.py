@@ -10,14 +10,14 @@ from pipeline.training import matmul_backend
 from pipeline.training.machine import describe_machine
 from pipeline.training.matmul_backend import (
     TORCH_DEFAULT,
-    ChosenBackend,
+    MatmulBackend,
     choose_backend,
     current_backend,
     onednn_matmul,
     use_backend,
 )
 
-BY_ONEDNN, WIDENED = ChosenBackend(products="onednn"), ChosenBackend(widened=True)
+BY_ONEDNN, WIDENED = MatmulBackend(products="onednn"), MatmulBackend(widened=True)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1, "library": "onednn"}')
     monkeypatch.setattr(matmul_backend, "benchmark", take(own=1, onednn=1, bfloat16=2))
-    assert choose_backend(tmp_path) == WIDENED == matmul_backend.read_note(ChosenBackend, path)
+    assert choose_backend(tmp_path) == WIDENED == matmul_backend.read_note(MatmulBackend, path)
 
 
 def test_torch_default_is_used_if_the_choice_cannot_be_cached(tmp_path, monkeypatch, caplog):

@@ -28,7 +28,7 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
         characters: Number of characters of each (B,).
 
     Returns:
-        Losses (B,): infinite, with a gradient of zero, where the characters do not fit the frames.
+        Losses (B,): infinite, with a gradient of zero, if the characters do not fit the frames.
     """
     return CTCLattice.apply(log_probs, targets, frames, characters)
 
@@ -49,8 +49,8 @@ class CTCLattice(Function):
         occupied = (ahead + back.reversed(behind) - emitted - log_likelihood[:, None, None]).exp()
         possible = back.inside & log_likelihood.isfinite()[:, None, None]
         symbols = torch.arange(log_probs.shape[2], device=states.device)
-        by_symbol = (states.unsqueeze(2) == symbols).to(log_probs.dtype)
-        ctx.save_for_backward(torch.bmm(occupied.masked_fill(~possible, 0.0), by_symbol))
+        one_hot = (states.unsqueeze(2) == symbols).to(log_probs.dtype)
+        ctx.save_for_backward(torch.bmm(occupied.masked_fill(~possible, 0.0), one_hot))
         return -log_likelihood
 
     @staticmethod
@@ -80,8 +80,8 @@ class Reversal:
 
     def reversed(self, x: Tensor) -> Tensor:
         """Reverse x (B, S, L) in time and in states."""
-        by_time = x.gather(1, self.time.unsqueeze(2).expand_as(x))
-        return by_time.gather(2, self.state.unsqueeze(1).expand_as(x))
+        time_reversed = x.gather(1, self.time.unsqueeze(2).expand_as(x))
+        return time_reversed.gather(2, self.state.unsqueeze(1).expand_as(x))
 
     def reversed_states(self, states: Tensor) -> Tensor:
         """Reverse states (B, L)."""

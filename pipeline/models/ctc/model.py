@@ -159,9 +159,9 @@ def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
         return lattice_loss(log_probs, model, batch)
     frames, characters = batch.counts_on_host
     lengths = [model.output_frames(count) for count in frames]
-    by_frame, targets = log_probs.transpose(0, 1), batch.tgt_in[:, 1:]
+    time_first, targets = log_probs.transpose(0, 1), batch.tgt_in[:, 1:]
     # F.ctc_loss does the same after asking whether cuDNN can, for which the host waits for two copies of the targets.
-    losses, _ = torch._ctc_loss(by_frame, targets, lengths, characters, blank=BLANK, zero_infinity=True)
+    losses, _ = torch._ctc_loss(time_first, targets, lengths, characters, blank=BLANK, zero_infinity=True)
     loss = losses.masked_fill(losses.isinf(), 0).sum()
     return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
 

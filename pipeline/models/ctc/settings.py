@@ -35,8 +35,8 @@ class CTCConfig(SpeechSettings):
         """Count the multiply-adds of a forward pass over a batch of this shape."""
         positions, bands, channels, total = shape.src_positions, self.features, 1, 0.0
         for width, height, stride, jump in KERNELS:
-            read, positions, bands = bands, positions / stride, -(-bands // jump)
-            rows = min(height, read)  # the other rows of the kernel multiply padding
+            bands_in, positions, bands = bands, positions / stride, -(-bands // jump)
+            rows = min(height, bands_in)  # the other rows of the kernel multiply padding
             total += positions * bands * width * rows * channels * self.channels
             channels = self.channels
         inputs = channels * bands

@@ -31,15 +31,15 @@ class FusionLayer(nn.Module):
         literal = config.output == "relu logits"
         feature = lm_width if config.lm_feature == "state" else config.width
         self.project = None if config.lm_feature == "state" else nn.Linear(vocab, config.width, bias=not literal)
-        read = feature + (state_width if config.gate_reads == "task and lm" else 0)
-        self.gate = nn.Linear(read, 1 if config.gate == "scalar" else feature)
+        gate_width = feature + (state_width if config.gate_reads == "task and lm" else 0)
+        self.gate = nn.Linear(gate_width, 1 if config.gate == "scalar" else feature)
         nn.init.constant_(self.gate.bias, config.gate_bias)
         fused = state_width + feature
         self.hidden = nn.Linear(fused, config.width) if config.output == "hidden" else None
         self.output = nn.Linear(config.width if self.hidden else fused, vocab)
 
     @torch.no_grad()
-    def take_output(self, weight: Tensor, bias: Tensor) -> None:
+    def initialise_output(self, weight: Tensor, bias: Tensor) -> None:
         """Start from the output layer of a finished task model, weight (V, D) and bias (V,).
 
         The weights of the language model start at zero.
@@ -66,8 +66,8 @@ class FusionLayer(nn.Module):
             Float32 logits (…, V).
         """
         feature = self.feature(lm_state, lm_logits)
-        read = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)
-        fused = torch.cat((task_state, torch.sigmoid(self.gate(read)) * feature), dim=-1)
+        gate_input = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)
+        fused = torch.cat((task_state, torch.sigmoid(self.gate(gate_input)) * feature), dim=-1)
         if self.hidden is not None:
             return self.output(self.hidden(fused).relu()).float()
         logits = self.output(fused).float()

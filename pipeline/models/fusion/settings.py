@@ -40,7 +40,7 @@ class FusionConfig(Closed):
     gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts with a closed gate")
 
     @property
-    def takes_output(self) -> bool:
+    def initialises_output(self) -> bool:
         """True if the output layer starts as that of the `initial` run."""
         return self.output == "affine" and self.output_start == "initial"
 
@@ -54,8 +54,8 @@ class FusionConfig(Closed):
         """
         feature = lm_width if self.lm_feature == "state" else self.width
         project = 0 if self.lm_feature == "state" else vocab * feature
-        read = feature + (state_width if self.gate_reads == "task and lm" else 0)
-        gate = read * (1 if self.gate == "scalar" else feature)
+        gate_width = feature + (state_width if self.gate_reads == "task and lm" else 0)
+        gate = gate_width * (1 if self.gate == "scalar" else feature)
         fused = state_width + feature
         output = fused * self.width + self.width * vocab if self.output == "hidden" else fused * vocab
         return project + gate + output

@@ -1,7 +1,7 @@
 """The conditional GRU of recurrent/conditional_gru.py with a hand-derived backward pass.
 
-Only W y of the first unit and the keys of the attention can be computed before the loop. A step takes a third of the
-operations of automatic differentiation, and no weight gradient is computed step by step (see gru.py).
+Only W y of the first unit and the keys of the attention can be computed before the loop. A step runs a third of
+the operators of automatic differentiation, and no weight gradient is computed step by step (see gru.py).
 
 Dimensions: B sentences, T steps, S source positions, E embedding, H units, D annotation, A hidden units of attention.
 """
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, weight_gradient, weighted_sum
+from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
 
 if TYPE_CHECKING:
     from pipeline.models.recurrent.conditional_gru import ConditionalGRU
@@ -41,7 +41,7 @@ def conditional_gru(
         recur_first=decoder.first.weight_state,
         query=decoder.attention.query,
         score=decoder.attention.score,
-        read_second=decoder.second.weight_input,
+        context_second=decoder.second.weight_input,
         recur_second=decoder.second.weight_state,
     )
     keys, projected = decoder.attention.keys(annotations), decoder.first.project(y.transpose(0, 1))
@@ -61,7 +61,7 @@ class LoopWeights(NamedTuple):
     """W of the attention, (A, H)"""
     score: Tensor
     """v of the attention, (A,)"""
-    read_second: Tensor
+    context_second: Tensor
     """W of the second unit, (3H, D)"""
     recur_second: Tensor
     """U of the second unit, (3H, H)"""
@@ -87,7 +87,7 @@ class ConditionalGRUFunction(Function):
     @staticmethod
     def forward(ctx, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Run the forward loop; matrix multiplications and attention use `dtype`."""
-        projected, start, keys, mask, read_bias, recur_bias, *tensors = inputs
+        projected, start, keys, mask, context_bias, recur_bias, *tensors = inputs
         steps, (batch, width), weights = len(projected), start.shape, LoopWeights(*tensors)
         cache = ForwardCache(
             AttentionCache.empty(steps, mask, len(weights.score), start, dtype),
@@ -99,7 +99,7 @@ class ConditionalGRUFunction(Function):
         )
         with torch.autocast(start.device.type, enabled=False):
             padding = additive_mask(mask, dtype)
-            forward_loop(cache, projected.to(start.dtype), keys.to(dtype), padding, (read_bias, recur_bias), weights)
+            forward_loop(cache, projected.to(start.dtype), keys.to(dtype), padding, (context_bias, recur_bias), weights)
         ctx.save_for_backward(*weights, *cache.attention, *cache.first, *cache.second, *cache[3:])
         ctx.dtype = dtype
         return cache.states[1:], cache.contexts
@@ -114,16 +114,16 @@ class ConditionalGRUFunction(Function):
         grad_contexts = grad_contexts.clone()
         grads = backward_loop(weights, cache, grad_states, grad_contexts, dtype)
         grad_start, grad_keys, grad_first, grad_middle, grad_scores = grads
-        grad_recur, grad_read = grad_middle[..., hidden : hidden + 3 * width], grad_middle[..., hidden + width :]
+        grad_recur, grad_gates = grad_middle[..., hidden : hidden + 3 * width], grad_middle[..., hidden + width :]
         gradients = LoopWeights(
             annotations=torch.bmm(attention.weights.permute(1, 2, 0), grad_contexts.transpose(0, 1)),
             recur_first=candidate_last(weight_gradient(grad_first[..., : 3 * width], states, dtype)),
             query=weight_gradient(grad_middle[..., :hidden], middles, dtype) * (4 * weights.score.unsqueeze(1)),
             score=attention.score_gradient(grad_scores),
-            read_second=weight_gradient(grad_read, cache.contexts, dtype),
+            context_second=weight_gradient(grad_gates, cache.contexts, dtype),
             recur_second=candidate_last(weight_gradient(grad_recur, middles, dtype)),
         )
-        grad_biases = grad_read.sum((0, 1)), candidate_last(grad_recur.sum((0, 1)))
+        grad_biases = grad_gates.sum((0, 1)), candidate_last(grad_recur.sum((0, 1)))
         grad_projected, grad_keys = grad_first[..., width:], 2 * grad_keys * weights.score
         return None, grad_projected, grad_start, grad_keys, None, *grad_biases, *gradients
 
@@ -147,22 +147,22 @@ def forward_loop(
         weights: Weights and annotations.
     """
     dtype, hidden = keys.dtype, len(weights.score)
-    recur, read = weights.recur_first.t().to(dtype), weights.read_second.t().to(dtype)
+    recur, context_weight = weights.recur_first.t().to(dtype), weights.context_second.t().to(dtype)
     # W s' of the attention and U s' of the second unit are one matrix multiplication.
-    query, query_bias = (
-        torch.cat((2 * weights.query, weights.recur_second)).t().to(dtype),
-        F.pad(biases[1], (hidden, 0)),
-    )
+    query = torch.cat((2 * weights.query, weights.recur_second)).t().to(dtype)
+    query_bias = F.pad(biases[1], (hidden, 0))
     annotations, score = weights.annotations.to(dtype), (2 * weights.score).to(dtype)
     units = zip(cache.attention.steps(), cache.first.steps(), cache.second.steps(), strict=True)
     for t, (attention, first, second) in enumerate(units):
         state, middle, context = cache.states[t], cache.middles[t], cache.contexts[t]
         first.advance(projected[t], matmul(state, recur), state, middle)
-        of_middle = matmul(middle, query, query_bias)
-        torch.add(keys, of_middle[:, None, :hidden].to(dtype), out=attention.activations)
+        middle_projection = matmul(middle, query, query_bias)
+        torch.add(keys, middle_projection[:, None, :hidden].to(dtype), out=attention.activations)
         attention.attend(score, padding)
-        weighted_sum(attention.weights, annotations, out=context)
-        second.advance(matmul(context, read, biases[0]), of_middle[:, hidden:], middle, cache.states[t + 1])
+        sum_rows(attention.weights, annotations, out=context)
+        second.advance(
+            matmul(context, context_weight, biases[0]), middle_projection[:, hidden:], middle, cache.states[t + 1]
+        )
 
 
 def backward_loop(
@@ -185,7 +185,7 @@ def backward_loop(
     hidden, like = len(score), cache.states
     first_slopes, second_slopes = cache.first.slopes(cache.states[:-1]), cache.second.slopes(cache.middles)
     to_middle = torch.cat((4 * score.unsqueeze(1) * query, candidate_first(recur_second))).to(dtype)
-    recur, read = candidate_first(weights.recur_first).to(dtype), weights.read_second.to(dtype)
+    recur, context_weight = candidate_first(weights.recur_first).to(dtype), weights.context_second.to(dtype)
     annotations, attention = weights.annotations.to(dtype), cache.attention.steps()
     grad_first, grad_middle = torch.empty_like(first_slopes), like.new_empty(steps, batch, hidden + 4 * width)
     grad_second = grad_middle[..., hidden:].unflatten(2, (4, width))
@@ -193,7 +193,7 @@ def backward_loop(
     grad_keys, grad_state = like.new_zeros(cache.attention.activations.shape[1:]), grad_states[-1]
     for t in range(steps - 1, -1, -1):
         torch.mul(grad_state.unsqueeze(1), second_slopes[t], out=grad_second[t])
-        add_matmul_(grad_contexts[t], grad_middle[t][:, hidden + width :], read)
+        add_matmul_(grad_contexts[t], grad_middle[t][:, hidden + width :], context_weight)
         grad_weights = dot_rows(grad_contexts[t].to(dtype), annotations).to(like.dtype)
         grad_keys += attention[t].attend_backward(grad_weights, grad_scores[t], grad_middle[t][:, :hidden])
         grad_s_prime = grad_state * cache.second.z[t]

@@ -64,7 +64,7 @@ class ProjectedCrossEntropyFunction(Function):
             # Rows of zeros add nothing to the gradient of the weights.
             real, num_real = real.float().unsqueeze(1), real.sum()
             features = features * real.to(features.dtype)
-        narrow = weight.to(features.dtype)
+        cast = weight.to(features.dtype)
         # Mass of every symbol, and what the target has on top of it.
         base = label_smoothing / (len(weight) - 1)
         peak = 1 - label_smoothing - base
@@ -73,14 +73,14 @@ class ProjectedCrossEntropyFunction(Function):
         for first in range(0, len(features), rows):
             chunk, target = features[first : first + rows], targets[first : first + rows].unsqueeze(1)
             counts = None if real is None else real[first : first + rows]
-            scores = chunk @ narrow.t() if bias is None else torch.addmm(bias.to(narrow.dtype), chunk, narrow.t())
+            scores = chunk @ cast.t() if bias is None else torch.addmm(bias.to(cast.dtype), chunk, cast.t())
             probs = torch.softmax(scores, dim=1)
             chunk_nll = -probs.gather(1, target).float().clamp_min(SMALLEST).log()
             partitions = scores.gather(1, target).float() + chunk_nll
             nll += masked_sum(chunk_nll, counts)
             log_partitions += masked_sum(partitions, counts)
             if gradients:
-                gradients.add(first, chunk, narrow, probs, target.squeeze(1), counts)
+                gradients.add(first, chunk, cast, probs, target.squeeze(1), counts)
         # Sums over all rows that are linear in the features need no N x V tensor.
         features_sum, weight_sum = features.sum(0, dtype=torch.float32), weight.sum(0)
         all_scores = features_sum @ weight_sum + (0 if bias is None else num_real * bias.sum())

@@ -78,11 +78,11 @@ class GRUCache(NamedTuple):
         """
         r, z, candidate = self.values[..., : 3 * self.width].chunk(3, dim=-1)
         slopes = r.new_empty(*r.shape[:-1], 4, self.width)
-        of_recurrent, of_r, of_z, of_input = slopes.unbind(-2)
-        torch.mul(1 - z, 1 - candidate.square(), out=of_input)
-        torch.mul(of_input, r, out=of_recurrent)
-        torch.mul(of_recurrent, self.values[..., -self.width :] * (1 - r), out=of_r)
-        torch.mul((states - candidate).mul_(z), 1 - z, out=of_z)
+        recurrent_slope, r_slope, z_slope, input_slope = slopes.unbind(-2)
+        torch.mul(1 - z, 1 - candidate.square(), out=input_slope)
+        torch.mul(input_slope, r, out=recurrent_slope)
+        torch.mul(recurrent_slope, self.values[..., -self.width :] * (1 - r), out=r_slope)
+        torch.mul((states - candidate).mul_(z), 1 - z, out=z_slope)
         return slopes
 
 
@@ -106,8 +106,12 @@ def gru_sequences(units: Sequence[nn.GRU], inputs: Sequence[Tensor]) -> list[Ten
     Returns:
         States of each, shape (B, T, H), from the initial state 0.
     """
-    read_weights, state_weights, read_biases, state_biases = zip(*(unit.all_weights[0] for unit in units), strict=True)
-    projected = [F.linear(x.transpose(0, 1), *read) for x, *read in zip(inputs, read_weights, read_biases, strict=True)]
+    input_weights, state_weights, input_biases, state_biases = zip(
+        *(unit.all_weights[0] for unit in units), strict=True
+    )
+    projected = [
+        F.linear(x.transpose(0, 1), *layer) for x, *layer in zip(inputs, input_weights, input_biases, strict=True)
+    ]
     weight, bias = torch.stack(state_weights), torch.stack(state_biases).unsqueeze(1)
     projected_all = torch.stack(projected, 1).to(inputs[0].dtype)
     states = GRUSequenceFunction.apply(matmul_dtype(inputs[0]), projected_all, weight, bias)
@@ -136,9 +140,9 @@ class GRUSequenceFunction(Function):
         states = projected.new_zeros(steps + 1, units, batch, width)
         with torch.autocast("cpu", enabled=False):
             recur, bias = weight.transpose(1, 2).to(dtype), bias.to(dtype)
-            for state, after, read, step in zip(states[:-1], states[1:], projected, cache.steps(), strict=True):
+            for state, after, current, step in zip(states[:-1], states[1:], projected, cache.steps(), strict=True):
                 recurrent = torch.baddbmm(bias, state.to(dtype), recur)
-                step.advance(read.flatten(0, 1), recurrent.flatten(0, 1), state.flatten(0, 1), after.flatten(0, 1))
+                step.advance(current.flatten(0, 1), recurrent.flatten(0, 1), state.flatten(0, 1), after.flatten(0, 1))
         ctx.save_for_backward(weight, states, *cache)
         ctx.dtype = dtype
         return states[1:]
@@ -157,7 +161,7 @@ class GRUSequenceFunction(Function):
                 carried = torch.bmm(grad_units[step].flatten(-2)[..., : 3 * width].to(dtype), recur)
                 grad_state = torch.addcmul(grad_states[step - 1], grad_state, z[step]).add_(carried)
         grad_units = grad_units.flatten(-2)
-        grad_recurrent, read = (x.transpose(0, 1).flatten(1, 2) for x in (grad_units[..., : 3 * width], before))
-        grad_weight = torch.bmm(grad_recurrent.transpose(1, 2).to(dtype), read.to(dtype)).to(weight.dtype)
+        grad_recurrent, previous = (x.transpose(0, 1).flatten(1, 2) for x in (grad_units[..., : 3 * width], before))
+        grad_weight = torch.bmm(grad_recurrent.transpose(1, 2).to(dtype), previous.to(dtype)).to(weight.dtype)
         grad_bias = grad_recurrent.sum(1, keepdim=True)
         return None, grad_units[..., width:], grad_weight.roll(-width, 1), grad_bias.roll(-width, 2)

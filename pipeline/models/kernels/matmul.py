@@ -60,7 +60,7 @@ def dot_rows(vectors: Tensor, rows: Tensor) -> Tensor:
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze(1)
 
 
-def weighted_sum(weights: Tensor, rows: Tensor, out: Tensor | None = None) -> Tensor:
+def sum_rows(weights: Tensor, rows: Tensor, out: Tensor | None = None) -> Tensor:
     """Sum rows (B, S, D) with weights (B, S).
 
     Returns:
@@ -69,5 +69,5 @@ def weighted_sum(weights: Tensor, rows: Tensor, out: Tensor | None = None) -> Te
     if out is None:
         return torch.bmm(weights.unsqueeze(1), rows).squeeze(1)
     if out.dtype != rows.dtype:
-        return out.copy_(weighted_sum(weights.to(rows.dtype), rows))
+        return out.copy_(sum_rows(weights.to(rows.dtype), rows))
     return torch.bmm(weights.unsqueeze(1), rows, out=out.unsqueeze(1)).squeeze(1)

@@ -1,6 +1,6 @@
 """The external memory of recurrent/external_memory.py with a hand-derived backward pass.
 
-Almost all operations are those of U M_{t-1} of the addressing, a matrix multiplication that no order of computation
+Almost all FLOPs are those of U M_{t-1} in the addressing, a matrix multiplication that no order of computation
 saves. The read gate is the same for all cells, so it is applied to their weighted sum.
 
 Dimensions: B sentences, S source positions (as many cells as steps T), H units, A hidden units of the addressing.
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, weight_gradient, weighted_sum
+from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
 
 if TYPE_CHECKING:
     from pipeline.models.recurrent.external_memory import MemoryGRU
@@ -150,12 +150,12 @@ def forward_loop(
     gates = weights.write_gates.t().to(dtype)
     for t, (attention, gru) in enumerate(zip(cache.attention.steps(), cache.gru.steps(), strict=True)):
         memory, context, state = cache.memories[t], cache.contexts[t], cache.states[t + 1]
-        of_previous = matmul(cache.states[t], query, query_bias)
+        previous_projection = matmul(cache.states[t], query, query_bias)
         torch.mm(memory.flatten(0, 1).to(dtype), key, out=attention.activations.flatten(0, 1))
-        attention.activations.add_(of_previous[:, None, :hidden])
+        attention.activations.add_(previous_projection[:, None, :hidden])
         attention.attend(score, padding)
-        torch.sigmoid(of_previous[:, hidden:], out=cache.read_gates[t])
-        weighted_sum(attention.weights, memory, out=cache.reads[t])
+        torch.sigmoid(previous_projection[:, hidden:], out=cache.read_gates[t])
+        sum_rows(attention.weights, memory, out=cache.reads[t])
         torch.mul(cache.read_gates[t], cache.reads[t], out=context)
         gru.advance(projected[t], matmul(context, recur), context, state)
         forget, update = activate_gates(matmul(state, gates), write, out=cache.written[t])
@@ -184,11 +184,8 @@ def backward_loop(
         2 v, and the input of the read gate (T, B, A + H); the scores (T, B, S); and the input of the write gates
         (T, B, 2H).
     """
-    (hidden, width), dtype, scale = (
-        weights.query.shape,
-        cache.attention.activations.dtype,
-        4 * weights.score.unsqueeze(1),
-    )
+    (hidden, width), dtype = weights.query.shape, cache.attention.activations.dtype
+    scale = 4 * weights.score.unsqueeze(1)
     slopes, active, gate = cache.gru.slopes(cache.contexts), active_steps(mask, grad_states), cache.read_gates
     read_slopes, shares = cache.reads * gate * (1 - gate), cache.attention.weights * active
     (forget, update), write_slopes = split_gates(cache.written, write), gate_slopes(cache.written, write)
@@ -244,8 +241,8 @@ def write_backward(
         Gradients with respect to the share (B, S), and to -F_t and U_t (B, 2H).
     """
     changed, grad_gates = grad_memory * memory, forget.new_empty(len(forget), 2 * forget.shape[1])
-    weighted_sum(share, changed, out=grad_gates[:, : forget.shape[1]])
-    weighted_sum(share, grad_memory, out=grad_gates[:, forget.shape[1] :])
+    sum_rows(share, changed, out=grad_gates[:, : forget.shape[1]])
+    sum_rows(share, grad_memory, out=grad_gates[:, forget.shape[1] :])
     grad_share = dot_rows(update, grad_memory).sub_(dot_rows(forget, changed))
     grad_memory.addcmul_(share.unsqueeze(2), grad_memory * forget.unsqueeze(1), value=-1)
     return grad_share, grad_gates
@@ -272,7 +269,7 @@ def split_gates(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
 
 
 def gate_slopes(written: Tensor, write: Write) -> Tensor:
-    """Return the derivatives (…, 2H) of -F, and of U or its tanh, by their inputs."""
+    """Return the derivatives (…, 2H) of -F, and of U or its tanh, with respect to their inputs."""
     first, second = written.chunk(2, dim=-1)
     of_second = second * (1 - second) if write == "forget_update" else first * (1 - second.square())
     return torch.cat((first * (first - 1), of_second), dim=-1)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, weight_gradient, weighted_sum
+from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
 
 if TYPE_CHECKING:
     from pipeline.models.speech_attention.model import AttentionRecogniser
@@ -46,7 +46,7 @@ def recogniser_states(model: "AttentionRecogniser", batch, choose: Choose) -> Te
         query=model.attention.of_state.weight,
         score=model.attention.score.weight.squeeze(0),
         table=F.linear(model.embedding.weight, symbol_weight, gru.bias_ih),
-        read=context_weight,
+        context_weight=context_weight,
         recur=gru.weight_hh,
         bias=gru.bias_hh,
     )
@@ -76,7 +76,7 @@ class LoopInputs(NamedTuple):
     """w of the attention, (A,)"""
     table: Tensor
     """Contribution of each symbol to the gates of the GRU, (V, 3D)"""
-    read: Tensor
+    context_weight: Tensor
     """Weight of the context in the GRU, (3D, E)"""
     recur: Tensor
     """Weight of the state in the GRU, (3D, D)"""
@@ -142,8 +142,8 @@ class RecogniserLoopFunction(Function):
         grad_contexts = grad_contexts.clone()
         grads = backward_loop(inputs, cache, grad_states, grad_contexts, late)
         grad_keys, grad_location, grad_query, grad_scores = grads
-        grad_recur, grad_read = grad_query[..., hidden : hidden + 3 * width], grad_query[:-1, :, hidden + width :]
-        grad_table = torch.ops.aten.embedding_dense_backward(grad_read, cache.symbols, len(inputs.table), -1, False)
+        grad_recur, grad_gates = grad_query[..., hidden : hidden + 3 * width], grad_query[:-1, :, hidden + width :]
+        grad_table = torch.ops.aten.embedding_dense_backward(grad_gates, cache.symbols, len(inputs.table), -1, False)
         return (
             *[None] * 5,
             *LoopInputs(
@@ -153,7 +153,7 @@ class RecogniserLoopFunction(Function):
                 query=weight_gradient(grad_query[..., :hidden], cache.states, dtype) * (2 * scale.unsqueeze(1)),
                 score=cache.attention.score_gradient(grad_scores),
                 table=grad_table,
-                read=weight_gradient(grad_read[late:], cache.contexts[: len(grad_read) - late], dtype),
+                context_weight=weight_gradient(grad_gates[late:], cache.contexts[: len(grad_gates) - late], dtype),
                 recur=candidate_last(weight_gradient(grad_recur, cache.states, dtype)),
                 bias=candidate_last(grad_recur.sum((0, 1))),
             ),
@@ -165,30 +165,31 @@ def forward_loop(cache: ForwardCache, inputs: LoopInputs, padding: Tensor, choos
     dtype, (hidden, _) = cache.windows.dtype, inputs.query.shape
     # W d of the attention and U d of the GRU are one matrix multiplication.
     query, query_bias = torch.cat((2 * inputs.query, inputs.recur)).t().to(dtype), F.pad(inputs.bias, (hidden, 0))
-    read, score, values = inputs.read.t().to(dtype), (2 * inputs.score).to(dtype), inputs.values.to(dtype)
+    context_weight, values = inputs.context_weight.t().to(dtype), inputs.values.to(dtype)
+    score = (2 * inputs.score).to(dtype)
     keys, location, reach = inputs.keys.to(dtype).flatten(0, 1), inputs.location.to(dtype), len(inputs.location) // 2
     alignment, context = torch.zeros_like(cache.attention.weights[0]), torch.zeros_like(cache.contexts[0])
     alignment[:, 0] = 1.0
-    of_state = matmul(cache.states[0], query, query_bias)
+    state_projection = matmul(cache.states[0], query, query_bias)
 
-    def attend(of_state: Tensor, window: Tensor, attention: AttentionCache, out: Tensor) -> None:
+    def attend(state_projection: Tensor, window: Tensor, attention: AttentionCache, out: Tensor) -> None:
         window.copy_(F.pad(alignment, (reach, reach)).unfold(1, 2 * reach + 1, 1))
         torch.addmm(keys, window.flatten(0, 1), location, out=attention.activations.flatten(0, 1))
-        attention.activations.add_(of_state[:, None, :hidden])
+        attention.activations.add_(state_projection[:, None, :hidden])
         attention.attend(score, padding)
-        weighted_sum(attention.weights, values, out=out)
+        sum_rows(attention.weights, values, out=out)
 
     for t, (attention, gru) in enumerate(zip(cache.attention.steps(), cache.gru.steps(), strict=True)):
         state, after = cache.states[t], cache.states[t + 1]
         cache.symbols[t] = choose(t, state, context)
         if not late:
-            attend(of_state, cache.windows[t], attention, cache.contexts[t])
+            attend(state_projection, cache.windows[t], attention, cache.contexts[t])
             context = cache.contexts[t]
-        projected = matmul(context, read, inputs.table.index_select(0, cache.symbols[t]))
-        gru.advance(projected, of_state[:, hidden:], state, after)
-        of_state = matmul(after, query, query_bias)
+        projected = matmul(context, context_weight, inputs.table.index_select(0, cache.symbols[t]))
+        gru.advance(projected, state_projection[:, hidden:], state, after)
+        state_projection = matmul(after, query, query_bias)
         if late:
-            attend(of_state, cache.windows[t], attention, cache.contexts[t])
+            attend(state_projection, cache.windows[t], attention, cache.contexts[t])
             context = cache.contexts[t]
         alignment = attention.weights
 
@@ -212,7 +213,8 @@ def backward_loop(
     dtype, (hidden, width), scale = cache.windows.dtype, inputs.query.shape, 2 * inputs.score
     steps, slopes, attention = len(grad_states), cache.gru.slopes(cache.states[:-1]), cache.attention.steps()
     to_state = torch.cat((2 * scale.unsqueeze(1) * inputs.query, candidate_first(inputs.recur))).to(dtype)
-    read, values, location = inputs.read.to(dtype), inputs.values.to(dtype), (inputs.location * scale).t().to(dtype)
+    context_weight, values = inputs.context_weight.to(dtype), inputs.values.to(dtype)
+    location = (inputs.location * scale).t().to(dtype)
     grad_query = grad_states.new_zeros(steps + 1, len(values), hidden + 4 * width)
     grad_units = grad_query[..., hidden:].unflatten(2, (4, width))
     grad_scores, grad_keys = torch.empty_like(cache.attention.weights, dtype=dtype), torch.zeros_like(inputs.keys)
@@ -221,7 +223,7 @@ def backward_loop(
     reach, grad_state = len(inputs.location) // 2, grad_states[-1]
 
     def state_backward(t: int, grad_state: Tensor) -> Tensor:
-        """Return the gradient by the state before step t, given that by the state after it."""
+        """Return the gradient with respect to the state before step t, given that after it."""
         carried = torch.addcmul(grad_states[t - 1], grad_state, cache.gru.z[t]) if t < steps else grad_state.clone()
         add_matmul_(carried, grad_query[t][:, : hidden + 3 * width], to_state)
         return carried
@@ -229,7 +231,7 @@ def backward_loop(
     def unit_backward(t: int) -> None:
         torch.mul(grad_state.unsqueeze(1), slopes[t], out=grad_units[t])
         if t >= late:
-            add_matmul_(grad_contexts[t - late], grad_query[t][:, hidden + width :], read)
+            add_matmul_(grad_contexts[t - late], grad_query[t][:, hidden + width :], context_weight)
 
     for t in range(steps - 1, -1, -1):
         if not late:

@@ -105,8 +105,8 @@ class RecurrentEncoder(nn.Module):
         """Compute rnn (B, S, 2H), emb (B, S, E) and, if the encoder has a memory, ntm (B, S, 2H)."""
         indices = reversal_indices(mask)
         ahead, memory_ahead = self.run(self.forward_layer, x, x, mask)
-        read = ahead if self.config.backward_reads == "forward" else x
-        back, memory_back = self.run(self.backward_layer, gather_positions(read, indices), x, mask)
+        inputs = ahead if self.config.backward_reads == "forward" else x
+        back, memory_back = self.run(self.backward_layer, gather_positions(inputs, indices), x, mask)
         found = {"rnn": torch.cat((ahead, gather_positions(back, indices)), dim=2), "emb": x}
         if memory_ahead is not None and memory_back is not None:
             found["ntm"] = torch.cat((memory_ahead, memory_back), dim=2)

@@ -68,8 +68,8 @@ class Recurrent(TaskModel):
 
     def readout(self, state: Tensor, previous: Tensor, context: Tensor) -> Tensor:
         """Return o (…, R) of state (…, H), embedded previous symbol (…, E) and context (…, D)."""
-        read = torch.tanh(self.read_state(state) + self.read_previous(previous) + self.read_context(context))
-        return dropout(read, self.config.output_dropout if self.training else 0.0)
+        output = torch.tanh(self.read_state(state) + self.read_previous(previous) + self.read_context(context))
+        return dropout(output, self.config.output_dropout if self.training else 0.0)
 
     def states(self, batch) -> Tensor:
         """Return teacher-forced task states (B, T, R)."""

@@ -61,8 +61,8 @@ class SpeechEncoder(nn.Module):
         frames = normalise_and_mask(self.config, frames, lengths, self.training)
         x, lengths = stack_frames(frames, lengths, self.config.frame_stacking)
         for number, layer in enumerate(self.layers):
-            update = layer(x, lengths)
-            x = x + update if x.shape == update.shape else update
+            output = layer(x, lengths)
+            x = x + output if x.shape == output.shape else output
             if number < self.config.pooled_layers:
                 x, lengths = max_pool(x, lengths)
         return zero_padding(x, lengths), visible_mask(lengths, x.shape[1])

@@ -135,8 +135,8 @@ class AttentionRecogniser(TaskModel):
 
     def next_state(self, prev_tokens: Tensor, context: Tensor, state: Tensor) -> Tensor:
         """Return GRU([Emb(y); c], d), shape (B, K, D)."""
-        read = torch.cat((self.embedding(prev_tokens), context), dim=-1)
-        return self.gru(read.flatten(0, 1), state.flatten(0, 1)).view_as(state)
+        inputs = torch.cat((self.embedding(prev_tokens), context), dim=-1)
+        return self.gru(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
         """Return float32 logits (…, V) of task states (…, state_width)."""

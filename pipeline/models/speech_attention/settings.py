@@ -67,6 +67,6 @@ class AttentionRecogniserConfig(SpeechSettings):
         keys = positions * annotation * self.attention_width
         span = 2 * (self.location_width // 2) + 1
         attention = ceil(shape.src_length / share) * (self.attention_width * (span + 1) + annotation)
-        update, table = width * self.attention_width + gru_macs(annotation, width), 3 * self.embedding_width * width
-        step = attention + update + self.state_width * shape.vocab
+        recurrent, table = width * self.attention_width + gru_macs(annotation, width), 3 * self.embedding_width * width
+        step = attention + recurrent + self.state_width * shape.vocab
         return encoder + keys + shape.vocab * table + shape.tgt_positions * step

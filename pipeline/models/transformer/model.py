@@ -43,9 +43,9 @@ class ResidualNorm(nn.Module):
         self.dropout = config.dropout
         self.norm = Norm(config.d_model, eps=LAYER_NORM_EPS)
 
-    def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        """Add an update (…, B, T, D) to x (B, T, D) and normalise."""
-        return self.norm(dropout_add(x, update, self.dropout if self.training else 0.0))
+    def forward(self, x: Tensor, output: Tensor) -> Tensor:
+        """Add the output of a sub-layer (…, B, T, D) to x (B, T, D) and normalise."""
+        return self.norm(dropout_add(x, output, self.dropout if self.training else 0.0))
 
 
 class FeedForward(nn.Module):
@@ -115,8 +115,8 @@ class DecoderLayer(Layer):
 
     def step(self, x: Tensor, past: Tree, keys_values: tuple[Tensor, Tensor], mask: Tensor | None):
         """Map one new position per hypothesis x (B, K, D); also returns the grown past."""
-        update, past = self.self_attention.step(x, past)
-        return self.attend_source(self.self_norm(x, update), keys_values, mask), past
+        output, past = self.self_attention.step(x, past)
+        return self.attend_source(self.self_norm(x, output), keys_values, mask), past
 
     def attend_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """Apply attention over the source and feed-forward network to x (B, T, D)."""

@@ -89,10 +89,10 @@ class AnyTransformerConfig(ModelSettings):
         """
         # Heads times width; a branched attention has the same as long as both widths follow from d_model.
         keys, values = self.num_heads * self.key_width, self.num_heads * self.value_width
-        self_projections, reads = self.d_model * (2 * keys + values), keys + values
-        encoder += self_projections + reads * shape.src_length
+        self_projections, pair_macs = self.d_model * (2 * keys + values), keys + values
+        encoder += self_projections + pair_macs * shape.src_length
         # A decoder query attends to half of its own sequence on average, but the whole square is computed.
-        decoder += self_projections + reads * shape.tgt_length + self.d_model * keys + reads * shape.src_length
+        decoder += self_projections + pair_macs * shape.tgt_length + self.d_model * keys + pair_macs * shape.src_length
         per_src = self.num_layers * (encoder + self.d_model * (keys + values))
         per_tgt = self.num_layers * decoder + self.d_model * shape.vocab
         return per_src * shape.src_positions + per_tgt * shape.tgt_positions

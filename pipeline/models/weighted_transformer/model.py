@@ -46,7 +46,7 @@ class BranchedOutput(nn.Module):
         super().__init__()
         self.config = config
         self.dropout, self.split = config.relu_dropout, config.ffn_mode == "split"
-        self.kept = config.residuals == "sub-layers"
+        self.inner_residual = config.residuals == "sub-layers"
         branches = config.branches
         self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear)
         own, scale = branches if self.split else 1, config.feed_forward_init
@@ -57,8 +57,8 @@ class BranchedOutput(nn.Module):
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
         self.alpha = None if config.merged else nn.Parameter(self.to_parameter(random_weights(config.branches)))
         with torch.no_grad():
-            self.output.weight *= config.scaled("start")
-            self.outer.weight *= config.scaled("start")
+            self.output.weight *= config.scale_factor("start")
+            self.outer.weight *= config.scale_factor("start")
 
     def branch_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of kappa and, unless merged, alpha."""
@@ -86,7 +86,7 @@ class BranchedOutput(nn.Module):
 
     def outputs(self, kappa: Tensor) -> Tensor:
         """Return kappa_i W^{O_i}, shape (M, d_v, D)."""
-        kappa = kappa * self.config.scaled("weights")
+        kappa = kappa * self.config.scale_factor("weights")
         return self.output.weight.unflatten(1, (len(kappa), -1)).permute(1, 2, 0) * kappa[:, None, None]
 
     def inner_layer(self) -> tuple[Tensor, Tensor]:
@@ -108,19 +108,19 @@ class BranchedOutput(nn.Module):
         kappa, alpha = self.branch_weights()
         batch, length, _, _ = context.shape
         heads, outputs = context.permute(2, 0, 1, 3).flatten(1, 2), self.outputs(kappa)
-        if self.kept:
+        if self.inner_residual:
             return torch.bmm(heads, outputs).unflatten(1, (batch, length))
         weight, bias = self.inner_layer()
         hidden = torch.baddbmm(bias, heads, torch.matmul(outputs, weight))
-        return self.summed(hidden, alpha).unflatten(0, (batch, length))
+        return self.sum_branches(hidden, alpha).unflatten(0, (batch, length))
 
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D), of y (M, B, T, D)."""
         alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
         hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
-        return weighted_sum(alpha, y), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
+        return weighted_sum(alpha, y), self.sum_branches(hidden, alpha).unflatten(0, y.shape[1:3])
 
-    def summed(self, hidden: Tensor, alpha: Tensor) -> Tensor:
+    def sum_branches(self, hidden: Tensor, alpha: Tensor) -> Tensor:
         """Compute sum_i alpha_i (ReLU(hidden_i) W_2 + b_2).
 
         Args:
@@ -130,7 +130,7 @@ class BranchedOutput(nn.Module):
         Returns:
             Shape (B T, D).
         """
-        alpha = alpha * self.config.scaled("weights")
+        alpha = alpha * self.config.scale_factor("weights")
         hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
         if self.split:
             hidden = hidden.transpose(0, 1).flatten(1)
@@ -156,7 +156,9 @@ class WeightedTransformer(Transformer):
     def encoder_layer(self) -> EncoderLayer:
         """Build an encoder layer."""
         config, block = self.config, BranchedOutput(self.config)
-        return EncoderLayer(config, SelfAttention(branch_heads(config), block), block.network if block.kept else None)
+        return EncoderLayer(
+            config, SelfAttention(branch_heads(config), block), block.network if block.inner_residual else None
+        )
 
     def decoder_layer(self) -> DecoderLayer:
         """Build a decoder layer."""
@@ -168,7 +170,7 @@ class WeightedTransformer(Transformer):
             block = BranchedOutput(config)
             over_target = SelfAttention(branch_heads(config), block)
             over_source = CrossAttention(config, OutputProjection(config))
-        return DecoderLayer(config, over_target, over_source, block.network if block.kept else None)
+        return DecoderLayer(config, over_target, over_source, block.network if block.inner_residual else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Return parameters by learning-rate schedule, kappa and alpha apart."""

@@ -54,7 +54,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         """M."""
         return self.num_branches or self.num_heads
 
-    def scaled(self, what: Literal["weights", "start"]) -> int:
+    def scale_factor(self, what: Literal["weights", "start"]) -> int:
         """Return the factor on kappa and alpha, or on the initial W^O and W_2."""
         return self.branches if self.branch_scale == what else 1
 
