@@ -241,7 +241,7 @@ def test_every_block_is_of_commands_of_paths_or_of_settings(page):
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_every_block_of_settings_is_of_config_yaml_or_of_the_cluster(page):
+def test_settings_blocks_in_documents_are_valid(page):
     for block in filter(is_settings, blocks(TEXTS[page])):
         settings = yaml.safe_load("\n".join(block))
         if set(settings) <= set(Config.model_fields):

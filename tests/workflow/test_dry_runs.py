@@ -45,7 +45,7 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
     assert counts["train"] == "1"
 
 
-def test_a_training_that_is_there_with_other_settings_is_named_with_what_differs_and_what_it_took(tmp_path):
+def test_dry_run_reports_a_training_with_other_settings(tmp_path):
     project = load_project(ROOT, {"paper": "weighted", "work": str(tmp_path)})
     (run,) = (one for one in runs_in(Graph(project).closure([Table("weighted", "table3")])))
     beside = write_training_beside(project, run, label_smoothing=0.3)
@@ -66,19 +66,19 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says():
+def test_slurm_profile_launches_exactly_the_launch_rules():
     submitted = {name for name, asks in profile()["set-resources"].items() if asks.get("launcher") == "slurm"}
     assert submitted == rules_with("LAUNCH") <= local_rules()
 
 
-def test_what_snakemake_does_itself_beside_a_cluster_is_done_a_few_at_a_time():
+def test_slurm_profile_limits_local_rules_to_four_at_a_time():
     limited = {name for name, asks in profile()["set-resources"].items() if asks.get("here")}
     quick = {"all", "fetch", "view", "check_data", "plan", "cost"}
     assert limited == local_rules() - rules_with("LAUNCH") - quick
     assert profile()["resources"] == ["here=4"]
 
 
-def test_all_that_comes_from_the_network_is_fetched_by_one_target_where_snakemake_runs(tmp_path):
+def test_fetch_target_makes_all_downloads_and_only_locally(tmp_path):
     def rules(*targets):
         config = ("--config", "scale=paper", f"work={tmp_path}", "licensed={}")
         done = snakemake("-n", "--nolock", *config, "--", *targets)
@@ -95,7 +95,7 @@ def test_lint_finds_nothing_but_the_advice_that_is_not_followed():
     assert remaining(done.stdout + done.stderr) == []
 
 
-def test_every_table_of_the_configured_paper_can_be_asked_for_at_the_top():
+def test_every_table_of_the_configured_paper_has_a_short_target():
     paper = load_project(ROOT, {"scale": "smoke"}).papers["multichannel"]
     names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "claims"]
     assert {"table1", "table3", "readings"} <= set(names)
@@ -127,7 +127,7 @@ def test_every_dataset_a_scale_names_exists_and_is_valid():
     assert Dataset is RECORDS["dataset"]
 
 
-def test_a_target_that_nothing_makes_names_those_that_exist_and_a_value_of_an_option_is_none(tmp_path):
+def test_unknown_target_lists_known_ones_but_not_option_values(tmp_path):
     done = snakemake("-n", "--nolock", "--config", f"work={tmp_path}", "--", "results/demo/weighted/tabel2.csv")
     assert done.returncode != 0 and "did you mean 'table2'?" in done.stdout + done.stderr
     done = snakemake("--nolock", "--report", "results/page.html", "--config", f"work={tmp_path}", "--", "weighted")
@@ -155,7 +155,7 @@ def edges(dot):
     return {name(number): {name(before) for before in waits[number]} for number in labels}
 
 
-def test_a_fused_training_waits_for_the_language_model_of_its_seed(tmp_path):
+def test_fused_training_depends_on_the_lm_of_its_seed(tmp_path):
     settings = {"scale": "smoke", "work": str(tmp_path), "seeds": [3, 7], "licensed": {}}
     layout = load_project(ROOT, settings).layout
     targets = [
@@ -192,7 +192,7 @@ def test_a_training_is_given_the_gpus_of_its_scale(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_and_claims_are_written_anew_when_what_they_show_changed_and_only_then(tmp_path):
+def test_table_and_claims_are_rebuilt_only_when_inputs_change(tmp_path):
     """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
     folder = add_toy_paper(copy_project(tmp_path))
     (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")

@@ -13,7 +13,7 @@ TABLE = Table("toy", "table1")
 
 
 @pytest.mark.slow
-def test_a_table_is_made_beside_a_training_that_fails_and_made_whole_once_it_is_mended(tmp_path):
+def test_table_is_partial_while_a_training_fails_then_complete(tmp_path):
     folder = add_toy_paper(copy_project(tmp_path))
     paper = folder / "paper.yaml"
     other = "systems:\n  other: {base: attention/base, description: another, training: {label_smoothing: 0.2}}\n"

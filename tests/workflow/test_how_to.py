@@ -64,7 +64,7 @@ def test_a_new_dataset_is_a_file_that_a_paper_names(root):
     assert trained(require(call(root, "snakemake", "-n", *TOY))) == {"toy/base on mine"}
 
 
-def test_what_a_new_dataset_fetches_is_described_by_itself_or_beside_the_others(root):
+def test_new_dataset_describes_downloads_inline_or_in_files(root):
     path = root / "workflow/datasets/fsdd.yaml"
     origin = root / "workflow/files/fsdd.yaml"
     described = yaml.safe_load(origin.read_text())

@@ -74,7 +74,7 @@ def strike(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_dead_at_random_moments_it_ends_in_the_bytes_of_one_never_killed(checkout):
+def test_workflow_killed_at_random_ends_in_the_same_bytes(checkout):
     undisturbed = finish(checkout("undisturbed"))
     folder = checkout("disturbed")
     for _ in range(KILLS):

@@ -36,7 +36,7 @@ def test_a_failed_stage_ends_with_its_own_line_and_its_log(project):
     assert "no such file; " in last
 
 
-def test_reprise_make_says_cause_and_log_once_and_makes_reports_of_what_is_there(project):
+def test_make_reports_the_cause_once_and_writes_partial_reports(project):
     """It has Snakemake be quiet."""
     add_toy_paper(project)
     (project / CORPUS / "prepared").mkdir(parents=True)
@@ -64,7 +64,7 @@ sbatch: error: Batch job submission failed: Invalid partition name specified" >&
 """
 
 
-def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats(project, tmp_path, monkeypatch):
+def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, monkeypatch):
     (programs := tmp_path / "bin").mkdir()
     for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
         (programs / name).write_text(REFUSES)
@@ -86,7 +86,7 @@ def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats
 
 
 @pytest.mark.parametrize("lately", [True, False])
-def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_other_one_logs(project, lately):
+def test_taken_over_training_says_so_despite_the_log_of_another(project, lately):
     """They have the work folder in common, and with it the log. What was taken over before counts no more."""
     run = LAYOUT.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
     launch = "echo the other one says this #"
@@ -103,7 +103,7 @@ def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_ot
     assert done.returncode == 1 and taken is lately and last.startswith("error: failed") is not lately
 
 
-def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(project):
+def test_damaged_file_ends_with_the_repair_command_of_its_scale(project):
     raw = project / CORPUS / "raw"
     raw.mkdir(parents=True)
     for path in (
@@ -117,7 +117,7 @@ def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(projec
     assert "run `reprise verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]
 
 
-def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):
+def test_unwritable_work_folder_is_one_error_before_any_job(project):
     done = make(project, "work=/proc/none", "--", f"/proc/none/{CORPUS.removeprefix('work/')}/raw.done")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "/proc/none: No such file or directory; make it writable, or choose another `work:`" in done.stderr

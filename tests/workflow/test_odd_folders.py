@@ -9,7 +9,7 @@ from pipeline.workflow.targets import refuse_odd_folders
 
 
 @pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
-def test_a_work_folder_that_is_a_pattern_for_snakemake_is_refused(tmp_path, name):
+def test_work_folder_with_snakemake_wildcards_is_refused(tmp_path, name):
     with pytest.raises(UserError, match=r"work: '.*: no rule can have a brace or a line break in a path"):
         refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
 
@@ -19,7 +19,7 @@ def test_other_signs_are_as_good_as_any(tmp_path, name):
     refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
 
 
-def test_a_project_in_a_folder_whose_name_is_no_text_is_told_so_by_its_bytes(tmp_path):
+def test_project_folder_name_that_is_not_utf8_is_refused(tmp_path):
     root = tmp_path / "a\udcff"
     root.mkdir()
     project = load_project(copy_project(root))

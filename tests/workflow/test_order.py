@@ -22,7 +22,7 @@ systems:
 
 
 @pytest.mark.slow
-def test_the_training_that_computes_most_begins_first_whatever_its_number_of_updates(tmp_path):
+def test_training_with_the_most_flops_starts_first(tmp_path):
     folder = add_toy_paper(copy_project(tmp_path))
     paper = folder / "paper.yaml"
     paper.write_text(paper.read_text().replace("systems:\n", SYSTEMS))

@@ -40,7 +40,7 @@ def test_what_pipeline_imports_is_declared():
     assert {module for module, names in needed.items() if not names & declared} == set()
 
 
-def test_quick_checks_of_types_and_imports_are_made_after_a_change_of_any_package():
+def test_mypy_and_import_hooks_cover_every_package():
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     hooks = {hook["id"]: hook for hook in repository["hooks"]}
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]

@@ -53,7 +53,7 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
     assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
 
 
-def test_slurm_is_asked_for_as_many_jobs_as_the_page_says_which_are_few(graph):
+def test_paper_scale_submits_the_documented_number_of_jobs(graph):
     rules, needs = graph
     submitted = [
         job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()
@@ -77,7 +77,7 @@ def test_the_graph_is_as_deep_as_the_page_says(graph):
     assert max(map(level, rules)) == DEEPEST
 
 
-def test_the_graph_is_resolved_in_a_few_times_what_snakemake_takes_to_begin(tmp_path):
+def test_graph_is_resolved_in_a_few_snakemake_start_times(tmp_path):
     # In processor time of one run: about three times, on slow machines as on fast ones.
     assert any(printed_graph(tmp_path)[1] < LONGEST * snakemake("--version")[1] for _ in range(4))
 

@@ -52,7 +52,7 @@ def drivers(project) -> list[int]:
     return [one.pid for one in read_drivers(project).values()]
 
 
-def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_is_refused(project, first):
+def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(OTHER)))
     require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", "weighted"))
     call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", "check_data")

@@ -105,7 +105,7 @@ def any_file(project: Path, kind: str) -> Path:
     return random.choice([path for path in found if not path.name.startswith(".")])  # those are notes of what was seen
 
 
-def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_named(project):
+def test_verify_finds_and_names_any_single_changed_file(project):
     graph = Graph(load_project(project, {"scale": "smoke"}))
     targets, _ = asked(graph, TARGETS)
 
@@ -169,7 +169,7 @@ def test_copy_without_times_leaves_nothing_to_do(finished, tmp_path):
 @pytest.mark.parametrize(
     "file", ["subwords.model", "*.tokens", "*.offsets", "model.safetensors", "step-*", "averaged.s*"]
 )
-def test_what_earlier_versions_made_is_known_by_the_digests_in_its_records(file, project):
+def test_verify_finds_damage_by_recorded_digests_without_notes(file, project):
     for notes in project.rglob(".digests"):
         shutil.rmtree(notes)
     graph = Graph(load_project(project, {"scale": "smoke"}))
@@ -182,7 +182,7 @@ def test_what_earlier_versions_made_is_known_by_the_digests_in_its_records(file,
     assert wrong[path.relative_to(project)] == "damaged"
 
 
-def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(project):
+def test_repair_of_one_file_of_every_kind_removes_nothing(project):
     before = contents(project)
     spoilt = {path: spoil(path) for path in {any_file(project, kind) for kind in KINDS}}
     report = verify(project)
@@ -202,7 +202,7 @@ def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(proje
 
 
 @pytest.mark.parametrize("lost", [["done.json"], ["done.json", "model.safetensors"]], ids=" ".join)
-def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is_trained_again(lost, project):
+def test_lost_checkpoint_of_a_finished_training_is_retrained(lost, project):
     before = contents(project)
     last = sorted((project / RUN / "checkpoints").glob("step-??.safetensors"))
     for path in (last[-2], *(project / RUN / name for name in lost)):
@@ -216,7 +216,7 @@ def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [f"{RUN}/model.safetensors", f"{CORPUS}/subwords.model", f"{RUN}/run.yaml"])
-def test_what_no_result_needs_any_more_is_back_after_the_command_that_the_repair_names(name, project):
+def test_repair_names_the_command_that_rebuilds_an_unneeded_file(name, project):
     (spoilt := project / name).write_bytes((before := spoilt.read_bytes())[:-1])
     said = require(verify(project, "--repair"))
     (command,) = re.findall("now `(snakemake .*)` makes it again", said)
@@ -227,7 +227,7 @@ def test_what_no_result_needs_any_more_is_back_after_the_command_that_the_repair
     require(verify(project))
 
 
-def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again(project):
+def test_repair_sets_a_checkpoint_aside_and_restores_the_record(project):
     checkpoint = next((project / RUN / "checkpoints").glob("step-??.safetensors"))
     checkpoint.write_bytes(b"damaged")
     (project / RUN / "done.json").unlink()
@@ -237,7 +237,7 @@ def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again
 
 
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
-def test_the_record_of_a_training_is_written_again_from_its_weights(spoil_one, project):
+def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project):
     record = project / RUN / "done.json"
     before = record.read_bytes()
     spoil_one(record)
@@ -251,7 +251,7 @@ def test_the_record_of_a_training_is_written_again_from_its_weights(spoil_one, p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KINDS) if os.environ.get("REPRISE_VERIFY") == "all" else 3))
-def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_again(number, project):
+def test_repair_of_any_file_lets_its_dependents_be_rebuilt(number, project):
     """REPRISE_VERIFY=all takes each kind once, else some are chosen at random."""
     kind = list(KINDS)[number] if os.environ.get("REPRISE_VERIFY") == "all" else random.choice(list(KINDS))
     before = contents(project)
@@ -270,7 +270,7 @@ def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_aga
 
 
 @pytest.mark.parametrize("name", ["subwords.model", "subwords.json", "prepared/test.en"])
-def test_what_is_deleted_is_no_fault_once_repaired_until_something_needs_it(name, project):
+def test_deleted_file_is_no_fault_after_repair_unless_needed(name, project):
     (project / CORPUS / name).unlink()
     found = verify(project)
     assert found.returncode == 1 and "is not there" in found.stdout
@@ -285,7 +285,7 @@ def test_runs_that_no_report_reads_are_said_not_to_be_looked_at(project):
     assert f"runs that no report reads were not looked at: 1, such as {other.relative_to(project)}" in said
 
 
-def test_of_a_paper_what_was_never_made_is_no_fault_but_what_is_damaged_or_was_deleted_is(project):
+def test_verify_of_a_paper_reports_damaged_and_deleted_files(project):
     require(verify(project, of=["attention"]))
     figure, scores = Path(TARGETS[0]), Path(RUN) / "scores/averaged/test.json"
     figure.unlink()

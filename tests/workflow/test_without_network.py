@@ -23,7 +23,7 @@ def no_network():
 
 
 @pytest.mark.slow
-def test_a_corpus_is_made_and_a_model_trained_and_scored_where_there_is_no_network(no_network, tmp_path):
+def test_toy_paper_is_built_without_a_network(no_network, tmp_path):
     add_toy_paper(copy_project(tmp_path))
     require(call(tmp_path, *ALONE, "snakemake", "--cores", "2", "--config", "scale=smoke", "--", "toy"))
     assert (tmp_path / "results/smoke/toy/table1.csv").exists()
