@@ -57,7 +57,7 @@ def test_a_log_has_events_and_the_file_has_all(workflow, capsys):
     assert made.log.read_text() == SAID
 
 
-def test_a_log_that_can_not_be_written_is_told_before_anything_begins(workflow, project):
+def test_unwritable_log_is_an_error_before_the_workflow_starts(workflow, project):
     project.layout.scale_folder.mkdir(parents=True)
     (project.layout.scale_folder / "logs").write_text("a file, no folder")
     with pytest.raises(UserError, match=r"can't write .*make\.log: File exists"), workflow("touch begun") as made:
@@ -92,7 +92,7 @@ def test_of_a_command_that_failed_a_log_has_its_log():
 
 
 @pytest.mark.parametrize("command", [FAILED.replace(".log", ".txt").splitlines()[:4], FAILED.splitlines()[:3]])
-def test_a_command_that_names_no_log_or_was_cut_off_is_said_as_it_is(command):
+def test_incomplete_command_lines_are_printed_unchanged(command):
     assert list(events(command, lambda: False)) == command
 
 
@@ -111,7 +111,7 @@ def test_each_cause_is_told_once(said, told):
     assert causes(said) == told
 
 
-def test_what_another_one_writes_to_the_log_stays_and_is_not_said_of_this_one(workflow, capsys):
+def test_log_of_another_process_is_kept_and_not_reported(workflow, capsys):
     with pytest.raises(UserError), workflow("echo 19:08 théirs; echo 'error: theirs'; exit 1") as first:
         relay(first)
     capsys.readouterr()
@@ -169,7 +169,7 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
         ("work/x.json", "where a rule makes it, `snakemake --config .*scale=smoke.* -- work/x.json` does"),
     ],
 )
-def test_a_target_that_is_no_result_is_answered_with_what_there_is(project, target, said):
+def test_unknown_result_target_is_answered_with_the_known_ones(project, target, said):
     with pytest.raises(UserError, match=said):
         reports_asked_for(Graph(project), target)
 

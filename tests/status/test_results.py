@@ -68,7 +68,7 @@ def touch(path):
     path.touch()
 
 
-def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(project, scores, capsys):
+def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
     broken, works, undecoded = (one.run for one in scores[:3])
     fail(folder_of(project, broken), "the loss is NaN after update 7\nmore of it")
     write_training(project, undecoded, [2.0], [2.0])
@@ -98,7 +98,7 @@ def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
     assert found.of(output) == found.of(score) == f"failed: decode-{score.decoding}: out of memory"
 
 
-def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):
+def test_missing_runs_are_waiting_while_a_driver_is_registered(project, scores, monkeypatch):
     monkeypatch.setattr("pipeline.workflow.campaign.describe_driver", lambda driver, jobs: "snakemake")
     register_driver([str(project.layout.path(TABLE))])
     make(project, "results/smoke/weighted/table2.csv")
@@ -116,7 +116,7 @@ def test_what_needs_a_training_that_failed_names_it(project):
     assert found.of(fused) == f"not run: needs {taken.folder}, which failed"
 
 
-def test_every_report_of_every_paper_is_made_or_says_why_not_where_nothing_was_run(project, capsys):
+def test_every_report_is_written_or_explained_without_any_run(project, capsys):
     make(project)
     said = capsys.readouterr().out
     for report in Graph(project).reports(project.reproduced):
@@ -144,7 +144,7 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_a_report_that_the_workflow_made_whole_is_left_alone_until_what_it_is_made_of_changes(project, capsys):
+def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
     path, inputs = project.layout.path(TABLE), flatten(Graph(project).inputs(TABLE))
     for one in inputs:
         touch(project.layout.path(one))
@@ -159,7 +159,7 @@ def test_a_report_that_the_workflow_made_whole_is_left_alone_until_what_it_is_ma
 
 
 @pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
-def test_snakemake_makes_anew_what_was_written_in_part_though_all_of_it_is_as_it_was(name, tmp_path, monkeypatch):
+def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, monkeypatch):
     """Its own records would have it up to date: of what it is made of the checksums are the same."""
     monkeypatch.chdir(tmp_path)
     rule = f"rule table:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"

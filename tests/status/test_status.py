@@ -111,7 +111,7 @@ def screen(project, capsys, *options: str) -> str:
     return capsys.readouterr().out
 
 
-def test_what_is_there_is_shown_before_what_is_to_come_is_counted(project, runs, capsys, monkeypatch):
+def test_status_is_printed_before_the_forecast_is_computed(project, runs, capsys, monkeypatch):
     shown = []
 
     def counted(forecast: Forecast, campaign: Campaign) -> dict[str, float]:
@@ -125,14 +125,14 @@ def test_what_is_there_is_shown_before_what_is_to_come_is_counted(project, runs,
     assert capsys.readouterr().out == "\nto come, by the plan: 3.2 h on A100\n"
 
 
-def test_what_counts_the_hours_to_come_is_a_command_of_the_same_scale(project, runs, capsys, monkeypatch):
+def test_status_suggests_a_plan_command_of_the_same_scale(project, runs, capsys, monkeypatch):
     monkeypatch.setattr(Forecast, "hours", lambda *_: {})
     assert main(["status", "weighted", "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
     config = f"--config scale={SCALE} work={project.layout.work}"
     assert f"unknown until `snakemake {config} -- plan` has measured" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_title_that_leaves_no_room_beside_it_has_a_line_of_its_own(project, capsys):
+def test_long_status_title_gets_its_own_line(project, capsys):
     options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}", "--no-forecast"]
     for papers, title in (([], ", ".join(project.papers)), (["weighted"], "weighted")):
         assert main(["status", *papers, *options]) == 0
@@ -156,7 +156,7 @@ def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
     assert found[untouched].why == ""
 
 
-def test_a_training_that_is_there_with_other_settings_is_not_taken_for_one_that_never_was(project, runs, capsys):
+def test_run_trained_with_other_settings_is_reported_as_such(project, runs, capsys):
     one, two, begun = runs[:3]
     for run in (one, two, begun):
         write_training_beside(project, run, label_smoothing=0.3)
@@ -168,24 +168,24 @@ def test_a_training_that_is_there_with_other_settings_is_not_taken_for_one_that_
     assert "2 not run" in screen(project, capsys)
 
 
-def test_of_many_settings_that_differ_the_first_are_named_and_the_others_counted(project, runs):
+def test_many_differing_settings_are_named_first_then_counted(project, runs):
     changed = {"label_smoothing": 0.3, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-8, "clip_norm": 5.0}
     write_training_beside(project, runs[0], **changed)
     assert states(project)[runs[0]].why.endswith("; 2 more")
 
 
-def test_a_training_of_the_same_settings_in_another_folder_is_not_said_to_have_others(project, runs):
+def test_training_with_equal_settings_elsewhere_is_not_reported(project, runs):
     """A copy of its folder, or one of a version that trained otherwise."""
     write_training_beside(project, runs[0])
     assert states(project)[runs[0]].why == ""
 
 
-def test_a_training_of_a_version_whose_settings_nobody_knows_any_more_is_passed_over(project, runs):
+def test_training_with_unknown_old_settings_is_ignored(project, runs):
     write_training_beside(project, runs[0], lr_decay="steep")
     assert states(project)[runs[0]].why == ""
 
 
-def test_a_training_that_waits_for_its_batches_is_pointed_out_and_one_that_hardly_does_is_not(project, runs):
+def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
     slow, well = (folder_of(project, run) for run in runs[:2])
     append(slow, [progress_line(17, 100, loader_share=0.353)])
     append(well, [progress_line(17, 100, loader_share=0.004)])
@@ -195,7 +195,7 @@ def test_a_training_that_waits_for_its_batches_is_pointed_out_and_one_that_hardl
     assert (found[runs[1]].why, found[runs[1]].remedy) == ("", "")
 
 
-def test_time_left_goes_down_and_a_training_that_falls_silent_is_pointed_out(project, runs):
+def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
     folder = folder_of(project, runs[0])
     append(folder, [progress_line(17, 100)])
     os.utime(folder / "progress.jsonl", (time.time() - 1200,) * 2)
@@ -218,9 +218,7 @@ def test_time_left_goes_down_and_a_training_that_falls_silent_is_pointed_out(pro
         ("8|RUNNING|None|n1|toy", "not run", "", ""),
     ],
 )
-def test_a_job_on_slurm_says_whether_its_run_works_or_what_it_waits_for(
-    project, runs, squeue, listed, state, why, remedy
-):
+def test_slurm_job_shows_whether_its_run_works_or_waits(project, runs, squeue, listed, state, why, remedy):
     submit(project, runs[0], "7")
     squeue(listed)
     found = states(project)[runs[0]]
@@ -233,7 +231,7 @@ def test_a_run_says_what_it_is_waiting_for(project, runs):
     assert states(project)[runs[0]].why == f"needs the corpus {runs[0].dataset}"
 
 
-def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_again(project, runs, capsys):
+def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, capsys):
     log = folder_of(project, runs[0]) / "logs/decode-final.log"
     touch(log)
     log.write_text("12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
@@ -282,7 +280,7 @@ def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     assert watching(project).look().hours == pytest.approx(expected)
 
 
-def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs, capsys):
+def test_status_screen_fits_100_columns_and_counts_each_run_once(project, runs, capsys):
     write_training(project, runs[0], [2.0], [2.0])
     fail(project, runs[1], "a bug", "Traceback …")
     said = screen(project, capsys)
@@ -293,9 +291,7 @@ def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs
     assert f"nobody drives the campaign; this goes on with it: {command}" in " ".join(said.split())
 
 
-def test_a_training_that_is_lost_beside_reports_that_are_there_is_named_in_the_command(
-    project, runs, capsys, tmp_path, monkeypatch
-):
+def test_command_names_a_lost_training_whose_reports_exist(project, runs, capsys, tmp_path, monkeypatch):
     for name in ("config.yaml", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -379,9 +375,7 @@ def driver(project, runs, monkeypatch):
 
 
 @pytest.mark.parametrize("answers", ["no squeue", "squeue fails", "squeue has not been asked since the driver began"])
-def test_a_driver_that_slurm_does_not_tell_of_may_run_and_nobody_is_told_to_start_another(
-    project, squeue, driver, capsys, monkeypatch, tmp_path, answers
-):
+def test_driver_unknown_to_slurm_is_assumed_to_run(project, squeue, driver, capsys, monkeypatch, tmp_path, answers):
     driver()
     if answers == "no squeue":
         monkeypatch.setattr("shutil.which", lambda name: None)
@@ -403,7 +397,7 @@ def test_a_driver_is_told_as_long_as_slurm_knows_it(project, squeue, driver):
     assert watching(project).look().driver == ""
 
 
-def test_of_several_drivers_those_are_told_that_make_what_is_watched(project, runs, driver):
+def test_status_shows_only_drivers_of_the_watched_targets(project, runs, driver):
     driver(job=None, pid=11)
     driver(job="other", makes=Encoded("wmt14-en-de"))
     assert watching(project).look().driver == "snakemake, process 11 on node7, if it still runs"

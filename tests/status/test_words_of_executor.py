@@ -16,13 +16,13 @@ def failed(log, message=ENDED, event="job_error"):
     return logging.makeLogRecord(said)
 
 
-def test_a_stage_that_was_ended_without_a_word_has_those_of_slurm(tmp_path):
+def test_stage_that_ended_silently_gets_the_message_of_slurm(tmp_path):
     log = tmp_path / "logs/encode.log"
     ExecutorErrorHandler().emit(failed(log))
     assert logged_error(log) == ("SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.", False)
 
 
-def test_the_stages_own_reason_stands_unless_it_is_of_an_earlier_try(tmp_path):
+def test_error_of_the_stage_is_kept_unless_it_is_from_an_old_try(tmp_path):
     log = tmp_path / "encode.log"
     log.write_text("error: its own reason\n")
     words = ExecutorErrorHandler()
