@@ -30,7 +30,7 @@ def test_the_smallest_effect_is_seen_four_times_in_five(seeds):
     assert power == pytest.approx(0.8, abs=0.02)
 
 
-def test_single_trainings_have_the_degrees_of_freedom_of_what_was_measured():
+def test_single_seed_effect_uses_degrees_of_freedom_of_the_noise():
     effect, sd = smallest_effect(NOISE, "bleu_paper", [1, 1], 0), np.std(NOISE.values["bleu_paper"], ddof=1)
     assert effect == pytest.approx(sd * 2**0.5 * (stats.t.ppf(0.975, 19) + stats.t.ppf(0.8, 19)))
 
@@ -52,7 +52,7 @@ def test_printed_effects_are_those_of_the_printed_tables(found):
     assert weighted["projection-over-softmax"].printed is None
 
 
-def test_printed_effects_are_of_the_test_set_and_the_outputs_that_a_claim_names(found):
+def test_printed_effect_is_of_the_test_set_and_output_of_a_claim(found):
     """Table 3 of Cold Fusion prints two domains; shallow fusion of the attention model is printed nowhere."""
     speech = found("coldfusion")
     assert speech["target-order-1"].printed == pytest.approx(37.45 - 27.50)
@@ -62,7 +62,7 @@ def test_printed_effects_are_of_the_test_set_and_the_outputs_that_a_claim_names(
     assert speech["shallow-fusion"].printed is None
 
 
-def test_a_claim_of_factors_has_the_noise_of_four_trainings_as_logarithms(found):
+def test_factor_claim_has_the_log_noise_of_four_trainings(found):
     decoder = found("coldfusion")["decoder-size"]
     assert decoder.quantity == "log wer" and decoder.seeds == [3, 3, 3, 3]
     assert decoder.printed == pytest.approx(np.log((33.98 / 14.68) / (17.42 / 11.52)))
@@ -78,7 +78,7 @@ def test_a_claim_about_one_training_has_no_design(found):
 
 
 @pytest.mark.parametrize("scale", ["demo", "paper"])
-def test_noise_of_another_scale_or_data_leaves_the_effect_unknown(monkeypatch, tmp_path, scale):
+def test_effect_is_unknown_if_noise_is_of_other_scale_or_data(monkeypatch, tmp_path, scale):
     monkeypatch.setattr(Project, "noise_of", lambda project, family: NOISE)
     project = load_project(ROOT, {"scale": scale, "seeds": 3, "work": str(tmp_path)})
     found = {one.name: one for paper in ("attention", "multichannel") for one in designs(project, paper)}

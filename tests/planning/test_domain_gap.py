@@ -50,7 +50,7 @@ def domain(*kinds, lines=600, seed=1):
     }
 
 
-def test_the_ngram_model_is_witten_and_bells_formula_worked_out_by_hand():
+def test_character_ngrams_match_witten_bell_computed_by_hand():
     model = CharacterNgrams(["aab"])  # a, a, b and the end: four characters, three different ones
     uniform = 1 / 29
     unigram = (2 + 3 * uniform) / (4 + 3)
@@ -67,7 +67,7 @@ def test_its_probabilities_sum_to_one_after_any_history():
         assert math.fsum(model.probability(history, one) for one in " 'abcdefghijklmnopqrstuvwxyz$") == pytest.approx(1)
 
 
-def test_its_perplexity_is_the_inverse_geometric_mean_of_its_probabilities():
+def test_ngram_perplexity_is_the_inverse_geometric_mean():
     model = CharacterNgrams(["abc", "abd"])
     padded = "^" * (ORDER - 1) + "abd$"
     found = [model.probability(padded[i - ORDER + 1 : i], padded[i]) for i in range(ORDER - 1, len(padded))]
@@ -83,7 +83,7 @@ def test_the_same_words_in_no_order_pass():
     assert not faults and said.startswith("0.0% of its words unknown to source, 1.")
 
 
-def test_domains_of_other_words_fail_by_their_words_and_their_perplexity():
+def test_domain_gap_fails_on_unknown_words_and_on_perplexity():
     _, faults = faults_of_text(GAP, domain(foreign), domain(told))
     assert len(faults) == 2
     assert "are unknown to source, more than 5%" in faults[0]
@@ -108,7 +108,7 @@ def toy_project(tmp_path, scale="demo"):
 
 
 @pytest.mark.parametrize("dataset", ["grammar-speech-source", "grammar-speech-target"])
-def test_positions_with_too_many_characters_are_a_fault_that_names_dataset_and_position(tmp_path, dataset):
+def test_too_many_characters_a_position_is_a_fault(tmp_path, dataset):
     project = toy_project(tmp_path)
     run = RunId("coldfusion", "attention-source", dataset, 1)
     assert not faults_of_positions(project, GAP, [run])
@@ -147,7 +147,7 @@ def test_a_share_above_one_is_refused():
 
 
 @pytest.mark.slow
-def test_the_demo_passes_and_a_source_of_search_queries_alone_does_not(tmp_path):
+def test_domain_gap_passes_the_demo_and_fails_queries_alone(tmp_path):
     project = toy_project(tmp_path)
     check_gaps(project, ["grammar-speech-target"], [RunId("coldfusion", "CF4", "grammar-speech-source", 1)])
     source = load_dataset(ROOT / "workflow/datasets/grammar-speech-source.yaml")

@@ -133,7 +133,7 @@ def test_disk_is_that_of_the_checkpoint_policy(encoded):
 
 
 @pytest.mark.parametrize("dataset", ["wmt14-en-de", "grammar-en-de", "craft"])
-def test_expected_lengths_have_the_means_that_the_dataset_file_states(tmp_path, dataset):
+def test_expected_lengths_have_the_means_of_the_dataset_file(tmp_path, dataset):
     record = project_at(tmp_path).dataset_records[dataset]
     src, tgt = Corpus.of(record, tmp_path).lengths
     assert src.mean() - 1 == pytest.approx(record.size.src_subwords, rel=0.05)
@@ -147,7 +147,7 @@ def test_a_corpus_of_unknown_size_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("system", "hours"), [("base", 12), ("big", 84)])
-def test_on_eight_p100_the_papers_own_trainings_take_what_it_prints(tmp_path, system, hours):
+def test_forecast_on_eight_p100_matches_the_hours_of_the_paper(tmp_path, system, hours):
     project = project_at(tmp_path, scale="paper")
     run = project.run_spec(RunId("attention", system, "wmt14-en-de", 1))
     found = forecast_run(run, Corpus.of(project.dataset_records["wmt14-en-de"], tmp_path))

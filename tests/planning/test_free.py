@@ -96,7 +96,7 @@ def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
     assert not old.exists() and run_folder(work).exists()
 
 
-def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work, capsys):
+def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
     put(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
     put(run_folder(work).with_name("seed2-0123abcd") / "progress.jsonl")
     assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
@@ -135,7 +135,7 @@ def test_a_run_that_a_process_holds_is_left_alone(work):
         assert not found(work, "checkpoints")
 
 
-def test_training_text_goes_once_it_is_encoded_and_test_text_stays(work):
+def test_free_removes_encoded_training_text_and_keeps_test_text(work):
     corpus = corpus_folder(work, "grammar-smoke-en-de")
     for name in ("raw/train.en", "raw/dev.en", "prepared/train.tok.de", "prepared/test.de", "raw.done"):
         put(corpus / name)
@@ -183,7 +183,7 @@ def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
     assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
 
 
-def test_a_download_stays_that_a_dataset_of_some_report_is_still_to_be_made_of(tmp_path):
+def test_free_keeps_downloads_that_a_dataset_still_needs(tmp_path):
     put(tmp_path / "downloads/fsdd.tar.gz")  # of the dataset that stands in at this scale, and of four of the anchors'
 
     def names():
@@ -197,7 +197,7 @@ def test_a_download_stays_that_a_dataset_of_some_report_is_still_to_be_made_of(t
     assert names() == {"fsdd.tar.gz"}
 
 
-def test_text_and_audio_of_a_corpus_go_together_though_they_share_a_mark(tmp_path):
+def test_free_removes_text_and_audio_that_share_a_marker(tmp_path):
     folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
     for name in ("raw.done", "raw/train.txt", "prepared/train.txt", "audio/train/000000.flac", "encoded/corpus.json"):
         put(folder / name)

@@ -17,7 +17,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("pattern", RECORDS)
-def test_operations_are_about_those_that_a_finished_training_counted(pattern):
+def test_forecast_flops_are_near_those_of_a_finished_training(pattern):
     (path, *_) = sorted(MEASURED.glob(f"{pattern}seed1.json"))
     kept = KeptRun.read(path)
     assert kept.trained.steps == kept.run.training.max_steps and kept.cost

@@ -139,7 +139,7 @@ def test_averaging_is_a_job_where_a_decoding_averages(tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_every_job_of_a_run_is_priced_in_the_precision_that_the_run_has(tmp_path, monkeypatch, precision):
+def test_plan_prices_every_job_in_the_precision_of_its_run(tmp_path, monkeypatch, precision):
     project = project_at(tmp_path)
     specify = project.run_spec
 
@@ -177,7 +177,7 @@ def test_how_hours_here_are_measured_is_a_command_that_works(tmp_path):
     assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}
 
 
-def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
+def test_plan_counts_a_shared_download_once(tmp_path):
     jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
     fetched = {job.name: job.download_bytes for job in jobs.all if job.kind == "download"}
     assert fetched["wmt14-en-de"] > 1.6e9 and fetched["wmt14-en-fr"] > 6.6e9
@@ -185,7 +185,7 @@ def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
     assert shared == pytest.approx(657632379 + 918311367 + 80418416 + 38654961 + 3255445, rel=0.01)
 
 
-def test_the_disk_that_a_plan_needs_holds_the_downloads_that_are_here_and_those_to_come(tmp_path):
+def test_planned_disk_includes_existing_and_future_downloads(tmp_path):
     jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
     written, to_come = sum(job.disk_bytes for job in jobs.all), sum(jobs.to_fetch.values())
     assert to_come > 1e9 and jobs.disk_bytes == written + to_come
@@ -195,7 +195,7 @@ def test_the_disk_that_a_plan_needs_holds_the_downloads_that_are_here_and_those_
 
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
-def test_disk_is_taken_by_data_and_weights_alone_and_only_fetching_downloads(tmp_path, scale):
+def test_only_data_and_weights_take_disk(tmp_path, scale):
     jobs = Jobs(project_at(tmp_path, scale=scale), ["attention", "coldfusion"], None).all
     data = {"download", "generate", "prepare", "encode", "features", "speak"}
     assert {job.kind for job in jobs if job.disk_bytes > 0} <= data | {"train", "average"}
@@ -260,7 +260,7 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
     assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
 
 
-def test_a_transcription_has_its_row_and_a_decoding_on_a_gpu_its_forecast(plan, tmp_path):
+def test_compare_has_transcription_rows_and_gpu_forecasts(plan, tmp_path):
     project = project_at(tmp_path)
     spoken = next(row for row in plan if row["job"] == "translate" and "@" in row["name"])
     folder, decoding, split = spoken["name"].split()
@@ -291,7 +291,7 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
     assert caplog.messages[-2:] == [f"translate {translated['name']}: ratio {rows[0]['ratio']}", f"{out}: 1 jobs"]
 
 
-def test_where_nothing_was_planned_the_command_that_plans_it_at_this_scale_is_named(tmp_path):
+def test_missing_plan_names_the_plan_command_of_the_scale(tmp_path):
     with pytest.raises(
         UserError, match=r"nothing\.csv: no such file; `snakemake --config scale=smoke .*-- plan` writes"
     ):

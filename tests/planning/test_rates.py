@@ -106,7 +106,7 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(project):
 
 
 @pytest.mark.parametrize(("seconds", "measured"), [(25, 3), (0, 1), (10**9, None)])
-def test_shapes_are_measured_until_the_time_is_over_and_each_is_told_with_its_own_rates(
+def test_shapes_are_measured_within_the_time_limit_and_logged(
     project, tmp_path, monkeypatch, caplog, seconds, measured
 ):
     """Each takes ten seconds here."""
