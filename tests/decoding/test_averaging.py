@@ -30,7 +30,7 @@ def weights(folder, name):
     return read_tensor_file(folder / name)[0]
 
 
-def test_the_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
+def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
     assert average(folders[0], 3) == 0
     mean = weights(folders[0], "averaged/mean.safetensors")
     last = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
@@ -101,9 +101,7 @@ def average_best(folder, count) -> int:
 @pytest.mark.parametrize(
     "losses, count, expected", [((3, 1, 2, 4), 2, [2, 3]), ((1, 2, 1, 1), 2, [1, 3]), ((3, 1, 2, 4), 1, [2])]
 )
-def test_the_best_checkpoints_are_those_of_lowest_development_loss_and_of_equals_the_earlier(
-    folders, losses, count, expected
-):
+def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(folders, losses, count, expected):
     note_losses(folders[0], losses)
     assert average_best(folders[0], count) == 0
     mean = weights(folders[0], "averaged/mean.safetensors")
@@ -115,7 +113,7 @@ def test_the_best_checkpoints_are_those_of_lowest_development_loss_and_of_equals
     assert [one["step"] for one in json.loads((folders[0] / "averaged/mean.json").read_text())["inputs"]] == expected
 
 
-def test_a_checkpoint_whose_loss_nobody_knows_is_no_candidate_and_no_guess_is_made(folders, capsys):
+def test_best_average_refuses_a_checkpoint_without_dev_loss(folders, capsys):
     note_losses(folders[0], [3, 1, 2])
     assert average_best(folders[0], 2) == 1
     assert "the checkpoint after step 4 has no development loss" in capsys.readouterr().err

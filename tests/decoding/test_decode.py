@@ -102,7 +102,7 @@ def test_completeness_is_known_without_making_anything(run):
     assert decode.is_complete(args) and times(run) == before
 
 
-def test_freed_averages_are_not_missed_until_something_reads_them(run):
+def test_freed_average_is_an_error_only_if_a_decoding_reads_it(run):
     call(run, plan_of())
     (run / AVERAGED["file"]).unlink()
     for path in (run / "checkpoints").iterdir():
@@ -112,7 +112,7 @@ def test_freed_averages_are_not_missed_until_something_reads_them(run):
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])
-def test_maps_are_those_of_the_weights_where_the_search_replaces_some(tmp_path, model):
+def test_attention_maps_use_the_trained_branch_weights(tmp_path, model):
     write_corpus(tmp_path / "corpus")
     runs = [tmp_path / name for name in ("together", "alone")]
     for run in runs:
@@ -147,7 +147,7 @@ def test_a_failure_at_the_end_of_a_training_is_left_to_the_rule(run):
     assert entries_of(run / "final/outputs.json")[BROKEN["file"]].error
 
 
-def test_an_unforeseen_fault_at_the_end_does_not_cost_the_training(run, monkeypatch, caplog):
+def test_unexpected_decoding_error_does_not_fail_the_training(run, monkeypatch, caplog):
     planned(run, plan_of())
     monkeypatch.setattr(decode, "decode", lambda *given: 1 / 0)
     decode_ready(run)

@@ -93,7 +93,7 @@ def workflow(tmp_path):
 
 
 @pytest.mark.parametrize("decoding", ["swapped", "swapped-ngrams"])
-def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_another(workflow, decoding):
+def test_fused_recogniser_is_scored_with_another_language_model(workflow, decoding):
     target = Score(run_of("CF4", SOURCE), "scores", decoding, "test", TARGET)
     workflow.make(target)
     cold, lm, other = run_of("CF4", SOURCE), run_of("lm-full", FULL), run_of("lm-target", OTHER)
@@ -112,7 +112,7 @@ def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_a
     )
 
 
-def test_weights_of_shallow_fusion_are_chosen_before_they_are_used(workflow):
+def test_shallow_fusion_weights_are_tuned_before_decoding(workflow):
     run = run_of("attention-source", SOURCE, seed=3)
     target = Transcript(run, "shallow", "test", TARGET)
     workflow.make(target)

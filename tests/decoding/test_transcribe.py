@@ -79,7 +79,7 @@ def test_another_corpus_is_normalised_as_the_training_was(tmp_path, corpus):
     assert transcribe(run, of_other_statistics(corpus, tmp_path / "other")) == transcribe(run, corpus)
 
 
-def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, corpus, lm):
+def test_fine_tuning_keeps_the_feature_statistics_of_its_start(tmp_path, corpus, lm):
     """A fine-tuned model that has learnt nothing yet is the model that it starts from, in training and in decoding."""
     other = of_other_statistics(corpus, tmp_path / "other")
     fused = {"fusion": COLD, "language_model": {"run": str(lm), "model": LM}}
@@ -97,7 +97,7 @@ def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, c
     assert validated[1].frames.equal(expected[1].frames)
 
 
-def test_a_language_model_beside_the_model_changes_the_outcome_by_its_weight(tmp_path, corpus, lm):
+def test_external_lm_changes_the_transcript_if_its_weight_is_set(tmp_path, corpus, lm):
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
     plain = transcribe(run, corpus)
     beside = [
@@ -107,7 +107,7 @@ def test_a_language_model_beside_the_model_changes_the_outcome_by_its_weight(tmp
     assert beside[0] == plain != beside[1]
 
 
-def test_a_language_model_takes_the_place_of_the_one_fused_only_where_its_logits_are_read(tmp_path, corpus, lm, capsys):
+def test_fused_lm_is_replaceable_only_if_its_logits_are_read(tmp_path, corpus, lm, capsys):
     other = write_run(tmp_path / "lm2", corpus, LM | {"hidden_width": 5}, sharpness=30.0)
     fused = {"language_model": {"run": str(lm), "model": LM}}
     cold = write_run(tmp_path / "CF4", corpus, RECOGNISER, fusion=COLD | {"lm_feature": "logits"}, **fused)
@@ -122,7 +122,7 @@ def test_a_language_model_takes_the_place_of_the_one_fused_only_where_its_logits
 
 
 @pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])
-def test_the_weights_of_least_error_on_the_development_set_are_chosen_and_used(tmp_path, corpus, lm, model):
+def test_tuning_chooses_the_weights_of_lowest_dev_error(tmp_path, corpus, lm, model):
     run, chosen = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
     settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
     settings |= {"word_bonuses": [0.0, 2.0]} if model is CTC else {}
@@ -153,7 +153,7 @@ def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
 
 
 @pytest.mark.parametrize("sentences", [4, 500])
-def test_what_is_tuned_is_a_sample_from_the_first_to_the_last_however_it_is_batched(tmp_path, corpus, sentences):
+def test_tuning_sample_spans_the_dev_set_for_any_batch_size(tmp_path, corpus, sentences):
     run = write_run(tmp_path / "run", corpus, CTC)
     trained, seen = TrainedModel.load(run / "model.safetensors", threads=1), []
     for batch_tokens in (1, 100, 10_000):
@@ -206,7 +206,7 @@ def test_transcripts_saved_on_windows_have_the_same_error_rates(tmp_path, corpus
     assert found[0] == found[1]
 
 
-def test_a_score_says_how_many_utterances_of_its_test_set_could_not_be_used(tmp_path, corpus):
+def test_speech_score_counts_the_unusable_utterances(tmp_path, corpus):
     (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in references(corpus, "test")), encoding="utf-8")
     arguments = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
     arguments += ["--transcripts", str(tmp_path / "test.txt"), "--out", str(out := tmp_path / "score.json")]
@@ -217,7 +217,7 @@ def test_a_score_says_how_many_utterances_of_its_test_set_could_not_be_used(tmp_
     assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in ScoreFile.read(out).test_set_in_words
 
 
-def test_perplexity_of_a_language_model_on_another_corpus_of_its_characters(tmp_path, corpus, lm, capsys):
+def test_lm_perplexity_can_be_measured_on_another_corpus(tmp_path, corpus, lm, capsys):
     other = write_corpus(tmp_path / "corpora/target/encoded", seed=2)
     options = ["--weights", str(lm / "model.safetensors"), "--dataset", str(DATASET), "--threads", "1"]
     values = []
@@ -243,7 +243,7 @@ def test_the_language_model_and_its_run_go_together(tmp_path, corpus, lm, capsys
     assert "need a language_model" in capsys.readouterr().err
 
 
-def test_n_grams_are_of_what_the_language_model_was_trained_on_where_one_is_named(tmp_path, corpus):
+def test_ngrams_come_from_the_corpus_of_the_named_language_model(tmp_path, corpus):
     other = write_corpus(tmp_path / "corpora/target/encoded", seed=2)
     run, lm = write_run(tmp_path / "run", corpus, RECOGNISER), write_run(tmp_path / "lm-other", other, LM)
     trained = TrainedModel.load(run / "model.safetensors", threads=1)
@@ -263,13 +263,13 @@ def test_n_grams_are_of_what_the_language_model_was_trained_on_where_one_is_name
         ({}, "instead needs a language_model or ngram_order"),
     ],
 )
-def test_what_takes_a_language_models_place_is_there_and_has_no_weight(settings, said):
+def test_replacement_lm_must_be_named_and_have_no_weight(settings, said):
     with pytest.raises(ValueError, match=said):
         DecodingConfig(language_model_use="instead", **settings)
 
 
 @pytest.mark.parametrize("model", [RECOGNISER, CTC, JOINT], ids=["attention", "ctc", "joint"])
-def test_an_n_gram_of_the_training_is_weighed_on_the_development_set_and_used(tmp_path, corpus, model):
+def test_ngram_weight_is_tuned_on_the_dev_set_and_used(tmp_path, corpus, model):
     run, tuned = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
     settings = DECODING | {"ngram_order": 3, "lm_weights": [0.0, 5.0], "tuning_sentences": 4}
     given = ["tune", "--weights", str(run / "model.safetensors"), "--decoding", json.dumps(settings)]

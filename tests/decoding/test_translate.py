@@ -57,7 +57,7 @@ def test_every_sentence_has_one_line_in_its_place(corpus, tmp_path, model):
     assert json.loads((run / "test.json").read_text())["lines"] == PAIRS
 
 
-def test_branch_weights_are_replaced_at_test_time_only_where_there_are_any(corpus, tmp_path, capsys):
+def test_branch_weights_are_replaced_only_in_models_with_them(corpus, tmp_path, capsys):
     weighted, plain = tmp_path / "weighted", tmp_path / "plain"
     write_run(weighted, corpus, WEIGHTED), write_run(plain, corpus)
     outputs = []
@@ -120,7 +120,7 @@ def test_outputs_that_learned_positions_may_have_cut_are_counted(corpus, tmp_pat
     assert json.loads((tmp_path / "sinusoids/test.json").read_text())["cut_at_last_position"] == 0
 
 
-def test_sources_beyond_the_learned_positions_are_counted_before_anything_is_decoded(corpus, tmp_path, capsys):
+def test_too_long_sources_are_counted_before_decoding_starts(corpus, tmp_path, capsys):
     run = tmp_path / "run"
     lengths = learned_run(run, corpus, 6)
     message = f"sources: {(lengths > 6).sum()} of {PAIRS} are longer than the 6 positions"
