@@ -40,7 +40,7 @@ def events(monkeypatch):
 
 
 @pytest.mark.parametrize(("mode", "content"), [("w", "größer\n"), ("wb", b"\x00\xff")])
-def test_all_that_was_written_is_on_the_disk_before_the_name_and_then_the_name(tmp_path, events, mode, content):
+def test_atomic_write_syncs_the_file_then_renames_it(tmp_path, events, mode, content):
     """Whenever the power goes."""
     with atomic_write(tmp_path / "folder" / "file", mode) as handle:
         handle.write(content)
@@ -49,7 +49,7 @@ def test_all_that_was_written_is_on_the_disk_before_the_name_and_then_the_name(t
     assert (tmp_path / "folder" / "file").read_bytes() == written
 
 
-def test_a_line_that_a_crash_cut_is_left_out_and_the_next_one_takes_its_place(tmp_path):
+def test_torn_last_line_is_skipped_and_replaced_by_the_next(tmp_path):
     path = tmp_path / "lines"
     for text, expected in (("", []), ("one\n", [b"one"]), ("one\ntw", [b"one"]), ("o", [])):
         path.write_text(text)
@@ -62,7 +62,7 @@ def random_text() -> str:
     return "".join(random.choices("aä漢\n", k=random.randrange(1, 50_000)))
 
 
-def test_what_is_written_is_read_back_and_nothing_else_lies_beside(tmp_path):
+def test_atomic_write_reads_back_and_leaves_no_other_file(tmp_path):
     text = random_text()
     with atomic_write(tmp_path / "new" / "text") as handle:
         handle.write(text)
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_back_and_nothing_else_lies_beside(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["w", "wb"])
-def test_a_full_disk_is_said_in_one_line_and_the_old_content_stays(mode, tmp_path, monkeypatch):
+def test_full_disk_is_one_error_and_keeps_the_old_content(mode, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr(files, "Disk", lambda path, wanted: full_disk(wanted))
     said = r"can't write .*file: No space left on device; free some space or"
@@ -127,7 +127,7 @@ def test_a_folder_that_is_read_only_is_said_in_one_line(call, tmp_path, monkeypa
         pass
 
 
-def test_a_write_that_was_killed_leaves_a_temporary_file_that_the_next_one_sweeps(tmp_path):
+def test_temporary_file_of_a_killed_write_is_removed_by_the_next(tmp_path):
     code = "import sys, os\nfrom pathlib import Path\nfrom pipeline.core.files import atomic_write\n"
     code += "with atomic_write(Path(sys.argv[1])) as handle:\n    os.kill(os.getpid(), 9)"
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "big")], check=False)
@@ -150,7 +150,7 @@ def test_only_what_nobody_writes_any_more_is_swept(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(kept)
 
 
-def test_what_another_user_writes_is_left_alone_as_their_processes_may_be_hidden(tmp_path, monkeypatch):
+def test_temporary_files_of_other_users_are_not_removed(tmp_path, monkeypatch):
     """Where /proc is mounted with `hidepid`, as on many clusters."""
     theirs = tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp"
     theirs.touch()
@@ -175,7 +175,7 @@ def test_what_may_not_be_swept_keeps_nobody_from_writing(tmp_path, monkeypatch):
     assert (tmp_path / "b").read_text() == "x"
 
 
-def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written_again(tmp_path):
+def test_noted_digest_of_an_output_is_dropped_when_rewritten(tmp_path):
     path, text = tmp_path / "file", random_text()
     with digests.recording_digests(), atomic_write(path) as handle:
         handle.write(text)

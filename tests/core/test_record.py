@@ -45,7 +45,7 @@ def test_a_line_has_its_characters_as_they_are():
     assert "Ü 你好" in line.line() and line.line().endswith("}\n")
 
 
-def test_weights_between_the_good_ones_and_the_return_are_given_up():
+def test_weights_between_the_good_step_and_roll_back_are_dropped():
     returned = RollBack(at=30, to=10)
     assert [step for step in range(5, 40, 5) if returned.gave_up(step)] == [15, 20, 25]
 
@@ -101,7 +101,7 @@ def test_a_faulty_line_is_named(tmp_path):
         read_lines_as(AnyProgress, path)
 
 
-def test_a_last_line_cut_anywhere_is_left_out_and_one_in_the_middle_is_named(tmp_path, caplog):
+def test_torn_last_line_is_skipped_and_a_middle_one_is_an_error(tmp_path, caplog):
     path = tmp_path / "progress.jsonl"
     samples = [SampleLine(step=step, source="größer", reference="ü", hypothesis="→") for step in range(3)]
     whole = "".join(sample.line() for sample in samples).encode()

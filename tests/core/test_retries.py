@@ -86,7 +86,7 @@ def test_a_file_that_was_altered_is_not_read(written):
                 open(written).close()
 
 
-def test_files_as_written_with_no_note_or_out_of_a_stage_are_read(written):
+def test_input_check_passes_intact_unnoted_and_outside_files(written):
     with checking_inputs():
         assert written.read_text() == "what was written\n"
     written.write_text("my own")

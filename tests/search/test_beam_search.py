@@ -71,7 +71,7 @@ def test_stopping_early_leaves_the_best_hypotheses_as_they_are(normalisation):
 
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
-def test_a_long_output_is_found_though_as_many_short_ones_as_the_beam_is_wide_have_finished(normalisation):
+def test_beam_search_finds_a_long_output_after_short_ones_finish(normalisation):
     """One symbol after another at 0.9, with 0.1 for the end at each place: 0.9^9 is more than 0.1."""
     config = DecodingConfig(beam_size=3, length_normalisation=normalisation, max_extra_length=8, length_penalty=0.3)
     model = Markov(12, sentences=1, seed=0)
@@ -103,7 +103,7 @@ def test_finished_sentences_leave_the_batch():
     assert model.rows == 47  # one position of two sentences, then 45 of the longer alone
 
 
-def test_outputs_never_hold_reserved_symbols_nor_exceed_their_limit():
+def test_outputs_have_no_reserved_symbols_and_respect_the_limit():
     model, batch = Markov(8, sentences=20, seed=4), sentences(list(range(20)))
     model.tables[..., [PAD, BOS]] = 20.0
     model.tables[::2, ..., EOS] = -20.0

@@ -64,7 +64,7 @@ def test_a_language_model_of_no_weight_changes_nothing():
     assert prefix_search(log_probs, lengths, 5, weightless) == plain
 
 
-def test_a_prefix_that_comes_back_into_the_beam_joins_its_children():
+def test_ctc_prefix_that_reenters_the_beam_joins_its_children():
     """Whatever is pruned on the way, no text is held twice: a wider beam is never worse, no probability above 1."""
     log_probs, lengths = random_log_probs(40, 14, seed=3), torch.full((40,), 14)
     scores = [

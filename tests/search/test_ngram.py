@@ -29,7 +29,7 @@ def test_a_bigram_is_witten_and_bells_by_hand():
 
 
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_every_distribution_sums_to_one_and_an_unseen_context_is_that_of_its_end(order):
+def test_ngram_sums_to_one_and_backs_off_for_unseen_contexts(order):
     rng = np.random.default_rng(0)
     model = Ngram(order, VOCAB, [rng.integers(A, VOCAB, rng.integers(1, 9)) for _ in range(20)])
     for context in ((), (A,), (BOS,) * (order - 1), (B,) * (order - 1)):

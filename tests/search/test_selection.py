@@ -17,7 +17,7 @@ def test_continuations_are_those_of_a_full_sort(vocabulary, count):
     assert torch.equal(found.log_probs, table.gather(1, found.parents * vocabulary + found.tokens))
 
 
-def test_continuations_are_ranked_by_the_log_probability_of_the_whole_hypothesis():
+def test_continuations_are_ranked_by_the_whole_hypothesis():
     logits, log_probs = torch.randn(5, 3, 700), -torch.rand(5, 3) * 3
     found = best_continuations(logits.log_softmax(-1), log_probs, 6)
     table = (logits.log_softmax(-1) + log_probs.unsqueeze(-1)).flatten(1)

@@ -196,7 +196,7 @@ def test_table_and_claims_are_rebuilt_only_when_inputs_change(tmp_path):
     """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
     folder = add_toy_paper(copy_project(tmp_path))
     (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")
-    proof = "tests/core/test_files.py::test_what_is_written_is_read_back_and_nothing_else_lies_beside"
+    proof = "tests/core/test_files.py::test_atomic_write_reads_back_and_leaves_no_other_file"
     claim = {"kind": "test", "statement": "It is so.", "printed": "Table 1", "tests": [proof]}
     (folder / "claims.yaml").write_text(yaml.safe_dump({"scores": {}, "claims": {"one": claim}}))
     (tmp_path / "tests").symlink_to(ROOT / "tests")
