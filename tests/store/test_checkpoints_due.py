@@ -23,7 +23,7 @@ def resume(folder: Path, step: int, **known) -> Path:
 
 
 @pytest.mark.parametrize(("goes_on", "due"), [(0, []), (70, []), (80, [80]), (90, [80, 90])])
-def test_an_interrupted_training_writes_again_what_comes_after_its_newest_resume_file(goes_on, due, tmp_path):
+def test_due_weights_of_interrupted_training_end_at_resume_step(goes_on, due, tmp_path):
     good = [resume(tmp_path, goes_on)] if goes_on else []
     assert weights_due(TRAINING, tmp_path, 3, good, is_over=False) == due
 
@@ -34,12 +34,12 @@ def test_a_resume_file_that_is_not_whole_is_none_to_go_on_from(tmp_path):
     assert weights_due(TRAINING, tmp_path, 3, [good], is_over=False) == []
 
 
-def test_weights_that_were_given_up_when_it_went_back_are_not_missed(tmp_path):
+def test_weights_dropped_by_a_roll_back_are_not_due(tmp_path):
     good = resume(tmp_path, 90, returned=RollBack(at=85, to=60))
     assert weights_due(TRAINING, tmp_path, 4, [good], is_over=False) == [50, 60, 90]
 
 
-def test_of_a_training_that_is_over_all_that_are_averaged_are_due(tmp_path):
+def test_all_averaged_weights_of_a_finished_training_are_due(tmp_path):
     assert weights_due(TRAINING, tmp_path, 2, [], is_over=True) == [90, 100]
 
 

@@ -31,7 +31,7 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
     assert "scale smoke has runs" not in said and "scale paper has runs" in said
 
 
-def test_a_command_has_the_settings_that_config_yaml_has_otherwise(tmp_path):
+def test_command_includes_settings_that_differ_from_config_yaml(tmp_path):
     assert reprise_command(load_project(ROOT), "free") == "reprise free"
     project = load_project(ROOT, {"scale": "smoke", "seeds": [1, 7]})
     assert reprise_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
@@ -46,7 +46,7 @@ def test_a_command_has_the_settings_that_config_yaml_has_otherwise(tmp_path):
         (None, "`reprise free` (with --set for each --config)"),
     ],
 )
-def test_a_stage_advises_commands_with_the_settings_of_its_workflow(settings, said, monkeypatch):
+def test_stage_advises_commands_with_its_workflow_settings(settings, said, monkeypatch):
     monkeypatch.delenv("REPRISE_SETTINGS", raising=False)
     if settings is not None:
         monkeypatch.setenv("REPRISE_SETTINGS", settings)

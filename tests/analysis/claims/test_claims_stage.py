@@ -65,7 +65,7 @@ def test_stage_writes_every_claim_as_not_run_without_runs(tmp_path):
     assert all(f"## {row['claim']}" in text and row["statement"] in text for row in rows)
 
 
-def test_a_score_of_another_training_than_the_runs_judges_nothing(project_with):
+def test_score_of_another_training_gives_no_verdict(project_with):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
     put_perplexities(project, A=1.0, C=2.0)
     run = runs(project, "C")[0]

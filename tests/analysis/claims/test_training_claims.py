@@ -59,7 +59,7 @@ def test_unconverged_training_loss_decides_nothing(project_with):
         assert row["evidence"].startswith(f"{slow}: its dev loss fell by 5.0% over the last fifth of its steps")
 
 
-def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
+def test_training_without_a_measured_fit_does_not_count_as_run(project_with):
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
     for system in ("A", "C"):
         write_training(project, runs(project, system)[0], [2.0], [1.0])

@@ -41,7 +41,7 @@ def found(*values):
     return Findings("", [Evidence(f"{value}", value, 1.0) for value in values], "")
 
 
-def test_a_claim_of_several_quantities_needs_all_and_fails_by_one():
+def test_claim_of_several_quantities_needs_all_of_them():
     one, both, mixed = found(2.0), found(2.0, 3.0), found(2.0, -3.0)
     assert one.p_value == pytest.approx(2 * one.p_upheld) == pytest.approx(0.0455, abs=1e-4)
     assert both.p_value == pytest.approx(one.p_value)
