@@ -24,7 +24,7 @@ def test_what_a_script_imports_is_there(script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_what_a_script_calls_takes_as_many_arguments_by_these_names(script):
+def test_bench_scripts_call_functions_with_matching_arguments(script):
     tree = ast.parse(script.read_text())
     callables = {name: getattr(module, name) for module, name in imported(tree)}
     for node in ast.walk(tree):

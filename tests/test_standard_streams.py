@@ -78,7 +78,7 @@ def test_an_error_and_a_log_hold_no_password_of_a_mirror():
         ("reprise", {"GOMP_SPINCOUNT": "7"}, "7"),
     ],
 )
-def test_threads_that_wait_leave_the_cores_to_others_unless_told_otherwise(program, given, spins):
+def test_waiting_threads_yield_their_cores_unless_configured(program, given, spins):
     """By what OpenMP says of itself as torch loads it."""
     done = shell(f"{sys.executable} -m {program} translate nothing", OMP_DISPLAY_ENV="verbose", **given)
     assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr.decode()

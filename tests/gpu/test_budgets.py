@@ -49,7 +49,7 @@ def test_a_case_stays_within_its_budget(counted, case):
 
 
 @pytest.mark.slow
-def test_sums_have_a_fixed_order_where_strict_determinism_is_asked_for(counted):
+def test_only_speech_trainings_have_sums_without_a_fixed_order(counted):
     speech = {"CTC", "CTC and attention", "attention recogniser", "Cold Fusion"}
     assert {case for case in TRAININGS if counted[case]["no fixed order"]} == speech
 
@@ -70,7 +70,7 @@ def test_a_forecast_takes_as_many_launches_as_were_counted(counted, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("card", CARDS)
 @pytest.mark.parametrize("case", TRAININGS)
-def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(counted, case, card):
+def test_planned_step_time_matches_the_counted_kernels(counted, case, card):
     training, device = TRAININGS[case], load_devices(FOLDER.parents[1] / "workflow/devices.yaml")[card]
     spec = project_at(Path("work"), scale="paper").run_spec(RunId(*training.system.split("/"), "wmt14-en-de", 1))
     vocab = CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
@@ -86,7 +86,7 @@ def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(c
 
 
 @pytest.mark.slow
-def test_the_numbers_of_an_update_are_read_when_the_next_one_is_queued(counted):
+def test_step_statistics_are_read_after_the_next_step_is_queued(counted):
     for case in TRAININGS:
         assert counted[case]["queued at the wait"] == counted[case]["launches"]
 

@@ -49,7 +49,7 @@ def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault
 
 
 @pytest.mark.slow
-def test_whatever_befalls_a_stage_it_ends_in_the_same_bytes_or_in_one_clear_line(tmp_path, monkeypatch):
+def test_faulted_stage_ends_in_the_same_bytes_or_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path_without_git(tmp_path))
     print(f"SEED={SEED}")
     ends = run(tmp_path, SEED, range(1, CASES + 1), math.inf, TEXT)

@@ -12,7 +12,7 @@ from tests.helpers.copied_project import ROOT
 
 
 @pytest.mark.slow
-def test_the_small_project_has_all_products_and_trainings_of_the_paper_scale_with_one_seed(tmp_path):
+def test_small_project_has_paper_scale_products_for_one_seed(tmp_path):
     small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")
 
     def products(root):
