@@ -1,5 +1,6 @@
 """Check that README, documentation and texts of YAML files are plain English: short sentences, no banned words."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ YAML_FILES = [path for path in YAML_FILES if path.parent.name != "scaffold"]  # 
 FRAGMENT = re.compile(r"^(Of|What|Whether|Where|Those|That|As|Which|How)\b(?!.*\?)")
 """First words of fragments; a question may start with them."""
 LONGEST_SENTENCE, LONGEST_AVERAGE, MOST_COMMAS = 32, 20, 1.6
+LONGEST_TEST_NAME = 60
 BANNED = re.compile(
     r"\b(anew|in the place of|by heart|of before|of then|whoever|is told|told from nothing|goes? on again|"
     r"what is given|take[sn]? up again)\b",
@@ -108,3 +110,21 @@ def test_faults_of_a_yaml_text_are_found():
     texts |= {"choices": {"here": ["Made anew"]}, "question": "How fast is it?"}
     found = [fault for text in yaml_texts(texts) for fault in faults_of(text)]
     assert [len(fault.split()) for fault in found] == [41, 1, 1] and found[1:] == ["As", "anew"]
+
+
+def long_test_names(folder: Path) -> list[str]:
+    """Return the names of test functions below a folder that have too many characters."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))]
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [function.name for function in functions if function.name.startswith("test_")]
+    return [name for name in names if len(name) > LONGEST_TEST_NAME]
+
+
+def test_no_test_name_is_longer_than_60_characters():
+    assert long_test_names(ROOT / "tests") == []
+
+
+def test_a_long_test_name_is_found(tmp_path):
+    short, long = (f"test_{'a' * (length - 5)}" for length in (60, 61))
+    (tmp_path / "test_toy.py").write_text(f"def {short}(): ...\n\n\nclass TestToy:\n    def {long}(self): ...\n")
+    assert long_test_names(tmp_path) == [long]
