@@ -7,14 +7,14 @@ the kernel of the same signature when `enabled()` says so:
 |---|---|
 | layers/dropout.py | dropout.py |
 | layers/loss.py | cross_entropy.py |
-| layers/padding.py, `gather_positions` | reversal.py |
+| layers/padding.py, `gather_positions` | short_backward.py |
 | ctc/model.py, `torch.nn.GRU` in both directions | gru.py |
 | recurrent/conditional_gru.py, `ConditionalGRU.loop` | conditional_gru.py |
 | recurrent/external_memory.py, `MemoryGRU.loop` | memory_gru.py |
 | speech_attention/model.py, `AttentionRecogniser.loop` | recogniser_loop.py |
 | ctc/model.py, `torch.nn.Conv2d` | convolution.py |
 | transformer/multi_head_attention.py, `attend` | attention.py |
-| weighted_transformer/model.py, `weighted_sum` | weighted_sum.py |
+| weighted_transformer/model.py, `weighted_sum` | short_backward.py |
 
 matmul.py and additive_attention.py hold what several kernels share. autocast.py saves casts on a GPU.
 Tests compare values and gradients of both implementations.
