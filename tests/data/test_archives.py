@@ -76,6 +76,75 @@ def test_symbolic_links_inside_a_tar_are_read(tmp_path):
     assert read(archive) == {"e/file": content, "d/up": content, "d/chain": content}
 
 
+def random_tree(folder: Path) -> dict[str, str]:
+    """Files and links, also to folders and through links, in `folder`; returns the targets of the links."""
+    names = [f"{a}/{b}/{c}" for a in "ab" for b in "cd" for c in "ef" if RNG.random() < 0.7] or ["a/c/e"]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(noise())
+    links = {}
+    folders = ["", *(one for one in ("a", "b", "a/c", "a/d", "b/c", "b/d") if (folder / one).is_dir())]
+    for number in range(RNG.randrange(1, 6)):
+        name = f"{RNG.choice(folders)}/l{number}".lstrip("/")
+        steps = [RNG.choice(["..", "a", "b", "c", "d", "l0", "l1", "l2", "."]) for _ in range(RNG.randrange(1, 5))]
+        links[name] = "/".join(steps)
+        (folder / name).symlink_to(links[name])
+    return links
+
+
+def reached(folder: Path) -> dict[str, bytes]:
+    """Files of a tree by all names without a loop, as the system finds them."""
+    found = {}
+
+    def walk(path: Path, name: str, above: tuple[Path, ...]) -> None:
+        for one in path.iterdir():
+            try:
+                end = one.resolve(strict=True)
+            except (OSError, RuntimeError):  # nothing is there, or links in a circle
+                continue
+            inside = end == folder or folder in end.parents
+            if end.is_file():
+                found[f"{name}{one.name}"] = end.read_bytes()
+            elif inside and end not in above:
+                walk(end, f"{name}{one.name}/", (*above, end) if one.is_symlink() else above)
+
+    walk(folder, "", ())
+    return found
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize("_", range(20))
+def test_files_below_linked_folders_are_those_of_the_system(tmp_path, kind, _):
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    links = random_tree(folder)
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    real = {name: path.read_bytes() for name, path in files.items() if path.resolve() == path and name not in links}
+    archive = tmp_path / "archive"
+    if kind == "tar":
+        entries = [*(entry(*one) for one in real.items()), *(symbolic_link(*one) for one in links.items())]
+        RNG.shuffle(entries)
+        tar(archive, *entries)
+    else:
+        with zipfile.ZipFile(archive, "w") as packed:
+            for name, content in real.items():
+                packed.writestr(name, content)
+            for name, target in links.items():
+                link = zipfile.ZipInfo(name)
+                link.external_attr = 0o120777 << 16
+                packed.writestr(link, target)
+    assert read(archive) == reached(folder)
+
+
+def test_linked_folders_that_name_too_many_files_are_refused(tmp_path):
+    farm = [symbolic_link(f"d{number}/{side}", f"../d{number + 1}") for number in range(30) for side in "abc"]
+    archive = tar(tmp_path / "a.tar", *farm, entry("d30/x", b"1"))
+    began = time.process_time()
+    with pytest.raises(UserError, match="its links to folders name more than 500,000 files; repack it"):
+        read(archive, "d0/none".__eq__)
+    assert time.process_time() - began < 5
+
+
 def test_hard_links_to_symbolic_links_are_read(tmp_path):
     content = noise()
     links = [symbolic_link("d/soft", "../e/file"), hard_link("hard", "d/soft"), hard_link("lost", "d/none")]

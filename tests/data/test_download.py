@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import tarfile
+import time
 import zipfile
 
 import pytest
@@ -166,6 +167,16 @@ def test_only_named_members_are_written_as_raw_splits(tmp_path, name, mode):
     assert (raw / "dev.de").read_bytes() == b"Eins &amp; two .\nThree lines.\n"
     assert {path.name for path in raw.iterdir()} == {f"{s}.{x}" for s in ("train", "dev", "test") for x in ("en", "de")}
     assert {path.name for path in tmp_path.iterdir()} == {name, "corpus"}
+
+
+def test_a_file_of_millions_of_lines_is_read_to_the_first_too_many(tmp_path):
+    data = packed(MEMBERS | {"./dir/train.en": b"\n" * 20_000_000}, "w:gz")
+    (tmp_path / "a.tgz").write_bytes(data)
+    dataset = archive_dataset(data, "a.tgz", lines=2)
+    began = time.process_time()
+    with pytest.raises(UserError, match=r"train: dir/train\.en has more than 2 lines; fetch the file again"):
+        write_raw_splits(dataset, {"a.tgz": tmp_path / "a.tgz"}, tmp_path / "corpus")
+    assert time.process_time() - began < 2 and not (tmp_path / "corpus/raw/train.en").exists()
 
 
 def test_missing_members_wrong_counts_and_damage_are_named(tmp_path):

@@ -19,6 +19,7 @@ from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
+from pipeline.data.fetch.links import link_target, linked_names
 from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened, parsing
 
 log = logging.getLogger(__name__)
@@ -33,8 +34,6 @@ LONGEST_HEADER = 1 << 14
 BLOCK = 1 << 14
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26
-MOST_LINKS = 40
-"""Most symbolic links in a chain, as in Linux."""
 
 
 def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
@@ -129,34 +128,19 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
             holders[name] = number
             if wanted(name):
                 yield name, entry.size, UntrustedStream(content, archive)
-        elif entry.islnk() and (holder := holders.get(link_target("", entry.linkname))) is not None:
+        elif entry.islnk() and (holder := holders.get(posixpath.normpath(link_target("", entry.linkname)))) is not None:
             holders[name] = holder  # of several members with this name, the latest before the link
             if wanted(name):
                 hard.setdefault(holder, []).append(name)
-        elif entry.islnk() and (end := symbolic.get(link_target("", entry.linkname))) is not None:
-            symbolic[name] = end
+        elif entry.islnk():
+            symbolic[name] = link_target("", entry.linkname)
         elif entry.issym():
             symbolic[name] = link_target(posixpath.dirname(name), entry.linkname)
-    links = {name: holders[end] for name, end in ends(symbolic, holders) if wanted(name)}
-    for name, holder in links.items():
-        hard.setdefault(holder, []).append(name)
+    for name, end in linked_names(archive, symbolic, holders):
+        if wanted(name):
+            hard.setdefault(holders[end], []).append(name)
     if hard:
         yield from linked_members(archive, hard)
-
-
-def link_target(folder: str, link: str) -> str:
-    """Return the target of a link as a member name, or a string that can't be one."""
-    joined = posixpath.join(folder, unicodedata.normalize("NFC", link).replace("\\", "/"))
-    return posixpath.normpath(joined)
-
-
-def ends(symbolic: dict[str, str], names: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield each symbolic link with the file of the archive at the end of its chain."""
-    for name, target in symbolic.items():
-        for _ in range(MOST_LINKS):
-            target = symbolic.get(target, target)
-        if target in names and name not in names:
-            yield name, target
 
 
 def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Member]:
@@ -243,7 +227,7 @@ def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
                 yield zip_member(archive, files, name, entry)
         symbolic = {name: entry for name, entry in entries if is_symbolic(entry)}
         targets = {name: zip_target(archive, files, name, entry) for name, entry in symbolic.items()}
-        for name, end in ends(targets, regular):
+        for name, end in linked_names(archive, targets, regular):
             if wanted(name):
                 yield zip_member(archive, files, name, entries[regular[end]][1])
 

@@ -81,6 +81,8 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
     for column, output in zip(columns, outputs, strict=True):
         count = 0
         for line in islice(column, part.first - 1, None, part.every):
+            if count == part.lines:
+                raise UserError(f"{where}: {names[len(counts)]} has more than {count} lines; fetch the file again")
             output.write(line + b"\n")
             count += 1
         counts.append(count)
