@@ -50,6 +50,10 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         raise UserError(f"{name}: has samples that are no sound (not finite, or far beyond ±1)")
     if loudest > LOUDEST:
         log.warning("%s: is in the units of 16 bits, not in [-1, 1]; it is scaled", name)
+    elif loudest > 1:
+        log.warning("%s: reaches %.1f, beyond ±1; if its unit is that of 16 bits, divide it by 32768", name, loudest)
+    if len(samples) and (offset := np.abs(samples.mean(axis=0)).max()) > samples.std(axis=0).max() > 0:
+        log.warning("%s: has a constant offset of %.3g, above its sound; subtract the mean", name, offset)
     if loudest < QUIETEST and len(samples):
         log.warning("%s: is silent", name)
     mono = mixed(name, in_unit_range(samples))

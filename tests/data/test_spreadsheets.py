@@ -48,3 +48,15 @@ def test_a_table_of_both_kinds_is_undone_where_it_is_certain(caplog):
     assert (
         "removed the quotation marks of a spreadsheet, e.g. on line 1, but kept others, e.g. on line 2" in caplog.text
     )
+
+
+@pytest.mark.parametrize("cell", ['"He said ""x""" ', ' "He said ""x"""'])
+def test_a_quoted_cell_with_a_space_beside_it_is_undone(cell, caplog):
+    rows = read_rows(["a\tb", f"{cell}\tc"], "t.tsv")
+    assert rows == [(1, ["a", "b"]), (2, ['He said "x"', "c"])]
+    assert "removed the quotation marks of a spreadsheet, the first on line 2" in caplog.text
+
+
+def test_a_doubtful_cell_with_a_space_beside_it_is_named(caplog):
+    assert read_rows(["a\tb", '"No." \tc'], "t.tsv")[1] == (2, ['"No." ', "c"])
+    assert "t.tsv: line 2 keeps the quotation marks around a cell" in caplog.text

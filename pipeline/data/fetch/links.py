@@ -44,9 +44,11 @@ def linked_names(archive: Path, symbolic: dict[str, str], files: Collection[str]
     while pending:
         name, link, above = pending.pop()
         end = ends[link]
+        if end is None:
+            continue
         if end in files:
             yield name, end
-        elif end is not None and end not in above and len(above) < MOST_LINKS:
+        elif end not in above and len(above) < MOST_LINKS:
             prefix = f"{end}/" if end else ""
             for member in islice(names, bisect_left(names, prefix), None):
                 if not member.startswith(prefix):

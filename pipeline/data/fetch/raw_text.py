@@ -77,7 +77,7 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
         columns: Iterable[Iterable[bytes]] = [*zip(*aligned(sides, names, where), strict=True)] or [()] * len(paths)
     else:
         columns = (read_lines(side, path) for side, path in zip(part.sides, paths, strict=True))
-    counts = []
+    counts: list[int] = []
     for column, output in zip(columns, outputs, strict=True):
         count = 0
         for line in islice(column, part.first - 1, None, part.every):

@@ -72,7 +72,7 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
         where: The file, for the log.
         level: Level of the log; lower where quotation marks are no text, as in transcripts.
     """
-    texts = [line.rstrip("\r\n") for line in lines]
+    texts = ["\t".join(map(trimmed, line.rstrip("\r\n").split("\t"))) for line in lines]
     plain = [(number, text.split("\t")) for number, text in enumerate(texts, start=1)]
     found = quoting(plain)
     if not (found.certain or found.possible):
@@ -112,9 +112,21 @@ def quoting(rows: list[Row]) -> Quoting:
     for number, row in rows:
         for cell in row:
             if QUOTE in cell:
-                kind = found.certain if is_certain(cell) else found.possible if is_quoted(cell) else found.contradicting
+                kind = (
+                    found.certain
+                    if is_certain(cell)
+                    else found.possible
+                    if is_quoted(cell.strip(" "))
+                    else found.contradicting
+                )
                 kind.append(number)
     return found
+
+
+def trimmed(cell: str) -> str:
+    """Return a cell without the spaces around quotation marks that a spreadsheet certainly added."""
+    inner = cell.strip(" ")
+    return inner if is_certain(inner) else cell
 
 
 def is_quoted(cell: str) -> bool:
