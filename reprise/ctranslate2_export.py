@@ -1,4 +1,4 @@
-"""A plain Transformer as CTranslate2 reads it."""
+"""Export of plain Transformers to the format of CTranslate2."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from reprise.model import Model
 from reprise.user_files import whole_folder
 
 POSITIONS = 2048
-"""Of a model whose positions have no end, the first so many are written down."""
+"""Positions that are exported for a model with sinusoids, which have no last position."""
 
 
 def export(model: Model, folder: Path, quantization: str | None = None) -> None:
@@ -36,11 +36,11 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
 def write(
     network: Transformer, src_pieces: list[str], tgt_pieces: list[str], folder: Path, quantization: str | None
 ) -> None:
-    """Into `folder`, without subword models. Raises UserError when CTranslate2 isn't installed."""
+    """Write the model into `folder`, without subword models. Raises UserError without CTranslate2."""
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError as error:
-        raise UserError("CTranslate2 is not installed; `pip install '.[ct2]'` does it") from error
+        raise UserError("CTranslate2 is not installed; run `pip install '.[ct2]'`") from error
     spec: Any = TransformerSpec.from_config(network.config.num_layers, network.config.num_heads, pre_norm=False)
     fill(spec, network)
     spec.config.layer_norm_epsilon = LAYER_NORM_EPS
@@ -55,7 +55,7 @@ def write(
 
 
 def plain_transformer(model: Model) -> Transformer:
-    """Raises UserError, saying why, when CTranslate2 can't express the model."""
+    """Return the network. Raises UserError with the reason if CTranslate2 cannot express it."""
     spec, network = model.trained.spec, model.trained.model
     if spec.model.architecture != "transformer" or not isinstance(network, Transformer):
         what = spec.model.architecture + (" fused with a language model" if spec.fusion else "")
@@ -71,12 +71,12 @@ def plain_transformer(model: Model) -> Transformer:
 
 
 def positions(network: Transformer) -> int:
-    """How many the exported model has a side; sinusoids go on for ever, but are written down one by one."""
+    """Return the number of positions that are exported on each side."""
     return network.max_positions or POSITIONS
 
 
 def fill(spec: Any, network: Transformer) -> None:
-    """Every weight of `network` in its place of a TransformerSpec."""
+    """Copy every weight of `network` into a TransformerSpec."""
     encoder, decoder = spec.encoder, spec.decoder
     encoder.embeddings[0].weight = numbers(network.src_embedding.weight)
     decoder.embeddings.weight = numbers(network.tgt_embedding.weight)
@@ -94,24 +94,26 @@ def fill(spec: Any, network: Transformer) -> None:
 
 
 def fill_attention(place: Any, attention: Any, norm: Any) -> None:
-    """Of a sequence to itself queries, keys and values are one product; to another one, keys and values alone."""
-    products = [attention.qkv] if len(place.linear) == 2 else [attention.query, attention.kv]
-    for linear, module in zip(place.linear, [*products, attention.mix.output], strict=True):
+    """Copy an attention layer; self-attention has one matrix for queries, keys and values."""
+    layers = [attention.qkv] if len(place.linear) == 2 else [attention.query, attention.kv]
+    for linear, module in zip(place.linear, [*layers, attention.mix.output], strict=True):
         linear.weight = numbers(module.weight)
     place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.norm.weight), numbers(norm.norm.bias)
 
 
 def fill_feed_forward(place: Any, layer: Any) -> None:
-    norm, given = layer.feed_forward_norm.norm, layer.feed_forward
-    for linear, module in ((place.linear_0, given.inner), (place.linear_1, given.outer)):
+    """Copy a feed-forward layer with its norm."""
+    norm, feed_forward = layer.feed_forward_norm.norm, layer.feed_forward
+    for linear, module in ((place.linear_0, feed_forward.inner), (place.linear_1, feed_forward.outer)):
         linear.weight, linear.bias = numbers(module.weight), numbers(module.bias)
     place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.weight), numbers(norm.bias)
 
 
 def numbers(tensor: torch.Tensor) -> np.ndarray:
+    """Return a tensor as float32 on the CPU."""
     return tensor.detach().float().cpu().numpy()
 
 
 def pieces(subwords: Subwords) -> list[str]:
-    """Entries in the order of their ids."""
+    """Return the subword pieces in the order of their ids."""
     return [subwords.model.id_to_piece(number) for number in range(len(subwords))]

@@ -1,4 +1,4 @@
-"""Beam search by CTranslate2 in the place of our own: for plain Transformers, on a CPU in eight-bit integers, too."""
+"""Beam search by CTranslate2 instead of our own: for plain Transformers, also with 8-bit weights on a CPU."""
 
 import tempfile
 from pathlib import Path
@@ -17,14 +17,17 @@ from reprise.model import Model
 
 
 def ctranslate2_search(model: Model, numbers: str) -> Decoder:
-    """The search that `model` is asked for, its products in such `numbers` as float32 or int8.
+    """Build a decoder that searches with CTranslate2.
 
-    An output's limit is that of the longest source beside it, or the last position that was exported. Scores are
-    CTranslate2's.
+    All outputs of a batch share the length limit of its longest source. Scores are those of CTranslate2.
+
+    Args:
+        model: The model, with its decoding.
+        numbers: Type of the matrix multiplications, e.g. float32 or int8.
 
     Raises:
-        UserError: CTranslate2 isn't installed, or has no such model, search or numbers; in the search: a source has
-            more symbols than positions were exported.
+        UserError: CTranslate2 is not installed, or does not support the model, search or type. The search raises it
+            for a source with more symbols than exported positions.
     """
     alpha = exponent(model.name, model.config)
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +41,9 @@ def ctranslate2_search(model: Model, numbers: str) -> Decoder:
     def search(batch: Any) -> list[Hypothesis]:
         lengths = batch.expected_length.tolist()  # without EOS
         if (longest := max(lengths)) > last:
-            raise UserError(f"a line of {longest} symbols; CTranslate2 reads up to {last}: split it, or do without")
+            raise UserError(
+                f"a line of {longest} symbols; CTranslate2 reads up to {last}: split it, or omit --ctranslate2"
+            )
         sentences = zip(batch.src.tolist(), lengths, strict=True)
         limits = output_limits(model.trained.model, batch, model.config.max_extra_length)
         found = translator.translate_batch(
@@ -60,8 +65,8 @@ def ctranslate2_search(model: Model, numbers: str) -> Decoder:
 
 
 def opened(folder: Path, numbers: str, device: str) -> Any:
-    """The `Translator` of an exported model. Raises UserError where it can't compute in `numbers` here."""
-    from ctranslate2 import Translator  # what exports has told where it is missing
+    """Open the `Translator` of an exported model. Raises UserError if it does not support `numbers` here."""
+    from ctranslate2 import Translator  # `export` raised if it is not installed
 
     try:
         return Translator(str(folder), device=device, compute_type=numbers, intra_threads=torch.get_num_threads())
@@ -70,7 +75,7 @@ def opened(folder: Path, numbers: str, device: str) -> Any:
 
 
 def exponent(name: str, config: DecodingConfig) -> float:
-    """By how much of the length CTranslate2 divides. Raises UserError where the search is none that it has."""
+    """Return the exponent of CTranslate2's length penalty. Raises UserError for a search that it lacks."""
     if config.reads_language_model:
         raise UserError(f"{name}: a language model takes part in its decoding; CTranslate2 searches without")
     if config.length_normalisation == "gnmt" and config.length_penalty:

@@ -1,4 +1,4 @@
-"""What is kept of a finished run for good: a small file to be committed, of which tables over seeds are made."""
+"""Records of finished runs: small files to be committed, and tables over seeds that are made of them."""
 
 import csv
 import statistics
@@ -21,7 +21,7 @@ from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.papers.comparability import MACHINE_SETTINGS
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
-"""Metrics that a table has where it is not told which."""
+"""Metrics of a table by default."""
 MEASURES = ("scores", "perplexities", "phenomena")
 
 
@@ -40,10 +40,14 @@ class KeptRun(Record):
 
     @classmethod
     def of(cls, folder: Path, run: RunSpec) -> "KeptRun":
-        """Raises UserError when the run is not finished, was never scored, or scores are of an earlier training."""
+        """Read the record of a run from its folder.
+
+        Raises:
+            UserError: The run is not finished or not scored, or a score belongs to an earlier training.
+        """
         trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
         if not (scores := dict(scores_below(folder, trained.weights_digest))):
-            raise UserError(f"{folder}: not scored yet; `snakemake` makes the scores of a table")
+            raise UserError(f"{folder}: not scored yet; run `snakemake` for a table that has it")
         provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
         starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
         gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
@@ -57,22 +61,27 @@ class KeptRun(Record):
 
     @property
     def system(self) -> tuple[str, str, str, str]:
-        """Name, dataset, scale, and digest of the settings: what seeds of one system have in common."""
+        """Return name, dataset, scale and digest of the settings, which all seeds of a system share."""
         content = self.run.content() | {"seed": 0, "data": self.run.corpus}
         content["training"] = {key: one for key, one in content["training"].items() if key not in MACHINE_SETTINGS}
         return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
     @property
     def file_name(self) -> str:
+        """Return the name of the file of this record."""
         run = self.run
         return f"{run.paper}-{run.system}-{run.dataset}-{run.scale}-seed{run.seed}.json"
 
 
 def scores_below(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
-    """Every score file of a run; the files that it was made of by their place in the work folder.
+    """Yield every score file of a run, with input paths relative to the work folder.
+
+    Args:
+        folder: Folder of the run.
+        weights: Digest of its final weights.
 
     Raises:
-        UserError: one is of a training that ended in other weights.
+        UserError: A score belongs to other weights.
     """
     for path in sorted(path for measure in MEASURES for path in folder.glob(f"{measure}/*/*.json")):
         score = ScoreFile.read(path)
@@ -82,14 +91,18 @@ def scores_below(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
 
 
 def place(name: str) -> str:
-    """From the folder of all corpora or runs on, wherever that is; of a file elsewhere its name alone."""
+    """Return a path below the folder of all corpora or runs; the bare name of a file elsewhere."""
     parts = Path(name).parts
     begins = [number for number, part in enumerate(parts) if part in ("corpora", "runs")]
     return "/".join(parts[begins[-1] :]) if begins else Path(name).name
 
 
 def keep(kept: KeptRun, folder: Path) -> Path:
-    """Write it, with scores kept before. Raises UserError when another training of that name and seed is there."""
+    """Write a record, merged with its earlier scores, and return its path.
+
+    Raises:
+        UserError: The folder has another training of this name and seed.
+    """
     path = folder / kept.file_name
     if there := KeptRun.read_if_there(path):
         if there.trained.weights_digest != kept.trained.weights_digest:
@@ -101,17 +114,21 @@ def keep(kept: KeptRun, folder: Path) -> Path:
 
 
 def kept_in(folder: Path) -> list[KeptRun]:
-    """All, systems in order of their names. Raises UserError when there are none, or a file is faulty."""
+    """Read all records, by system and seed. Raises UserError if there are none or a file has a fault."""
     if not (paths := sorted(folder.glob("*-seed*.json"))):
-        raise UserError(f"{folder}: nothing recorded in it; `reprise record RUN --into {folder}` does it")
+        raise UserError(f"{folder}: has no records; run `reprise record RUN --into {folder}`")
     return sorted(map(KeptRun.read, paths), key=lambda kept: (*kept.system, kept.run.seed))
 
 
 def table_rows(runs: Iterable[KeptRun], metrics: list[str]) -> list[dict[str, str]]:
-    """A row a system: means over its seeds, with their standard deviations. metrics: none = the usual ones.
+    """Return one row per system: means over its seeds, with their standard deviations.
+
+    Args:
+        runs: The records.
+        metrics: Metrics of the columns; empty means `USUAL`.
 
     Raises:
-        UserError: seeds were scored on different references or in different ways, or nothing has a metric.
+        UserError: Seeds were scored on different references or in different ways, or nothing has a metric.
     """
     by_system = defaultdict(list)
     for kept in runs:
@@ -127,6 +144,7 @@ def table_rows(runs: Iterable[KeptRun], metrics: list[str]) -> list[dict[str, st
 
 
 def row_of(seeds: list[KeptRun], metrics: list[str]) -> dict[str, str]:
+    """Return the row of one system."""
     name, dataset, scale, _ = seeds[0].system
     gains = [kept.late_gain for kept in seeds if kept.late_gain is not None]
     row = {
@@ -146,19 +164,23 @@ def row_of(seeds: list[KeptRun], metrics: list[str]) -> dict[str, str]:
 
 
 def joined(values: Iterable[object]) -> str:
-    """Each once."""
+    """Join distinct values by spaces."""
     return " ".join(dict.fromkeys(map(str, values)))
 
 
 def columns_of(seeds: list[KeptRun], metrics: list[str]) -> Iterator[tuple[str, str]]:
-    """(score, metric) of what is shown."""
+    """Yield (score, metric) of every column."""
     for kept in seeds:
         for name, score in kept.scores.items():
             yield from ((name, metric) for metric in metrics or USUAL if metric in score.metrics)
 
 
 def cell_of(system: str, seeds: list[KeptRun], score: str, metric: str) -> str:
-    """The mean of those seeds that have it; how many, if not all do. Raises UserError as `table_rows` does."""
+    """Return the mean over the seeds that have a score, with their number if some lack it.
+
+    Raises:
+        UserError: As for `table_rows`.
+    """
     files = [kept.scores[score] for kept in seeds if score in kept.scores and metric in kept.scores[score].metrics]
     if len({one.basis(metric) for one in files}) > 1:
         raise UserError(f"{system}, {score}: seeds were scored on different references, or {metric} in different ways")
@@ -167,19 +189,20 @@ def cell_of(system: str, seeds: list[KeptRun], score: str, metric: str) -> str:
 
 
 def score_of(found: list[MetricValue]) -> str:
-    """Of one seed with the interval over sentences; of several the mean, and the deviation between trainings."""
+    """Format one seed with its interval over sentences, several as mean and standard deviation."""
     if len(found) == 1 and found[0].low is not None:
         return f"{found[0].value:.2f} ({found[0].low:.2f}–{found[0].high:.2f})"
     return over_seeds([one.value for one in found], 2)
 
 
 def over_seeds(values: list[float], digits: int) -> str:
+    """Format the mean and standard deviation of values."""
     spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{fmean(values):.{digits}f}{spread}"
 
 
 def metrics_shown(table: Path, runs: Iterable[KeptRun]) -> list[str]:
-    """Those that a table of records has, in its order, and the usual ones of runs that have none of these."""
+    """Return the metrics of an existing table, and the default ones of runs that have none of these."""
     header: list[str] = []
     if table.exists():
         with open(table, encoding="utf-8", newline="") as lines:
@@ -192,6 +215,6 @@ def metrics_shown(table: Path, runs: Iterable[KeptRun]) -> list[str]:
 
 
 def test_sets(runs: list[KeptRun]) -> list[str]:
-    """What was scored, of each dataset, in words."""
+    """Describe the scored test sets of each dataset."""
     scores = ((kept.run.dataset, name, score) for kept in runs for name, score in kept.scores.items())
     return sorted({f"{dataset}, {name}: {score.test_set}, {score.lines} lines" for dataset, name, score in scores})

@@ -1,4 +1,4 @@
-"""A trained model with all that stands between it and text or sound; its outputs are those of the workflow."""
+"""A trained model with its preparation of text or sound; its outputs equal those of the workflow."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """Ready to translate, to parse or to transcribe, whichever it was trained for."""
+    """A model that translates, parses or transcribes, as it was trained to."""
 
     trained: TrainedModel
     config: DecodingConfig
     preparation: Preparation
     symbols: tuple[Subwords | None, Subwords | Alphabet]
-    """Of source and target; None where the source is speech, or there is none."""
+    """Vocabularies of source and target; None for speech or without a source."""
     search: Decoder
 
     @classmethod
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
-        """Raises UserError when weights or settings are missing, damaged, or do not fit."""
+        """Load the model of a run. Raises UserError if weights or settings are missing, damaged or do not fit."""
         chosen = decoding_of(found, decoding)
         trained = heard_as_in_training(TrainedModel.load(chosen.weights, threads))
         symbols = vocabularies(Path(trained.spec.corpus))
@@ -55,37 +55,40 @@ class Model:
         symbols: tuple[Subwords | None, Subwords | Alphabet],
         language_model: Path | None = None,
     ) -> "Model":
+        """Build a model from its loaded parts and its decoding."""
         replace_branch_weights(trained, config)
         search = build_decoder(trained.model, config, prepare_language_model(trained, config, language_model))
         return cls(trained, config, preparation, symbols, search)
 
     def __repr__(self) -> str:
+        """Return architecture, name, dataset and scale."""
         kind, spec = self.trained.spec.model.architecture, self.trained.spec
         return f"<{kind} {self.name}, trained on {spec.dataset} at scale {spec.scale}>"
 
     @property
     def name(self) -> str:
+        """Return the name of the run."""
         return self.trained.spec.name
 
     def require(self, form: str, does: str) -> None:
-        """Raises UserError unless it was trained for what is asked of it."""
+        """Check that the model was trained for a task. Raises UserError if it was not."""
         reads = "characters" if self.trained.spec.model.reads == "text" else self.preparation.form
         if reads != form:
             verbs = {"sentences": "translates", "trees": "parses", "speech": "transcribes"}
-            what = verbs.get(reads, "is a language model: it has no input of which it makes another text")
+            what = verbs.get(reads, "is a language model without an input")
             raise UserError(f"{self.name} {what}, it does not {does}")
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """The translation of each line, detokenised; of a line without words an empty one.
+        """Translate lines, and detokenise the translations; a line without words gives an empty one.
 
         Raises:
-            UserError: it is no translation model, or a line is longer than it has positions for.
+            UserError: It is no translation model, or a line is longer than its positions.
         """
         self.require("sentences", "translate")
         return self.each(lines, lambda tokens: self.preparation.text(self.outputs(tokens)))
 
     def parse(self, lines: Sequence[str]) -> list[str]:
-        """The tree over each line's words, in brackets. Raises UserError as `translate` does."""
+        """Return the bracketed tree over the words of each line. Raises UserError as `translate` does."""
         self.require("trees", "parse")
 
         def trees(tokens: list[str]) -> list[str]:
@@ -95,38 +98,50 @@ class Model:
         return self.each(lines, trees)
 
     def each(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
-        """`work` done on the tokens of lines that have any; the others stay empty. Raises UserError for one text."""
+        """Apply `work` to the tokenised lines that have words; the others stay empty.
+
+        Raises:
+            UserError: `lines` is one string.
+        """
         if isinstance(lines, str):
-            raise UserError("a list of lines is read, not one text: give [text]")
+            raise UserError("expected a list of lines, got one string: write [text]")
         tokens = [self.preparation.tokens(line) for line in lines]
         found = iter(work([line for line in tokens if line]) if any(tokens) else [])
         return [next(found) if line else "" for line in tokens]
 
     def outputs(self, tokens: list[str]) -> list[str]:
-        """What the model writes of tokenised lines, tokenised."""
+        """Return the tokenised outputs of tokenised lines."""
         assert self.symbols[0] is not None, "only speech has no source symbols, and it is not read here"
         return self.decoded(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decoded(self, split: GivenText | GivenSpeech) -> list[str]:
+        """Decode a split, and return its outputs in order."""
         batches = EvalBatches[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
     @property
     def hears_speakers(self) -> bool:
-        """Whether it normalises recordings by their speaker: those that are given at once count as one's."""
+        """Return whether recordings of one call are normalised together, as one speaker's."""
         return isinstance(self.trained.corpus, SpeechCorpus) and self.trained.corpus.speaker_cmvn
 
     def transcribe(self, samples: np.ndarray, rate: int) -> str:
-        """What is said in samples (n,) or (n, channels), in [-1, 1], of `rate` Hz.
+        """Transcribe one recording.
+
+        Args:
+            samples: Shape (n,) or (n, channels), in [-1, 1].
+            rate: In Hz.
 
         Raises:
-            UserError: it is no model of speech, or there is nothing to hear.
+            UserError: It is no speech model, or the recording is too short or no sound.
         """
         return self.transcribe_all({"the recording": (samples, rate)})[0]
 
     def transcribe_all(self, sounds: dict[str, tuple[np.ndarray, int]]) -> list[str]:
-        """`transcribe` of several recordings, by name, at once; of one speaker, where `speaker_cmvn` was trained on."""
-        from reprise.sound import features, of_one_speaker  # only speech needs what reads it
+        """Transcribe several recordings (samples, rate) by name.
+
+        With `speaker_cmvn`, all must have the same speaker.
+        """
+        from reprise.sound import features, of_one_speaker  # soundfile is needed for speech only
 
         self.require("speech", "transcribe")
         known, corpus = self.preparation, self.trained.corpus
@@ -137,13 +152,13 @@ class Model:
         frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
         if self.hears_speakers:
             if len(sounds) == 1:
-                log.warning("one recording says little of its speaker, by whom it is normalised; give several at once")
+                log.warning("the model normalises by speaker, which needs several recordings; give them at once")
             frames = of_one_speaker(frames, corpus.statistics)
         return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
 
 
 def heard_as_in_training(trained: TrainedModel) -> TrainedModel:
-    """With the statistics by which its encoder learnt to hear: of another corpus, where it was fine-tuned."""
+    """Use the feature statistics of training: those of another corpus for a fine-tuned model."""
     if not isinstance(trained.corpus, SpeechCorpus):
         return trained
     statistics = {"statistics": SpeechCorpus.read(normalisation_corpus(trained.spec) / CORPUS_FILE).statistics}

@@ -1,4 +1,4 @@
-"""Text and sound as a model reads them: prepared like its corpus, in memory, as the splits that searches decode."""
+"""Text and sound of a user, prepared in memory like the corpus of a model."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -16,12 +16,12 @@ from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
-"""What treebanks write in the place of words that could be taken for a tree's own brackets."""
+"""Treebanks write these instead of parentheses in the text."""
 Form = Literal["sentences", "trees", "speech", "characters"]
 
 
 class Preparation(Closed):
-    """What a model needs to know of the dataset it was trained on, to be used on other text or sound."""
+    """Facts of the dataset of a model that its use on other text or sound needs."""
 
     form: Form = Field(description="What a training reads of the dataset")
     src: str = Field(description="Source language, or `speech`")
@@ -37,19 +37,20 @@ class Preparation(Closed):
 
     @classmethod
     def of(cls, dataset: AnyDataset) -> "Preparation":
+        """Collect the facts of a dataset."""
         src, tgt = dataset.languages[0], dataset.languages[-1]
         named = {name: getattr(dataset, name) for name in cls.model_fields if hasattr(dataset, name)}
         return cls.model_validate(named | {"src": src, "tgt": tgt})
 
     @property
     def tokenisation(self) -> Tokenisation:
-        """How text becomes tokens."""
+        """Return the tokenisation of its text."""
         return Tokenisation(self.tokeniser, self.segmenter, self.lowercase)
 
     def tokens(self, line: str) -> str:
-        """Of a line of source text, separated by single spaces; empty where there is nothing to read.
+        """Tokenise a line of source text, with single spaces; empty if there are no words.
 
-        Sentences to be parsed come as their treebank has them, its words apart already; brackets are written for them.
+        Sentences to parse are tokenised already; their parentheses become -LRB- and -RRB-.
         """
         try:
             text = decode(line.encode("utf-8", "replace"))
@@ -60,12 +61,12 @@ class Preparation(Closed):
             return ""
 
     def text(self, tokens: Sequence[str]) -> list[str]:
-        """Lines of the target side as one reads them."""
+        """Detokenise lines of the target side."""
         return [self.tokenisation.text(line, self.tgt) for line in tokens]
 
 
 class GivenTokens(TokenStore):
-    """Ids of some sentences."""
+    """Token ids of sentences in memory."""
 
     def __init__(self, sentences: Sequence[Sequence[int]]):
         self.offsets = ends(sentences)
@@ -73,7 +74,7 @@ class GivenTokens(TokenStore):
 
 
 class GivenFrames(FrameStore):
-    """Features of some utterances, each (T, features) float16."""
+    """Features of utterances in memory, each (T, features) float16."""
 
     def __init__(self, utterances: Sequence[np.ndarray]):
         self.offsets = ends(utterances)
@@ -81,7 +82,7 @@ class GivenFrames(FrameStore):
 
 
 def ends(parts: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> np.ndarray:
-    """(N + 1,) int64: where each of N parts in a row begins, and the end."""
+    """Return the offsets of N concatenated sequences and their end, shape (N + 1,) int64."""
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Find runs, projects and reports by the names that users give them. Loads no torch."""
+"""Find runs and projects by the names that users give them. Loads no torch."""
 
 import shlex
 from collections.abc import Iterable
@@ -54,11 +54,11 @@ class FoundRun:
         The state is either "trained, not decoded" or "decoded, not scored".
         """
         path = self.folder / path_in_run(product)
-        today = self.project.layout.path(product)
+        current = self.project.layout.path(product)
         target = self.project.layout.target(product)
         is_decoded = isinstance(product, Score) and outputs_exist(self.folder, product)
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
-        if today.resolve() != path.resolve():
+        if current.resolve() != path.resolve():
             return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
         return f"{path}: {state}; `{snakemake_command(self.project, target)}` {what}"

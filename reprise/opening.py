@@ -1,4 +1,4 @@
-"""Trained models by the names that users give them, with a decoding. Loads torch with the first model."""
+"""Open trained models by name, with a decoding. Loads torch with the first model."""
 
 import logging
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class ModelOptions(DecodingOptions):
 
 @dataclass(frozen=True)
 class NamedDecoding:
-    """How a run is decoded, and with which weights."""
+    """A decoding of a run, with its weights."""
 
     name: str
     config: DecodingConfig
@@ -72,15 +72,16 @@ class NamedDecoding:
 
 
 def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> "Model":
-    """The model of a run, by its folder or as `paper/system/dataset/seed`, or in a folder that `reprise pack` wrote.
+    """Open the model of a run or a packed model.
 
     Args:
-        decoding: `NAME` of the run's paper, `KEY=VALUE,…` that differ, or both; "" = as the paper's table has it.
-        settings: keys in the place of config.yaml's.
-        threads: of the CPU; None = the cores this process may use.
+        name: `paper/system/dataset/seed`, a run's folder, or a folder that `reprise pack` wrote.
+        decoding: `NAME` of the run's paper, `KEY=VALUE,…` that differ, or both; "" means that of the paper's table.
+        settings: Keys that replace those of config.yaml.
+        threads: CPU threads; None means all cores that this process may use.
 
     Raises:
-        UserError: there is no such model, or it is damaged.
+        UserError: There is no such model, or it is damaged.
     """
     from reprise.model import Model  # brings torch, as `portable` does
     from reprise.portable import open_packed
@@ -91,7 +92,7 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
 
 
 def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
-    """The decoding `NAME`, `KEY=VALUE,…` that differ from the usual one, or `NAME,KEY=VALUE,…`.
+    """Return the decoding of `NAME`, `KEY=VALUE,…` (changes of the default one) or `NAME,KEY=VALUE,…`.
 
     Raises:
         UserError: There is no such name or key, or weights that it needs do not exist and cannot be averaged.
@@ -111,7 +112,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
 
 
 def split_decoding(text: str) -> tuple[str, dict[str, str]]:
-    """The name, or nothing, and the settings that differ, of `NAME,KEY=VALUE,…`. Raises UserError."""
+    """Split `NAME,KEY=VALUE,…` into name (or "") and settings. Raises UserError for another form."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     name = parts.pop(0) if parts and "=" not in parts[0] else ""
     if wrong := [part for part in parts if "=" not in part]:
@@ -124,7 +125,11 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 
 
 def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
+    """Return a decoding with some settings changed.
+
+    Raises:
+        UserError: A key is unknown, a value is invalid, or the change needs other weights.
+    """
     if not changes:
         return config
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
@@ -147,7 +152,7 @@ def tuned_weights(found: FoundRun, name: str) -> Path:
 
 
 def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_asked_for: bool) -> Path:
-    """Return the averaged weights of a decoding; average the checkpoints of the run if nobody has done so.
+    """Return the averaged weights of a decoding; average the checkpoints of the run if they do not exist.
 
     Args:
         found: The run.

@@ -1,12 +1,12 @@
-"""A model in one folder, or one archive of it, that works anywhere by itself.
+"""A packed model: one self-contained folder, or an archive of it.
 
-    model.json           what it is, and all settings: `PortableModel`
-    model.safetensors    every weight, those of a language model that is fused with it too
-    subwords.model …     its vocabulary, of a model that reads or writes subwords
+    model.json           all settings: `PortableModel`
+    model.safetensors    all weights, with those of a fused language model
+    subwords.model …     vocabulary of a model that reads or writes subwords
     README.md            the model card
-    SHA256SUMS           of all these files, as `sha256sum --check` reads it
+    SHA256SUMS           digests of all these files, for `sha256sum --check`
 
-No sentence of the data is in it: sizes, scores and the vocabulary are all that it says of them.
+It contains no sentence of the data, only sizes, scores and the vocabulary.
 """
 
 import shutil
@@ -49,16 +49,16 @@ from reprise.user_files import ANOTHER_PLACE, filling, whole_folder
 
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
-"""In the place of folders that a packed model leaves behind."""
+"""Replaces the folders in the settings of a packed model."""
 
 MATRICES = 16
-"""Of a layer, more or less."""
+"""Matrices of a layer, estimated."""
 UNASKED = 2**28
-"""Scalars that a model may have, of a GiB, before its size is counted, for which torch loads its compiler (2 s)."""
+"""Scalars, a GiB, up to which the size is estimated; counting it takes torch 2 s."""
 
 
 class PortableModel(Record):
-    """`model.json`."""
+    """The contents of `model.json`."""
 
     remedy: ClassVar[str] = "pack the model again"
 
@@ -78,10 +78,10 @@ class PortableModel(Record):
 
 
 def pack(found: FoundRun, decoding: str, folder: Path) -> None:
-    """Write the folder of a run's model as one decoding uses it.
+    """Pack the model of a run, with one decoding, into a folder.
 
     Raises:
-        UserError: the folder is not empty, or the decoding needs another model beside this one.
+        UserError: The folder is not empty, or the decoding needs another model beside this one.
     """
     chosen = decoding_of(found, decoding)
     if chosen.config.reads_language_model:
@@ -94,7 +94,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
 
 
 def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) -> None:
-    """Every file of a packed model."""
+    """Write every file of a packed model into a folder."""
     trained, vocabulary = model.trained, Path(found.spec.corpus).parent
     for path in (vocabulary / name for name in (MODEL, TGT_MODEL) if model.symbols[0] is not None):
         if path.exists():
@@ -124,12 +124,12 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
 
 
 def interval_of(metric: MetricValue) -> str:
-    """In words; a dash where a single sentence was scored."""
+    """Format the interval of a score; a dash for a single sentence."""
     return "–" if metric.low is None else f"{metric.low:.2f} to {metric.high:.2f}"
 
 
 def card(root: Path, record: PortableModel, folder: str) -> str:
-    """The model's README, in Markdown."""
+    """Return the model card in Markdown."""
     rows = [
         f"| {literal(test_set)} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
         for test_set, metrics in record.scores.items()
@@ -157,7 +157,7 @@ def hub_tags(record: PortableModel) -> list[str]:
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
-    """Every score file that the run has of a decoding, on dev and test sets alike."""
+    """Return the scores of a run with a decoding, by dev or test set and metric."""
     scores: dict[str, dict[str, MetricValue]] = {}
     for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
         if path.with_suffix(".npz").exists():
@@ -167,7 +167,11 @@ def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue
 
 
 def verify(folder: Path) -> list[str]:
-    """Names of the files, each of which is as it was packed. Raises UserError that names one that is not."""
+    """Verify the digests of a packed model, and return the names of its files.
+
+    Raises:
+        UserError: A file is missing or altered, or the folder is no packed model.
+    """
     try:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -181,10 +185,15 @@ def verify(folder: Path) -> list[str]:
 
 
 def open_packed(folder: Path, decoding: str = "", threads: int | None = None) -> Model:
-    """The model in a folder; decoding: `KEY=VALUE,…` that differ from that which it was packed with.
+    """Open a packed model.
+
+    Args:
+        folder: Folder that `pack` or `unpack` wrote.
+        decoding: `KEY=VALUE,…` that differ from the packed decoding.
+        threads: CPU threads; None means all cores that this process may use.
 
     Raises:
-        UserError: a file is missing or altered, or weights and settings do not fit.
+        UserError: A file is missing or altered, or weights and settings do not fit.
     """
     verify(folder)
     record = PortableModel.read(folder / PACKED_FILE)
@@ -213,12 +222,15 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
 
 
 def whole_model(record: PortableModel) -> Seq2Seq:
-    """Of the size that its settings say; frozen parts are packed with the others."""
+    """Build a model with untrained weights from its settings, without frozen parts."""
     return build_run_model(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
 
 
 def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
-    """Whether the settings, which anyone may have written, are of more than the weights: asked before memory is."""
+    """Return whether the settings describe a larger model than the weights.
+
+    Settings of strangers are not trusted: this is checked before memory is allocated.
+    """
     spec, scalars = record.spec, sum(weight.numel() for weight in weights.values())
     parts = [spec.model, spec.fusion, spec.language_model and spec.language_model.model]
     settings = [setting for part in parts if part for setting in part.model_dump().items()]
@@ -236,7 +248,7 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
-    """`pack` into one .tar file, whole or absent. Raises UserError, too, when it is there already."""
+    """Pack a model into one .tar file, atomically. Raises UserError as `pack`, and if the file exists."""
     if archive.exists():
         raise UserError(f"{archive}: is there already; name a new file")
     above = archive.absolute().parent

@@ -1,4 +1,4 @@
-"""Files to begin with: templates of workflow/scaffold, filled in."""
+"""New datasets and papers from the templates of workflow/scaffold."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,14 +30,14 @@ BASES = {
         "change": "training: {scheduled_sampling: 0.0}",
     },
 }
-"""What a new paper is built on, by the form of its dataset."""
+"""Base system of a new paper, by the form of its dataset."""
 
 
 def filled(template: Path, **values: Any) -> str:
     """Fill in a template.
 
     Args:
-        template: A text with `{name}` in the place of each value.
+        template: A text with `{name}` instead of each value.
         values: Each is written as it is; one that is a whole YAML value must come from `yaml_text` or be JSON.
     """
     return template.read_text(encoding="utf-8").format(**values)
@@ -62,10 +62,10 @@ def undone_on_failure(*folders: Path) -> Iterator[None]:
 
 
 def write_paper(project: Project, name: str, dataset: str) -> Path:
-    """A comparison of one's own: two systems on a dataset, a table and a claim; returns its folder.
+    """Write a new paper with two systems, a table and a claim, and return its folder.
 
     Raises:
-        UserError: there is one of that name, or a rule; or the dataset is unknown or has no output that is scored.
+        UserError: A paper or rule has this name, or the dataset is unknown or has no scored output.
     """
     if name in names_of_rules(project.root):
         raise UserError(f"{name}: a rule of the workflow has this name; choose another")

@@ -1,4 +1,4 @@
-"""Recordings of any rate and number of channels, as features of the rate that a model was trained on."""
+"""Features of recordings of any sampling rate and number of channels, at the rate of a model."""
 
 import logging
 from pathlib import Path
@@ -21,11 +21,15 @@ SILENT = 1e-4
 QUIETEST = 1e-4
 """Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
-"""Hz, above which nobody records; what a damaged header says would be filled up with gigabytes of silence."""
+"""Hz; a higher rate comes from a damaged header, and would be padded with gigabytes of silence."""
 
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
-    """Samples, (n,) or (n, channels) float32, and their rate in Hz. Raises UserError when it is no sound."""
+    """Read samples, shape (n,) or (n, channels) float32, and their rate in Hz.
+
+    Raises:
+        UserError: The file is missing or no audio.
+    """
     try:
         return soundfile.read(path, dtype="float32")
     except (soundfile.SoundFileError, OSError, MemoryError) as error:  # of a length that a damaged header says
@@ -34,10 +38,20 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
 
 
 def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz: float) -> np.ndarray:
-    """(T, FEATURES) float16 of samples (n,) or (n, channels) in [-1, 1].
+    """Compute the mel features of a recording.
+
+    Args:
+        name: The recording, for messages.
+        samples: Shape (n,) or (n, channels), in [-1, 1].
+        rate: Sampling rate in Hz.
+        model_rate: Sampling rate of the model in Hz.
+        high_hz: Upper edge of the mel filters in Hz.
+
+    Returns:
+        Features, shape (T, FEATURES) float16.
 
     Raises:
-        UserError: a sample is no number or absurd, the rate is none, or there is less than one window of sound.
+        UserError: A sample is not finite or far out of range, the rate is invalid, or there is no whole window.
     """
     samples = np.asarray(samples)
     if rate > HIGHEST_RATE:
@@ -84,7 +98,7 @@ def mixed(name: str, samples: np.ndarray) -> np.ndarray:
 
 
 def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
-    """Features of all that somebody says, with the mean and deviation that every speaker had in training."""
+    """Normalise features of one speaker to the mean and deviation of training, each (T, FEATURES)."""
     heard = Moments()
     for frames in utterances:
         heard.add(frames)
@@ -92,9 +106,9 @@ def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.
 
 
 def resampled(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    """(n,) at `rate` Hz -> (n * wanted / rate,) at `wanted` Hz, limited to the band that both can hold.
+    """Resample (n,) at `rate` Hz to (n * wanted / rate,) at `wanted` Hz by a Fourier transform.
 
-    By the Fourier transform of all of it, with a second of silence at the end, so that it does not run into itself.
+    The band is limited to what both rates can hold. A second of silence at the end prevents wrap-around.
     """
     if rate == wanted or not len(samples):
         return samples

@@ -1,4 +1,4 @@
-"""Files that a user gives or names: read, never written over, and folders that are either whole or absent."""
+"""Files of a user, which are never overwritten, and folders that are written atomically."""
 
 import filecmp
 import os
@@ -21,10 +21,10 @@ UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Lines with their ends, without the byte order mark that may come first.
+    """Yield lines with their ends, without a byte order mark.
 
     Raises:
-        UserError: system or content does not let it be read.
+        UserError: The file cannot be read or is not UTF-8.
     """
     try:
         with open(path, encoding="utf-8-sig", newline="\n") as lines:
@@ -36,7 +36,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def place_of(path: Path) -> str:
-    """Where a file lies, to be written down. Raises UserError where no settings file can have its name."""
+    """Return the absolute path of a file. Raises UserError if a dataset file cannot contain its name."""
     place = str(path.resolve())
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use letters that can be shown")
@@ -44,7 +44,7 @@ def place_of(path: Path) -> str:
 
 
 def source_name(dataset: str, split: str, path: Path) -> str:
-    """Name a file among those of all datasets; a long name is cut, and told apart by a digest."""
+    """Name a file among those of all datasets; a long name is replaced by a digest."""
     plain = f"{dataset}.{split}.{path.name}"
     if len(os.fsencode(plain)) <= LONGEST_NAME:
         return plain
@@ -53,10 +53,10 @@ def source_name(dataset: str, split: str, path: Path) -> str:
 
 @contextmanager
 def beside_own(path: Path) -> Iterator[Path]:
-    """A file to be written, which then takes its place at `path`, unless an equal one is there.
+    """Yield a temporary file, and then move it to `path`, unless an equal file exists there.
 
     Raises:
-        UserError: another one lies there, which may be somebody's own; it stays as it is.
+        UserError: A different file exists there, which is kept.
     """
     new = path.with_name(f".{path.name}.new")
     try:
@@ -65,23 +65,22 @@ def beside_own(path: Path) -> Iterator[Path]:
             new.replace(path)
             register_output(path)
         elif not filecmp.cmp(new, path, shallow=False):
-            raise UserError(
-                f"{path}: would be written, but is there, and another; move it away, or choose another name"
-            )
+            raise UserError(f"{path}: exists with other contents; move it away, or choose another name")
     finally:
         new.unlink(missing_ok=True)
 
 
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:
+    """Return the error for a file or line that is not UTF-8."""
     return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, of the same name, to be filled; then it takes the place, which is free or empty.
+    """Yield a temporary folder to fill, and then move it to `folder`, which is absent or empty.
 
     Raises:
-        UserError: the system can't write it; nothing is left behind.
+        UserError: It cannot be written; nothing is left behind.
     """
     place = folder.resolve()
     with write_errors(folder, ANOTHER_PLACE):
@@ -98,7 +97,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def filling(path: Path) -> Iterator[None]:
-    """Raises UserError where `path` can't be written to. What else is missing is no fault of it."""
+    """Turn errors of writing `path` into UserError; a missing file that the block reads is no such error."""
     try:
         yield
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""Dataset files for data of one's own, written from the data itself: paths, checksums, sizes that fit.
+"""Dataset files for data of a user, with the paths, checksums and sizes of the data.
 
-text.py: sentences and their translations; trees.py: a treebank; recordings.py: audio with transcripts. Where one file
-is to be split in three, shares.py says what goes where.
+text.py: sentences and their translations; trees.py: a treebank; recordings.py: audio with transcripts; shares.py:
+splitting one file in three.
 """

@@ -1,8 +1,8 @@
-"""Recordings of one's own, each with its transcript, listed in a table.
+"""Recordings of a user, each with its transcript, listed in a table.
 
-The table is a TSV file with a header: `audio` (a file, as seen from the table's folder) and `text`, and where they are
-known `speaker`, `start` and `seconds` of an utterance within a longer file. With three speakers or more, all
-utterances of one are in one split; else all that say the same.
+The table is a TSV file with a header. Its columns are `audio` (a path relative to the table) and `text`, and optionally
+`speaker`, and `start` and `seconds` of an utterance within a longer file. With three speakers or more, no speaker is in
+two splits; else no transcript is.
 """
 
 import logging
@@ -27,17 +27,21 @@ log = logging.getLogger(__name__)
 
 BYTES_A_SAMPLE = 2
 LARGEST_DIFFERENCE = 0.05
-"""Between the share of a split that was asked for, and the one it has."""
+"""Difference between the requested and the actual share of a split above which a warning is logged."""
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
 HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
-"""Upper edge of the mel filters: of wideband speech, and as a share of half the rate."""
+"""Upper edge of the mel filters: in Hz for wideband speech, and as a share of half the sampling rate."""
 
 
 def read_table(path: Path, name: str) -> list[Utterance]:
-    """Utterances in order, their lengths from the audio where the table does not give them.
+    """Read a table of utterances in order; missing lengths are those of the audio.
+
+    Args:
+        path: The TSV file.
+        name: Name of the dataset.
 
     Raises:
-        UserError: the table or one of its recordings can't be read, or a column is missing or unknown.
+        UserError: The table or one of its recordings can't be read, or a column is missing or unknown.
     """
     place_of(path)
     try:
@@ -59,6 +63,7 @@ def read_table(path: Path, name: str) -> list[Utterance]:
 
 
 def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
+    """Read one row of the table. Raises UserError if it has a fault."""
     audio = folder / row["audio"]
     if not row["text"].strip():
         raise UserError(f"{where}: no transcript")
@@ -73,6 +78,7 @@ def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utt
 
 
 def seconds_of(audio: Path, where: str) -> float:
+    """Return the length of an audio file in seconds. Raises UserError unless it is readable and mono."""
     try:
         found = soundfile.info(audio)
     except (soundfile.SoundFileError, OSError) as error:
@@ -86,7 +92,7 @@ def seconds_of(audio: Path, where: str) -> float:
 
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:
-    """Write `<folder>/<split>.tsv`; returns what the template of recordings asks of them."""
+    """Write `<folder>/<split>.tsv`, and return the facts that the template of recordings needs."""
     speakers = {comparison_key(one.speaker) for one in utterances}
     apart = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
@@ -117,7 +123,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
 
 
 def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:
-    """Log the shares of seconds that the splits have if they are not those that were asked for."""
+    """Log the shares of seconds that the splits have if they differ from the requested ones."""
     total = sum(weights.values())
     found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
     if max(abs(one - share) for one, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
@@ -128,7 +134,7 @@ def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shar
 
 
 def common_rate(utterances: list[Utterance]) -> int:
-    """In Hz. Raises UserError where the files have several, since features are taken at one."""
+    """Return the sampling rate of all files in Hz. Raises UserError if it differs between files."""
     rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
     if len(rates) > 1:
         found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())

@@ -1,6 +1,6 @@
-"""What falls to train, dev and test, where one corpus is to be split.
+"""Splitting one corpus into train, dev and test.
 
-Decided by a digest of what must not be in two splits (a sentence, a speaker): the order of the file does not matter.
+A digest of the key that must not be in two splits (a sentence, a speaker) decides, not the order of the file.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def read_shares(text: str) -> list[float]:
-    """`0.98/0.01/0.01`. Raises UserError for what is not three shares that sum to 1."""
+    """Parse shares such as `0.98/0.01/0.01`. Raises UserError unless three shares sum to 1."""
     try:
         shares = [float(share) for share in text.split("/")]
     except ValueError:

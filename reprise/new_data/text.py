@@ -1,4 +1,4 @@
-"""Sentences and their translations: two files that go line by line, or one of two columns."""
+"""Sentences and their translations: two files with parallel lines, or one file of two columns."""
 
 import json
 import logging
@@ -23,25 +23,31 @@ log = logging.getLogger(__name__)
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
-"""Entries beside characters: four ids, and the mark of a word's start."""
+"""Vocabulary entries beside characters: four special ids and the word-start marker."""
 LOOKED_AT = 200_000
-"""Lines whose words are counted, to know how large a vocabulary may be."""
+"""Lines that are read to choose the vocabulary size."""
 ENOUGH = 1000
-"""Test sentences that tell 1 BLEU between two systems: a paired difference has a standard error of about 0.5 then."""
+"""Test sentences for which a difference of 1 BLEU is significant: its paired standard error is about 0.5."""
 WORD = re.compile(r"\w+")
 BYTES_A_SUBWORD = 4.7
-"""As the corpora here have it, of whatever language; of trees, of words alone."""
+"""Average of the corpora here, for all languages; for trees, over words only."""
 Pair = tuple[str, str]
 Sides = tuple[Path, Path]
 
 
 def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], free: bool) -> dict[str, Any]:
-    """What the template of a dataset asks of the files. free: whether anyone may pass them on.
+    """Collect the facts that the template of a dataset needs.
+
+    Args:
+        name: Name of the dataset.
+        languages: Source and target language.
+        splits: Source and target file of each split.
+        free: Anyone may redistribute the files.
 
     Raises:
-        UserError: two files don't go line by line, or a dev or test line is empty.
+        UserError: Two files differ in their number of lines, or a dev or test line is empty.
     """
-    # The names of all datasets' files differ: fetched ones lie in one folder.
+    # Names are unique over all datasets, as fetched files share one folder.
     named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
     sources = {
         named[path]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
@@ -76,15 +82,15 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
 
 
 def warn_of_quoted_lines(path: Path) -> None:
-    """Log the first line that is quoted as spreadsheets do it, which is read as it stands."""
+    """Warn of the first line with the quotation marks of a spreadsheet, which are kept as text."""
     for number, line in enumerate(islice(lines_of(path), LOOKED_AT), start=1):
         if is_certain(line.strip()):
-            log.warning("%s: line %d has the quotation marks of a spreadsheet; take them away", path, number)
+            log.warning("%s: line %d has the quotation marks of a spreadsheet; remove them", path, number)
             return
 
 
 def warn_of_few(name: str, sentences: int) -> None:
-    """Log that a test set is too small, and by how much."""
+    """Warn of a test set that is too small."""
     if sentences < ENOUGH:
         least = math.sqrt(ENOUGH / sentences)
         log.warning(
@@ -95,9 +101,16 @@ def warn_of_few(name: str, sentences: int) -> None:
 
 
 def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "cat") -> None:
-    """Raises UserError where text that scores are taken on was tokenised: better before trainings than after them.
+    """Check that text for scoring is not tokenised, before anything is trained on it.
 
-    reads: the command that gives these lines of the file.
+    Args:
+        path: The file.
+        lines: Its lines of one language.
+        language: Their language.
+        reads: Shell command that prints these lines of the file.
+
+    Raises:
+        UserError: The text is tokenised.
     """
     try:
         check_untokenised(path, list(islice(lines, LOOKED_AT)))
@@ -107,17 +120,17 @@ def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "c
 
 
 def flow(**entries: Any) -> str:
-    """A mapping on one line of YAML."""
+    """Return a mapping on one line of YAML."""
     return f"{{{', '.join(f'{key}: {value}' for key, value in entries.items())}}}"
 
 
 def subwords(size: int, lines: int) -> float:
-    """Of a line on average, about, where so many are of so many bytes."""
+    """Estimate the subwords of an average line from the size in bytes and the number of lines."""
     return max(1.0, round(size / lines / BYTES_A_SUBWORD, 1))
 
 
 def indented(entries: dict[str, Any]) -> str:
-    """A line an entry, as JSON, which is YAML."""
+    """Return a mapping in YAML, one line per entry, with JSON values."""
     return "\n".join(
         f"  {json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
         for key, value in entries.items()
@@ -125,27 +138,28 @@ def indented(entries: dict[str, Any]) -> str:
 
 
 def read_pairs(sides: Sides) -> Iterator[Pair]:
-    """Lines side by side, stripped. Raises UserError when a file is missing, not UTF-8, or shorter than the other."""
+    """Yield pairs of stripped lines. Raises UserError if a file is missing, not UTF-8, or the shorter one."""
     src, tgt = sides
     for number, (one, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
         if one is None or other is None:
             ended, longer = (src, tgt) if one is None else (tgt, src)
-            raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
+            raise UserError(f"{ended}: ends before line {number}, {longer} does not; they must have parallel lines")
         yield one.strip(), other.strip()
 
 
 def counted(sides: Sides, split: str) -> int:
+    """Count the pairs of a split. Raises UserError if there are none, or a dev or test line is empty."""
     lines = 0
     for lines, pair in enumerate(read_pairs(sides), start=1):
         if split != "train" and not all(pair):
-            raise UserError(f"{sides[bool(pair[0])]}: line {lines} is empty; {split} lines are never left out, mend it")
+            raise UserError(f"{sides[bool(pair[0])]}: line {lines} is empty; {split} lines are never left out; fix it")
     if not lines:
         raise UserError(f"{sides[0]}: holds no line")
     return lines
 
 
 def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
-    """Entries that a byte-pair encoding of this text surely has: its characters, and half as many more as words."""
+    """Return a vocabulary size that byte-pair encoding reaches on this text: characters plus half the words."""
     words, characters = set[str](), set[str]()
     for side in (side for pair in pairs for side in pair):
         words.update(WORD.findall(side))
@@ -154,7 +168,7 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
 
 
 def read_columns(path: Path) -> Iterator[Pair]:
-    """Pairs of a file of two columns, a tab between them. Raises UserError when a line has more or fewer."""
+    """Yield the pairs of a file of two tab-separated columns. Raises UserError for other numbers of columns."""
     for number, fields in read_rows(lines_of(path), str(path)):
         if len(fields) != 2:
             raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
@@ -162,10 +176,9 @@ def read_columns(path: Path) -> Iterator[Pair]:
 
 
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
-    """Write `<folder>/<split>.<language>` by shares; the files of each split, and how many pairs were left out.
+    """Write `<folder>/<split>.<language>`; return the files of each split and the number of empty pairs.
 
-    Pairs of one source sentence stay together, also if it is written in another form (`comparison_key`); those with
-    an empty side are left out.
+    Pairs with the same source sentence (by `comparison_key`) go to one split. Pairs with an empty side are left out.
     """
     by_source: dict[str, list[Pair]] = {}
     empty = 0

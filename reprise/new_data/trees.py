@@ -1,4 +1,4 @@
-"""A treebank of one's own, in Penn bracketing."""
+"""A treebank of a user, in Penn bracketing."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,10 @@ from reprise.user_files import beside_own, lines_of, place_of, source_name
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
-    """The words of each tree, and its bracketing on one line; trees without a word are left out.
+    """Yield the words of each tree and its bracketing on one line; leave out trees without words.
 
     Raises:
-        UserError: the file can't be read, or holds something that is no tree, with its line.
+        UserError: The file cannot be read, or a line is no tree.
     """
     for number, text in bracketings(lines_of(path), str(path)):
         if found := words(clean(parse_tree(text, f"{path}: line {number}"))):
@@ -37,7 +37,7 @@ def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, Path]:
-    """Write `<folder>/<split>.trees`, a tree a line; no sentence is in two splits."""
+    """Write `<folder>/<split>.trees`, one tree per line; no sentence is in two splits."""
     by_sentence: dict[str, list[str]] = defaultdict(list)
     for sentence, tree in sentences_and_trees(path):
         by_sentence[comparison_key(sentence)].append(tree)
@@ -50,7 +50,16 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
 
 
 def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
-    """What the template of a treebank asks of the files. free: whether anyone may pass them on."""
+    """Collect the facts that the template of a treebank needs.
+
+    Args:
+        name: Name of the dataset.
+        splits: File of each split.
+        free: Anyone may redistribute the files.
+
+    Raises:
+        UserError: A file has no tree.
+    """
     named = {split: source_name(name, split, path) for split, path in splits.items()}
     sources = {
         named[split]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}

@@ -1,1 +1,1 @@
-"""How far a campaign is: `reprise status`."""
+"""Screen and forecast of `reprise status`."""

@@ -1,4 +1,4 @@
-"""What is still to come of a campaign's computing, by the plan; what is done meanwhile is taken off."""
+"""Forecast of the remaining device hours of a campaign, by the plan and current progress."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ HERE = "this machine"
 
 
 class Forecast:
-    """Made when it is first asked for, which takes some seconds, and every few minutes."""
+    """A plan of all jobs, which takes seconds to compute and is renewed every few minutes."""
 
     def __init__(self, project: Project, papers: Iterable[str]):
         self.project, self.papers = project, list(papers)
@@ -27,12 +27,13 @@ class Forecast:
 
     @cached_property
     def devices(self):
+        """Load the devices of the workflow."""
         return load_devices(self.project.root / "workflow/devices.yaml")
 
     def hours(self, campaign: Campaign) -> dict[str, float]:
-        """Device hours that are left, by device: those that were used, else all that have bfloat16.
+        """Return the remaining hours by device: devices in use, else all that have bfloat16.
 
-        Empty where trainings run on a processor whose speed nobody measured.
+        It is empty if trainings run on a CPU that was not calibrated.
         """
         self.renew()
         states = {state.run: state for state in campaign.runs}
@@ -45,6 +46,7 @@ class Forecast:
         return {name: sum(gpu_hours(job, self.devices[name]) * share for job, share in left) for name in named}
 
     def renew(self) -> None:
+        """Compute the plan again if it is old."""
         if self.planned and time.monotonic() - self.made < RENEWED_S:
             return
         found = Jobs(self.project, self.papers, measured(self.project.layout)).all
@@ -52,11 +54,12 @@ class Forecast:
 
 
 def share_left(job: Job, states: Mapping[RunId, RunState]) -> float:
-    """Return the share of a job that is not done; that of a training by its last step."""
+    """Return the share of a job that is not done; for a training by its last step."""
     state = states.get(job.run) if job.run and job.kind == "train" else None
     return 1 - (state.step / state.steps if state else job.done)
 
 
 def measured(layout: Layout) -> Measured | None:
+    """Read the calibration of this machine, if there is one."""
     path = layout.path(Calibration())
     return Measured.read(path) if path.exists() else None

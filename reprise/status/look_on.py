@@ -1,4 +1,4 @@
-"""Looking on while Snakemake works: its screen, or the events among what it says."""
+"""Watch a running Snakemake: as a screen, or as the events of its output."""
 
 import os
 import re
@@ -26,21 +26,21 @@ DETAIL = re.compile(
     r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete|Exiting|Elapsed)"
     r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
-"""How lines of Snakemake begin that are no event, or are said in the end."""
+"""Beginnings of Snakemake lines that are no events, or are repeated at the end."""
 FIRST_SHARE = 0.02
-"""Of all updates, before which their pace says nothing."""
+"""Share of all training steps below which the pace is unreliable."""
 RULE_FAILED, COMMAND_ENDED = "RuleException:", re.compile(r"(returned non-zero exit status \d+|died with .*)\.$")
-"""How Snakemake begins and ends the repetition of a command that failed."""
+"""First and last line of the failed command that Snakemake prints."""
 EVENT = re.compile(r"\d\d:\d\d:\d\d ")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Workflow:
-    """Snakemake at work, in a process group of its own; as a context, until it has ended.
+    """A running Snakemake in its own process group; leaving the context waits for its end.
 
     Raises:
-        UserError: at the end, it failed: with what it said of that.
-        SystemExit: it was interrupted.
+        UserError: It failed; the message contains its errors.
+        SystemExit: It was interrupted.
     """
 
     def __init__(self, arguments: list[str], project: Project):
@@ -49,6 +49,7 @@ class Workflow:
         self.received: int | None = None
 
     def __enter__(self) -> "Workflow":
+        """Start Snakemake, and forward signals to it."""
         with write_errors(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             log = open(self.log, "ab")  # another may write to it, at the same scale
@@ -60,24 +61,26 @@ class Workflow:
         return self
 
     def hand_on(self, number: int, frame: object) -> None:
+        """Forward a signal."""
         self.received = number
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
     def __exit__(self, *raised: object) -> None:
+        """Wait for the end, and raise what the class describes."""
         status = self.process.wait()
         for number, handler in self.before.items():
             signal.signal(number, handler)
         if self.received:
-            print("stopped; the same command goes on from there", file=sys.stderr)
+            print("stopped; run the same command to resume", file=sys.stderr)
             sys.exit(128 + self.received)
         if status and raised == (None, None, None):
             whole = self.log.read_bytes()[self.begin :].rpartition(b"\n")[0]  # a full disk cuts the last line off
             said = "\n".join(causes(whole.decode(errors="replace").splitlines()))
-            raise UserError(f"{said}\nwhat was said before is in {self.log}")
+            raise UserError(f"{said}\nthe whole output is in {self.log}")
 
     def works(self) -> Iterator[None]:
-        """Every second until it has ended, and once more."""
+        """Yield every second until Snakemake ends, and once after."""
         while self.process.poll() is None:
             yield
             with suppress(subprocess.TimeoutExpired):
@@ -86,7 +89,7 @@ class Workflow:
 
 
 def causes(said: list[str]) -> list[str]:
-    """Why it failed: errors of jobs, each once and with its log where that is named; else that of the workflow."""
+    """Return the distinct errors of jobs, with their logs if named; else the error of the workflow."""
     errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
     if found := [one for one in errors if not any(other.startswith(f"{one} (log: ") for other in errors)]:
         return list(dict.fromkeys(found))
@@ -98,7 +101,15 @@ def causes(said: list[str]) -> list[str]:
 
 
 def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator[str]:
-    """Of what Snakemake says, events; of a command that failed, its log. Once interrupted, what trainings say."""
+    """Filter the output of Snakemake.
+
+    Args:
+        lines: Lines of output.
+        is_interrupted: Tells whether the user interrupted it; then only lines of trainings are kept.
+
+    Yields:
+        Events, and for a failed command the name of its log.
+    """
     command: list[str] = []
     for line in lines:
         if command or line == RULE_FAILED:
@@ -114,17 +125,17 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator
                 command = []
         elif not DETAIL.match(line) and (EVENT.match(line) or not is_interrupted()):
             yield line
-    yield from command  # whose end was never said, as on a full disk
+    yield from command  # a full disk cuts its end off
 
 
 def failure_in(command: list[str]) -> list[str]:
-    """Which log has more on it: the one that the command names last, else the command. The cause is said in the end."""
+    """Name the log of a failed command, which it names last; without one return the command."""
     logs = re.findall(r"[^\s'>]+\.log\b", "\n".join(command))
     return [f"failed: more in {logs[-1]}"] if logs else command
 
 
 def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
-    """The screen of a terminal."""
+    """Show the screen until Snakemake ends."""
     pace = Pace()
     with Live(screen=True, auto_refresh=False) as live:
         for _ in workflow.works():
@@ -133,13 +144,13 @@ def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
 
 
 def relay(workflow: Workflow) -> None:
-    """A line an event."""
+    """Print one line per event until Snakemake ends."""
     for line in events(said_by_workflow(workflow), lambda: workflow.received is not None):
         print(line, flush=True)
 
 
 def said_by_workflow(workflow: Workflow) -> Iterator[str]:
-    """Each line, once it is whole."""
+    """Yield each line of output once it is complete."""
     with open(workflow.log, encoding="utf-8", errors="replace") as log:
         log.seek(workflow.begin)
         part = ""
@@ -149,12 +160,13 @@ def said_by_workflow(workflow: Workflow) -> Iterator[str]:
 
 
 class Pace:
-    """How long it will still take, by how fast the updates of all trainings went since the start."""
+    """Estimate of the remaining time from the training steps per second since the start."""
 
     def __init__(self) -> None:
         self.begun: tuple[float, float] | None = None
 
     def left(self, campaign: Campaign) -> str:
+        """Return the remaining time in words; empty if it is not known."""
         now, done = time.monotonic(), campaign.share
         self.begun = self.begun or (now, done)
         since, gained = now - self.begun[0], done - self.begun[1]

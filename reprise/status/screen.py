@@ -17,12 +17,18 @@ from pipeline.workflow.runs import RunState, remedy_of
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
 SHOWN = 12
-"""Rows of each part."""
+"""Largest number of rows of a section."""
 
 
 def screen(campaign: Campaign, title: str, to_come: str | None, command: str) -> RenderableType:
-    """to_come: hours that are left, in words, None where nobody counted them; command: what goes on with the
-    campaign, empty where somebody looks to that."""
+    """Lay out a campaign.
+
+    Args:
+        campaign: Its state.
+        title: First line.
+        to_come: Remaining hours in words; None without a forecast.
+        command: Command that resumes the campaign; empty to leave it out.
+    """
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]
     parts.append(Text(f"hours   {cost(campaign, to_come)}"))
     if campaign.jobs:
@@ -36,13 +42,14 @@ def screen(campaign: Campaign, title: str, to_come: str | None, command: str) ->
 
 
 def head(campaign: Campaign, title: str) -> RenderableType:
-    """In a line, if it fits; else in two."""
+    """Return title, driver and time, on one line if they fit."""
     driver = f"driven by {campaign.driver}" if campaign.driver else "driven by nobody"
     now = time.strftime("%H:%M:%S", time.localtime(campaign.time))
     return Columns([Text(title, style="bold"), Text(f"{driver}  {now}")], padding=(0, 2))
 
 
 def states(campaign: Campaign) -> RenderableType:
+    """Return the number of trainings by state, the share of steps and the finished outputs."""
     line = Text("trainings  ")
     for state, count in campaign.counts.items():
         line.append(f"{count} {state}  ", style=COLOURS[state] if count else "bright_black")
@@ -54,37 +61,39 @@ def states(campaign: Campaign) -> RenderableType:
 
 
 def cost(campaign: Campaign, to_come: str | None) -> str:
+    """Return the spent and the remaining hours in words."""
     spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
     return f"{spent} spent" if to_come is None else f"{spent} spent; {to_come}"
 
 
 def coming(device_hours: dict[str, float], measuring: str) -> str:
-    """What is to come, in words; where nothing is known of that, by which command it will be."""
+    """Return the remaining hours in words, or the command that measures the speed of this machine."""
     if not device_hours:
         return f"to come: unknown until `{measuring}` has measured this machine"
     return "to come, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
 
 
 def running(campaign: Campaign) -> RenderableType | None:
+    """Return a table of the running trainings."""
     found = campaign.of_state("running")
     if not found:
         return None
     rows = columns(6, head=("running", "updates", "left", "perplexity", "tokens/s", ""))
     for one in found[:SHOWN]:
-        told = one.progress
+        progress = one.progress
         rows.add_row(
             Text(one.run.folder, style=COLOURS["running"]),
             f"{one.step:,}/{one.steps:,}",
-            clock(told.seconds_left) if told else "",
-            f"{told.perplexity:.2f}" if told else "starting",
-            f"{told.tokens_per_s:,.0f}" if told else "",
+            clock(progress.seconds_left) if progress else "",
+            f"{progress.perplexity:.2f}" if progress else "starting",
+            f"{progress.tokens_per_s:,.0f}" if progress else "",
             Text(f"job {one.job} {one.why}" if one.job else one.why, style="yellow" if one.why else ""),
         )
     return Group(rows, *more(found))
 
 
 def waiting(campaign: Campaign) -> RenderableType | None:
-    """By reason: what waits for the same is said together."""
+    """Return the waiting trainings, grouped by reason."""
     rows = columns(2)
     for state in ("waiting", "not run"):
         found = campaign.of_state(state)
@@ -94,12 +103,14 @@ def waiting(campaign: Campaign) -> RenderableType | None:
 
 
 def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
+    """Return the row of runs that wait for the same reason."""
     named = ", ".join(one.run.folder for one in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
     what = f"{len(runs)} {state}"
     return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
 
 
 def failed(campaign: Campaign) -> RenderableType | None:
+    """Return each failure with its cause and remedy."""
     found = [(f"train {one.run.folder}", one.why, one.remedy) for one in campaign.of_state("failed")]
     found += [(f"{one.stage} in {one.folder}", one.cause, remedy_of(one)) for one in campaign.failed]
     if not found:
@@ -115,7 +126,7 @@ def failed(campaign: Campaign) -> RenderableType | None:
 
 
 def todo(campaign: Campaign, command: str) -> RenderableType | None:
-    """What nobody but the user can do."""
+    """Return what the user has to do."""
     lines = [f"{one.run.folder}: {one.remedy}" for one in campaign.runs if one.remedy and one.state != "failed"]
     if command and not campaign.driver and any(there < total for there, total in campaign.made.values()):
         lines.append(f"nobody drives the campaign; this goes on with it: {command}")
@@ -123,6 +134,7 @@ def todo(campaign: Campaign, command: str) -> RenderableType | None:
 
 
 def columns(number: int, head: Iterable[str] = ()) -> Table:
+    """Return an empty table without lines."""
     table = Table(box=None, pad_edge=False, show_header=bool(head), header_style="bright_black", padding=(0, 2, 0, 0))
     names = [*head] or [""] * number
     for name in names:
@@ -131,12 +143,13 @@ def columns(number: int, head: Iterable[str] = ()) -> Table:
 
 
 def more(found: list) -> Iterator[Text]:
+    """Yield a line on the rows that are not shown, if there are any."""
     if len(found) > SHOWN:
         yield Text(f"and {len(found) - SHOWN} more", style="bright_black")
 
 
 def hours(count: float) -> str:
-    """`1,240 h`, `3.2 h`, `12 min`."""
+    """Format hours as `1,240 h`, `3.2 h` or `12 min`."""
     if count >= 0.995:
         return f"{count:,.0f} h" if count >= 10 else f"{count:.1f} h"
     return f"{60 * count:.0f} min"

@@ -1,4 +1,4 @@
-"""Which kept weights have to be there for a mean of the last: a training that goes on does not write them again."""
+"""Checkpoints that averaging needs and that a resumed training would not write again."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -12,9 +12,14 @@ from pipeline.training.state import TrainingState
 
 
 def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collection[Path], is_over: bool) -> list[int]:
-    """Steps of those among the `last` weights that a training in `folder` has written already.
+    """Return the steps of the last checkpoints that a training has written already.
 
-    good: its files that are whole, the newest resume file among which it goes on from. is_over: nothing is left to do.
+    Args:
+        training: Its settings.
+        folder: Its folder.
+        last: How many checkpoints are averaged.
+        good: Intact files of the run; the training resumes from the newest resume file among them.
+        is_over: The training ended.
     """
     ended = read_note(TrainedRun, folder / DONE_FILE) or outcome_in(folder / WEIGHTS_FILE)
     state = newest_resume(folder, good)
@@ -28,7 +33,7 @@ def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collect
 
 
 def outcome_in(weights: Path) -> Outcome | None:
-    """What the final weights say of their training, if they are there."""
+    """Read the outcome of a training from its final weights, if they exist."""
     try:
         return Outcome.model_validate(read_metadata(weights)["record"])
     except (DamagedFileError, KeyError):
@@ -36,6 +41,6 @@ def outcome_in(weights: Path) -> Outcome | None:
 
 
 def newest_resume(folder: Path, good: Collection[Path]) -> TrainingState:
-    """What the newest resume file among them knows; that of update 0 where there is none."""
+    """Read the state of the newest intact resume file; without one return that of step 0."""
     found = [path for _, path in numbered(folder / "checkpoints", RESUME) if path in good]
     return TrainingState.from_dict(read_metadata(found[-1])["state"]) if found else TrainingState()

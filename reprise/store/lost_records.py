@@ -1,6 +1,6 @@
-"""The record of a finished training, `done.json`, written again from the final weights, which hold the same.
+"""Restore `done.json`, the record of a finished training, from the metadata of its final weights.
 
-No training is needed, and Snakemake need not notice: what was made of the weights is there.
+It gets the time of the weights, so that Snakemake rebuilds nothing.
 """
 
 import os
@@ -21,6 +21,7 @@ def lost_records(folder: Path, bad: set[Path]) -> list[Path]:
     """Return the lost record of a run if nothing else of it is lost.
 
     Args:
+        folder: Folder of the run.
         bad: Files of the run that are damaged or missing.
     """
     record, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
@@ -30,7 +31,7 @@ def lost_records(folder: Path, bad: set[Path]) -> list[Path]:
 
 
 def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:
-    """Write lost records again, as old as the weights; yield the new names of damaged ones."""
+    """Restore lost records with the time of the weights; yield damaged files and their new names."""
     for path in lost:
         if exists(path):
             yield path, set_aside(path)
@@ -41,7 +42,7 @@ def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def from_weights(folder: Path) -> Path:
-    """Write `done.json`, as a training does that finds its final weights."""
+    """Write `done.json` from the metadata of the final weights."""
     weights, done = folder / WEIGHTS_FILE, folder / DONE_FILE
     facts, digest = read_metadata(weights), digest_of(weights)
     TrainedRun(key=facts["key"], weights_digest=digest, **facts["record"]).write(done)

@@ -1,7 +1,7 @@
-"""Which files each product consists of, whether they are good, and what has to be made again where they are not.
+"""Check the files of each product, and find which target files are stale.
 
-A product is made again when the file that stands for it (`Layout.path`) is not there and something needs it: so that
-file is stale when any other of the product is damaged or missing. What `free` removes is missed only by what needs it.
+Snakemake rebuilds a product if its target file (`Layout.target`) is missing and something needs it. So the target file
+is stale if any other file of the product is damaged or missing. Files that `free` removed are missing only if needed.
 """
 
 from collections import defaultdict
@@ -45,12 +45,18 @@ from reprise.store.checkpoints_due import weights_due
 from reprise.store.training_text import is_read_by_training_alone
 
 READ_BESIDE: dict[type[Product], type[Product]] = {Vocabulary: Encoded, Encoded: Trained}
-"""What is read wherever another product is, without being declared: that other one is stale, too."""
+"""Undeclared inputs: if the first product is bad, the second one is stale, too."""
 
 
 @dataclass
 class Finding:
-    """Of one product. stale: whole files that stand for what is damaged or missing."""
+    """The checks of one product.
+
+    Attributes:
+        product: The product.
+        checks: One check per file.
+        stale: Intact files to set aside, so that Snakemake rebuilds the product.
+    """
 
     product: Product
     checks: list[FileCheck] = field(default_factory=list)
@@ -58,26 +64,27 @@ class Finding:
 
     @property
     def is_bad(self) -> bool:
-        """Whether it has to be made again; what a training told of itself alone is no reason to train again."""
+        """Return whether it must be rebuilt; damaged telemetry is no reason to train again."""
         return bool(self.stale) or any(
             one.state in ("damaged", "missing") and is_needed(one.path) for one in self.checks
         )
 
 
 def is_needed(path: Path) -> bool:
+    """Return whether a file is more than a checkpoint, a note, telemetry or a copy in results/."""
     return (
         path.parent.name not in ("checkpoints", NOTES) and path.name not in TELEMETRY_FILES and path.parent != RESULTS
     )
 
 
 class Inspection:
-    """Of what is wanted, and so has to be there, of other products, if they are, and of all that they are made from."""
+    """Checks of wanted products, which must exist, of other products, if they exist, and of all their inputs."""
 
     def __init__(self, graph: Graph, wanted: Iterable[Product], others: Iterable[Product] = ()):
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
         self.wanted = set(wanted)
         self.checkpoints: dict[RunId, int] = defaultdict(int)
-        """How many each run has to have."""
+        """Number of checkpoints that each run must have."""
         cached_digest.cache_clear()
         products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
@@ -90,7 +97,7 @@ class Inspection:
             self.ask_of(product)
 
     def lacks(self, product: Product) -> bool:
-        """Whether what is read beside a product that is there is bad, or was taken away."""
+        """Return whether an undeclared input of an existing product is bad or missing."""
         beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
         for one in beside:
             if not self.found[one].checks and not exists(self.layout.path(one)):
@@ -98,10 +105,11 @@ class Inspection:
         return any(self.found[one].is_bad for one in beside)
 
     def needs(self, product: Product) -> list[Product]:
+        """Return the declared inputs of a product."""
         return flatten(self.graph.inputs(product))
 
     def ask_of(self, product: Product) -> None:
-        """What it has to be made from again, if it has to be."""
+        """Mark the inputs of a product as wanted if it must be rebuilt."""
         finding, mark = self.found[product], self.layout.path(product)
         if product in self.wanted:
             finding.checks += self.missing(product)
@@ -121,7 +129,7 @@ class Inspection:
                 self.checkpoints[run] = self.project.run_spec(run).training.keep_checkpoints
 
     def missing(self, product: Product) -> list[FileCheck]:
-        """What is not there, now that it is needed; of a product that is there it may have been freed."""
+        """Check for missing files of a product that is needed; `free` may have removed them."""
         finding, mark = self.found[product], self.layout.path(product)
         lost = self.lost_checkpoints(product.run, finding) if isinstance(product, Trained) else []
         if not exists(mark):
@@ -132,7 +140,7 @@ class Inspection:
         return lost
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[FileCheck]:
-        """Of those that a training, done or going on from where it is, would not write again."""
+        """Check for missing checkpoints that the training would not write again."""
         folder, weights = self.layout.run(run), self.layout.weights(run)
         if is_locked(folder) or any(one.state == "unreadable" for one in finding.checks):
             return []
@@ -146,7 +154,7 @@ class Inspection:
         finding.stale |= {folder / DONE_FILE, weights}
         finding.stale |= set(
             (folder / "checkpoints").glob("step-*.resume.safetensors")
-        )  # it would go on behind the gap
+        )  # else it would resume after the gap
         return [FileCheck(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: Product) -> list[FileCheck]:
@@ -173,7 +181,7 @@ class Inspection:
                 case Score():
                     return self.of_score(product)
         except (UserError, OSError):
-            pass  # a record can't be read, or understood: which one, the files themselves tell
+            pass  # an unreadable record; the checks below report which one
         found = [check_file(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
         if isinstance(product, Prepared | Encoded) and exists(self.layout.path(Encoded(product.dataset))):
             found = self.without_freed(found, product.dataset)
@@ -185,7 +193,7 @@ class Inspection:
         return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
 
     def of_view(self, mark: Path) -> list[FileCheck]:
-        """Of the copies at the top of results/ of what the configured paper has there."""
+        """Check the copies at the top of results/ of a report of the configured paper."""
         if mark.parent != self.layout.results / self.project.config.paper:
             return []
         copies = [(RESULTS / path.name, path) for path in (mark, mark.with_suffix(".md"))]
@@ -197,15 +205,15 @@ class Inspection:
 
     @staticmethod
     def is_absent(mark: Path) -> bool:
-        """Return whether a product was not made yet, set aside or freed; what was deleted still has its note.
+        """Return whether a product was not made yet, set aside or freed; a deleted file still has its note.
 
-        `free` removes recordings and raw text with their marks, but not the notes of these.
+        `free` removes audio and raw text with their target files, but not the notes of these.
         """
         freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
         return not exists(mark) and (freed or not exists(note_path(mark)))
 
     def files(self, product: Product) -> list[Path]:
-        """The file that stands for a product, and those that were made with it."""
+        """Return the target file of a product, and the files that were made with it."""
         mark = self.layout.path(product)
         if isinstance(product, DatasetArtifact):
             return sorted({mark, *self.corpus_files(product)})
@@ -216,9 +224,9 @@ class Inspection:
         return sorted({mark, *beside})
 
     def corpus_files(self, product: DatasetArtifact) -> list[Path]:
-        """The files of a product in the folder of its corpus, but for the one that stands for it.
+        """Return the files of a product in the folder of its corpus, without its target file.
 
-        A file that belongs to no other product was made by the stage that encodes: those of speech prepare, too.
+        Files of no other product belong to the encoded corpus, as encoding speech also prepares it.
         """
         folder = self.layout.corpus(product.dataset)
         if isinstance(product, Encoded):
@@ -243,7 +251,7 @@ class Inspection:
         return noted_files(folder / "prepared")
 
     def of_downloads(self, dataset: str) -> list[FileCheck]:
-        """Of the fetched files that are here: really hashed."""
+        """Hash the fetched files of a dataset."""
         found = []
         for name, source in sources_of(self.project.dataset_records[dataset]).items():
             if exists(path := self.layout.downloads / name):
@@ -254,16 +262,18 @@ class Inspection:
         return found
 
     def of_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
+        """Check the subword models against their record."""
         mark, files = self.layout.path(product), self.files(product)
         record = mark.with_suffix(".json")
         if not exists(record):
             return [check_file(path) for path in {*files, record}]
-        said = Vocabularies.read(record)
-        digests = {mark: said.digest} | ({mark.with_suffix(".tgt.model"): said.tgt.digest} if said.tgt else {})
+        recorded = Vocabularies.read(record)
+        tgt = {mark.with_suffix(".tgt.model"): recorded.tgt.digest} if recorded.tgt else {}
+        digests = {mark: recorded.digest} | tgt
         return [check_file(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
 
     def of_corpus(self, product: Encoded) -> list[FileCheck]:
-        """By the digest of all its files where there is none of each."""
+        """Check an encoded corpus, whose record has one digest of all files."""
         mark = self.layout.path(product)
         record = read_corpus(mark.parent)
         stores = encoded_stores(mark.parent, record.kind, record.splits)
@@ -276,7 +286,7 @@ class Inspection:
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
 
     def of_score(self, product: Score) -> list[FileCheck]:
-        """What it was counted on must be what is there now."""
+        """Check that the scored inputs still match their recorded digests."""
         mark = self.layout.path(product)
         found = [check_file(path, ScoreFile if path == mark else None) for path in self.files(product)]
         for path, digest in ScoreFile.read(mark).inputs.items():
@@ -285,14 +295,14 @@ class Inspection:
         return found
 
     def of_training(self, run: RunId) -> list[FileCheck]:
-        """Its specification, record, final weights and checkpoints; nothing of one that is going on."""
+        """Check specification, record, final weights and checkpoints of a run that is not running."""
         folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
         if is_locked(folder):
             return []
         kept = [check_file(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        told = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
+        telemetry = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
         if self.is_absent(mark):
-            return kept + told
+            return kept + telemetry
         done = check_file(mark)
         digest = TrainedRun.read(mark).weights_digest if done.state == "good" else None
-        return [done, check_file(folder / RUN_FILE), check_file(weights, None, digest), *kept, *told]
+        return [done, check_file(folder / RUN_FILE), check_file(weights, None, digest), *kept, *telemetry]

@@ -1,4 +1,4 @@
-"""Other scales whose runs lie in the work folder, which what looks at the configured one alone has to name."""
+"""Runs of other scales in the work folder, for commands that read one scale only."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from pipeline.workflow.targets import reprise_command
 
 
 def not_looked_at(project: Project, stage: str) -> Iterator[str]:
-    """A line for each, with what looks at it."""
+    """Yield a line for each other scale with runs, with the command for it."""
     for scale in project.scales:
         runs = replace(project.layout, scale=scale).runs
         if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):

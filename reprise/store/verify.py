@@ -1,4 +1,4 @@
-"""Verification of all that was made or fetched, against what was recorded of it."""
+"""The command `verify`: check every file against its recorded digest."""
 
 import logging
 import os
@@ -36,21 +36,21 @@ def verify(
     project: ProjectOptions,
     repair: bool = False,
 ) -> None:
-    """Hash all that was made or fetched again, and report or set aside what is damaged.
+    """Verify the digest of every file, and report or set aside damaged ones.
 
-        reprise verify --set scale=paper             all that is here, of every paper
+        reprise verify --set scale=paper             all files, of every paper
         reprise verify results/table2.csv            the files that this table is made from
-        reprise verify --repair weighted             what is here of this paper, and set aside what is damaged
+        reprise verify --repair weighted             the files of this paper; set aside damaged ones
 
-    With --repair, a damaged file is renamed to NAME.damaged, and the file that stands for something missing or damaged
-    to NAME.stale. Snakemake then rebuilds what is missing, and nothing else. The last line names the command that also
-    rebuilds the weights of a model that is scored already. A file that can't be read is left alone. Writes no other
+    With --repair, a damaged file is renamed to NAME.damaged. The target file of an output that is damaged or
+    incomplete is renamed to NAME.stale. Snakemake then rebuilds only what is missing. The last line names the command
+    that also rebuilds the weights of a model that is scored already. An unreadable file is left alone. Writes no other
     file. The exit status is 1 if something is wrong; after a repair, only if something stays wrong.
 
     Args:
-        targets: Papers, `all`, or files in results/; by default all that is here.
+        targets: Papers, `all`, or files in results/; by default every existing file.
         project: The project and its settings.
-        repair: Set aside what is damaged, or stands for something missing.
+        repair: Set aside damaged files and the target files of incomplete outputs.
     """
     loaded = project.load()
     if repair and (reasons := list(filter(None, map(liveness_reason, read_drivers(project.root).values())))):
@@ -84,10 +84,10 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
 
 
 def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
-    """Files that were named, which have to be there, and the reports of papers, which were perhaps never made.
+    """Resolve targets to the products of named files, which must exist, and the reports of papers.
 
     Raises:
-        UserError: a name is none of a paper, and no file that is made at this scale.
+        UserError: A name is neither a paper nor a file that is made at this scale.
     """
     every = graph.closure(graph.readable(graph.project.papers))
     otherwise = f"nothing of the papers is made there at scale {graph.project.config.scale}"
@@ -101,7 +101,7 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
 
 
 def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
-    """Of what is not there, that of which nothing else is made that is not there: with it all comes back."""
+    """Return the missing files that no other missing file depends on: rebuilding them rebuilds all."""
     target = graph.project.layout.target
     bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
     lost = {product: target(product) for product in bad if not target(product).exists()}
@@ -111,21 +111,26 @@ def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
 
 
 def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
-    """A line on the runs of the scale that no report reads, if there are any."""
+    """Yield a line on the runs of the scale that no report reads, if there are any."""
     read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
         yield f"runs that no report reads were not looked at: {len(beside)}, such as {beside[0]}"
 
 
 class Repairs:
-    """What was done. asides: new names of files; restored: those that were written again from what is here."""
+    """Repairs that were made.
+
+    Attributes:
+        asides: New names of files that were set aside.
+        restored: Files that were written again from other files.
+    """
 
     def __init__(self) -> None:
         self.asides: dict[Path, Path] = {}
         self.restored: set[Path] = set()
 
     def repair(self, project: Project, finding: Finding) -> None:
-        """Rename what is damaged and what stands for it. What can't be read is left alone."""
+        """Rename damaged files and stale target files. Unreadable files are left alone."""
         unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
         stale = set() if self.restore_records(project, finding) else finding.stale - unreadable
         for one in finding.checks:
@@ -136,12 +141,12 @@ class Repairs:
                 self.restored.add(one.path)
             elif one.state == "damaged" and exists(one.path):
                 self.asides[one.path] = set_aside(one.path)
-            if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
+            if one.state == "missing":  # reported again as soon as something needs it
                 note_path(one.path).unlink(missing_ok=True)
         self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
 
     def restore_records(self, project: Project, finding: Finding) -> bool:
-        """Of a training, where nothing else is lost that something needs."""
+        """Restore the record of a training if no other needed file is lost; return whether it was."""
         if not isinstance(finding.product, Trained):
             return False
         bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
@@ -153,14 +158,14 @@ class Repairs:
 
 
 def sweep_all(project: Project) -> None:
-    """Of what killed processes left half-written."""
+    """Remove unfinished files of killed processes."""
     for top in (project.layout.work, project.layout.results):
         for folder, _, _ in os.walk(top):
             remove_orphans(Path(folder))
 
 
 def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
-    """One for each place."""
+    """Return one row per folder of intact files."""
     places: dict[Path, dict[Path, int]] = defaultdict(dict)
     for finding in findings:
         for one in finding.checks:
@@ -173,6 +178,7 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
 
 
 def place_of(project: Project, product: Product, path: Path) -> Path:
+    """Return the corpus, run or other folder of a file."""
     match product:
         case DatasetArtifact(dataset):
             corpus = project.layout.corpus(dataset)
@@ -183,6 +189,7 @@ def place_of(project: Project, product: Product, path: Path) -> Path:
 
 
 def row(one: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
+    """Return the row of a file that is not good: path, state, size, fault and remedy."""
     aside = done.asides.get(one.path)
     match one.state:
         case "unreadable":
@@ -198,10 +205,10 @@ def row(one: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
 
 
 def show(rows: list[tuple[str, str, str, str]]) -> None:
-    """A table; plain where nobody sits before it."""
+    """Print a table, in plain text unless on a terminal."""
     header = ("what", "state", "size", "what to do")
     if sys.stdout.isatty():
-        from rich.console import Console  # only where there is somebody to see it: 0.1 s
+        from rich.console import Console  # takes 0.1 s to import
         from rich.markup import escape
         from rich.table import Table
 

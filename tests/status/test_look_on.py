@@ -139,7 +139,7 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
         threading.Thread(target=interrupt, args=[made.log]).start()
         relay(made)
     assert ended.value.code == 143 and "saved" in made.log.read_text()
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
 
 
 def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):

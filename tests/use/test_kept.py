@@ -138,7 +138,7 @@ def test_errors_say_what_is_missing(kept, tmp_path, capsys):
         return capsys.readouterr().err
 
     keep(kept(1, 2.0, (30.0, 29.0, 31.0)), tmp_path)
-    assert "nothing recorded in it" in told(tmp_path / "none")
+    assert "has no records" in told(tmp_path / "none")
     assert "unknown name 'bleau'" in told(tmp_path, "--metric", "bleau")
     assert "nothing recorded has the metric gleu" in told(tmp_path, "--metric", "gleu")
     assert reprise(["record", "--into", str(tmp_path)]) == 0

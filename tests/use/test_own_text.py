@@ -332,7 +332,7 @@ def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path)
 def test_python_has_models_tables_claims_and_curves(packed):
     model = api.open_run(packed)
     assert model.translate([SENTENCE]) == [cipher(SENTENCE)]
-    with pytest.raises(UserError, match=r"a list of lines is read, not one text: give \[text\]"):
+    with pytest.raises(UserError, match=r"expected a list of lines, got one string: write \[text\]"):
         model.translate(SENTENCE)
     curve = api.curves(RUN, scale="smoke")
     assert curve["dev"].iloc[-1] < 0.2 < curve["dev"].iloc[0]
