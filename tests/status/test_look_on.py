@@ -67,7 +67,7 @@ def test_unwritable_log_is_an_error_before_the_workflow_starts(workflow, project
 
 def test_what_failed_is_repeated_in_the_end(workflow):
     with (
-        pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nwhat .*make.log$"),
+        pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nthe whole output .*make.log$"),
         workflow("echo begun; echo 'error: no memory (log: a.log)'; echo after; exit 1") as made,
     ):
         relay(made)
@@ -116,7 +116,7 @@ def test_log_of_another_process_is_kept_and_not_reported(workflow, capsys):
         relay(first)
     capsys.readouterr()
     with (
-        pytest.raises(UserError, match=r"^ours\nwhat") as raised,
+        pytest.raises(UserError, match=r"^ours\nthe whole output") as raised,
         workflow("echo 19:09 ours; echo 'error: ours'; exit 1") as made,
     ):
         relay(made)

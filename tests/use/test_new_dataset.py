@@ -147,7 +147,7 @@ def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypat
         words = ["--recordings", f"data/mine/{name}"]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert reprise(["new", "dataset", "mine", *words]) == 1
-    assert "is there, and another" in capsys.readouterr().err
+    assert "exists with other contents" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
