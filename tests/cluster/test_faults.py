@@ -186,7 +186,7 @@ def cancelled(trial: Trial) -> None:
     assert reached >= 40
     again = trial.launch()
     assert again.wait() == 0, again.text()
-    assert f"resumed after update {reached}" in again.text()
+    assert f"resumed after step {reached}" in again.text()
     assert outcomes(trial.run) == ["stopped", "done"]
 
 
