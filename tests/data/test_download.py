@@ -169,7 +169,7 @@ def test_only_named_members_are_written_as_raw_splits(tmp_path, name, mode):
     assert {path.name for path in tmp_path.iterdir()} == {name, "corpus"}
 
 
-def test_a_file_of_millions_of_lines_is_read_to_the_first_too_many(tmp_path):
+def test_file_with_too_many_lines_is_read_to_the_first_excess(tmp_path):
     data = packed(MEMBERS | {"./dir/train.en": b"\n" * 20_000_000}, "w:gz")
     (tmp_path / "a.tgz").write_bytes(data)
     dataset = archive_dataset(data, "a.tgz", lines=2)
