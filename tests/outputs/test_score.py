@@ -100,7 +100,7 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
         assert found.p_value < 0.01
     for words in (["--split", "dev"], ["--set", "scale=small"]):
         assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu", *words]) == 1
-        assert "are of runs" in capsys.readouterr().err
+        assert "apply to runs only" in capsys.readouterr().err
     assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
     assert f"less {ours}: {found.difference:+.2f} (95 % between {found.low:+.2f} and" in capsys.readouterr().out
     other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))

@@ -141,8 +141,8 @@ def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_pat
     rows, caption = draw(tmp_path, "figure2")
     assert [float(row["dev_loss"]) for row in rows] == [*losses["attention-source"], *losses["CF4"]]
     assert "0.800 nats" in caption
-    assert "Attention model, trained on source after 300 updates" in caption
-    assert "probability projection after 150 updates" in caption  # 1.2 at 100, 0.4 at 200
+    assert "Attention model, trained on source after 300 steps" in caption
+    assert "probability projection after 150 steps" in caption  # 1.2 at 100, 0.4 at 200
 
 
 def test_dev_curves_say_that_the_first_level_is_not_reached(project, tmp_path):

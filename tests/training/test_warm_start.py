@@ -188,7 +188,7 @@ def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
         path.unlink()
     assert main(["continue", str(stored), "--steps", "12", "--prepare"]) == 1
-    assert "has no checkpoint to go on from" in capsys.readouterr().err
+    assert "has no checkpoint to resume from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
