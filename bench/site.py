@@ -13,20 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/helpers"))
+
+from fabricated import bleu_statistics, perplexity_statistics, write_training
+from made_records import score_file
+
+from pipeline.core.artifacts import Score
+from pipeline.metrics import metric_named
+from pipeline.metrics.score_file import write_statistics
+from pipeline.papers.project import Project, load_project
+from pipeline.report.site.build import build
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/helpers")]
-
-from fabricated import bleu_statistics, perplexity_statistics, write_training  # noqa: E402
-from made_records import score_file  # noqa: E402
-
-from pipeline.core.artifacts import Score  # noqa: E402
-from pipeline.metrics import metric_named  # noqa: E402
-from pipeline.metrics.score_file import write_statistics  # noqa: E402
-from pipeline.papers.project import Project, load_project  # noqa: E402
-from pipeline.report.site.build import build  # noqa: E402
-from pipeline.report.site.pages import Pages  # noqa: E402
-from pipeline.report.site.present import Present  # noqa: E402
-
 BLEU = ("bleu_paper", "bleu_closest", "sacrebleu")
 COUNTS = {"gleu": 2, "chrf": 18, "f1": 3, "wer": 2, "cer": 2}
 METRICS = {"sentences": (*BLEU, "gleu", "chrf"), "trees": ("f1",), "speech": ("wer", "cer"), "characters": ()}

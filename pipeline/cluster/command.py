@@ -31,7 +31,7 @@ def input_state(argument: str) -> str | list[int] | None:
     """Return the recorded digest of a file that a command names, else its size and time; None if it is no file."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
         return None
-    if digest := noted_digest(Path(argument)):  # Snakemake sets the time anew
+    if digest := noted_digest(Path(argument)):  # Snakemake sets a new time
         return digest
     status = os.stat(argument)
     return [status.st_size, status.st_mtime_ns]

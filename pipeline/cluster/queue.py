@@ -3,7 +3,7 @@
 Sites complain about users whose every job queries the controller. Here the first launcher that finds the snapshot too
 old renews it under a file lock, and all others read it. The interval grows while nothing changes. Only squeue is
 needed, no accounting. The snapshot lies on the machine's own disk, where files can be locked. Its times are those of
-the monotonic clock, which all processes share and nobody sets.
+the monotonic clock, which all processes share and no process sets.
 """
 
 import contextlib

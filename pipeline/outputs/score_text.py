@@ -128,7 +128,7 @@ def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test",
     require_whole(corpus)
     stem = corpus / f"{split}.tgt"
     store = TokenStore(stem)
-    references = vocabularies(corpus)[1].decode([store[index] for index in range(len(store))])
+    references = vocabularies(corpus)[1].decode([*store])
     hypotheses = [line.removesuffix("\r") for line in read_lines(transcripts, len(references))]
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
     report = PreparedSpeech.read_if_there(corpus.parent / "prepared/report.json")

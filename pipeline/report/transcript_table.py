@@ -65,7 +65,7 @@ class Texts:
         self.entry, self.made, self.layout = entry, made, project.layout
         self.scored_on = project.stand_in(entry.scored_on)
         store = TokenStore(self.layout.corpus(self.scored_on) / f"encoded/{entry.split}.tgt")
-        self.references = Alphabet().decode([store[index] for index in range(len(store))])
+        self.references = Alphabet().decode([*store])
 
     def transcripts(self, system: str) -> tuple[str, list[str] | None]:
         """Return folder and transcripts of a system's first seed; None if it was not run."""

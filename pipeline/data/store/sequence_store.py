@@ -49,6 +49,9 @@ class SequenceStore:
     def __getitem__(self, index: int) -> np.ndarray:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[index] for index in range(len(self)))
+
     def lengths(self) -> np.ndarray:
         """Return the number of elements of every sequence, (sequences,) int32."""
         return np.diff(self.offsets).astype(np.int32)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.analysis.cells.scores import ScoreCell
-from pipeline.analysis.view import NamedScore, PaperView, ScoredSplits, Term
+from pipeline.analysis.view import PaperView, ScoredSplits, Term
 from pipeline.core.artifacts import RunId
 from pipeline.data.text.checked_lines import name_of_split
 from pipeline.papers.project import Project
@@ -101,10 +101,6 @@ class Labels:
         """Return the name of a side of a comparison."""
         decodings = f" ({', '.join(term.decodings)})" if term.decodings else ""
         return self.system(term.system) + decodings
-
-    def score(self, score: NamedScore) -> str:
-        """Return a score as metric and test set."""
-        return f"{metric_title(score.metric)} on {self.test_sets(score)}"
 
     def test_sets(self, scored: ScoredSplits) -> str:
         """Return the names of the test sets that are scored here."""

@@ -104,8 +104,7 @@ class OutputSet:
                 return read_lines(self.folder / f"prepared/{self.split}.{self.record.references(self.split)[0]}")
             case "trees":
                 return read_lines(self.folder / f"prepared/{self.split}.trees")
-        store = TokenStore(self.folder / f"encoded/{self.split}.tgt")
-        return Alphabet().decode([store[index] for index in range(len(store))])
+        return Alphabet().decode([*TokenStore(self.folder / f"encoded/{self.split}.tgt")])
 
     @cached_property
     def outputs(self) -> list[Output]:

@@ -96,11 +96,9 @@ class Difference:
 def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
     """Sum up a paper."""
     project, record = present.project, present.project.papers[paper]
-    score, found = main_differences(present, paper, results, tables)
     labels = Labels(present.view(paper), tables)
-    chart = None
-    if score is not None:
-        chart = difference_chart(present, labels, score, found)
+    score, found = main_differences(present, paper, results, labels)
+    chart = difference_chart(labels, score, found) if score else None
     return Card(
         paper,
         record,
@@ -114,10 +112,10 @@ def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tabl
 
 
 def main_differences(
-    present: Present, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]
+    present: Present, paper: str, results: Sequence[ClaimResult], labels: Labels
 ) -> tuple[NamedScore | None, list[Difference]]:
     """Return the score under which most order claims were measured, primary ones first, and their differences."""
-    claims, labels = present.project.claims[paper], Labels(present.view(paper), tables)
+    claims = present.project.claims[paper]
     scores, named = claims.scores, claims.claims
     found: dict[str, list[Difference]] = {}
     for one in results:
@@ -128,7 +126,7 @@ def main_differences(
             continue
         score = scores[one.claim.score]
         scale = metric_named(score.metric).comparison_scale
-        numbers = [printed_number(tables, score, term) for term in (lower, upper)]
+        numbers = [printed_number(labels.tables, score, term) for term in (lower, upper)]
         printed = None
         if None not in numbers:
             low, high = (float(scale(np.array(number))) for number in numbers)
@@ -160,7 +158,7 @@ def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term
     return None
 
 
-def difference_chart(present: Present, labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:
+def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:
     """Draw printed differences and ours in panels with axes of their own."""
     shown, metric = found[:MOST_PAIRS], metric_named(score.metric)
     unit = metric_title(score.metric)
