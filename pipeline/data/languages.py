@@ -20,6 +20,9 @@ HAN = frozenset({"Hani", "Hans", "Hant"})
 def canonical(code: str) -> str:
     """Return the shortest ISO 639 code of a language: `zh` for `zho`, `chi` and `cmn`, `en` for `eng`.
 
+    Args:
+        code: Two or three lowercase letters, or `UNNAMED`.
+
     Raises:
         ValueError: ISO 639 has no such code.
     """
@@ -33,7 +36,7 @@ def canonical(code: str) -> str:
 
 @cache
 def script_of(code: str) -> str | None:
-    """Return the usual script of a language (ISO 15924)."""
+    """Return the usual script of a language (ISO 15924); None if it is unknown."""
     return Language.get(code).maximize().script
 
 

@@ -27,7 +27,14 @@ class RejectedError(Exception):
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Read the samples of an utterance, (n,) float32, finite, in [-1, 1] except for slight overshoots of float files.
+    """Read the samples of an utterance.
+
+    Args:
+        utterance: File, start and length of the utterance.
+        sample_rate: Rate in Hz that the file must have.
+
+    Returns:
+        Samples (n,) float32, finite, in [-1, 1] except for slight overshoots of float files.
 
     Raises:
         RejectedError: The file is missing, damaged, too short, or of another format, or has bad samples.
@@ -55,9 +62,16 @@ def in_unit_range(samples: np.ndarray) -> np.ndarray:
 
 
 def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Found:
-    """Apply `read` to an audio file, and again to its bytes if the result is None or an error.
+    """Apply `read` to an audio file, and again to its bytes if the first result is None or an error.
 
     The library takes a read error of the disk for damage, and the end of a failed read for the end of the audio.
+
+    Args:
+        audio: File to read.
+        read: Reader of a path or of the bytes in memory; None from a path means that samples are missing.
+
+    Returns:
+        The first result that is not None.
 
     Raises:
         FileNotFoundError, soundfile.SoundFileError: The file is missing or damaged.
@@ -73,6 +87,11 @@ def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Foun
 
 def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> np.ndarray | None:
     """Return the samples of an utterance, or None if a file on disk seems to have fewer.
+
+    Args:
+        source: File, or its bytes.
+        utterance: Start and length of the stretch.
+        sample_rate: Rate in Hz that the file must have.
 
     Raises:
         RejectedError: The file has another rate or several channels.
@@ -99,9 +118,16 @@ def fault_of(path: Path) -> str:
 
 
 def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
-    """Resample to another speed with pitch and formants (Ko et al. 2015), (n,) float32 -> (n / speed,).
+    """Resample to another speed, which changes pitch and formants too (Ko et al. 2015).
 
     The spectrum of the whole signal is truncated or zero-padded above the lower Nyquist frequency, so nothing aliases.
+
+    Args:
+        samples: Samples (n,) float32.
+        speed: Factor; above one is faster.
+
+    Returns:
+        Samples (n / speed,) float32.
     """
     if speed == 1 or not len(samples):
         return samples
@@ -110,7 +136,7 @@ def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
 
 
 def seconds_of(audio: Path) -> float:
-    """Return the length of a file; 0 if it can't be read, which computing features reports."""
+    """Return the length of a file in seconds; 0 if it can't be read, which the stage `features` reports."""
     try:
         return decoded(audio, lambda source: soundfile.info(source).duration)
     except (soundfile.SoundFileError, FileNotFoundError):

@@ -51,7 +51,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
     """Unpack the archives and write the manifests.
 
     Args:
-        dataset: The dataset.
+        dataset: Corpus of recordings.
         files: Fetched files by source.
         corpus: Folder of the corpus.
 
@@ -82,6 +82,12 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
 def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
     """Yield the utterances of a split.
 
+    Args:
+        dataset: Corpus of recordings.
+        split: Name of the split.
+        files: Fetched files by source.
+        corpus: Folder of the corpus, with the unpacked archives.
+
     Raises:
         UserError: A table or transcript names audio outside the archive's folder.
     """
@@ -95,12 +101,24 @@ def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path
 
 
 def folder_of(corpus: Path, source: str) -> Path:
-    """Return the folder into which an archive is unpacked."""
+    """Return the folder into which an archive is unpacked.
+
+    Args:
+        corpus: Folder of the corpus.
+        source: Source name of the archive.
+    """
     return corpus / "audio" / source
 
 
 def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
-    """Write the members with one of the suffixes that match a pattern below `folder`, under their names."""
+    """Write the wanted members of an archive below a folder, under their names.
+
+    Args:
+        archive: Fetched archive.
+        patterns: Patterns of `fnmatch`, of which a member must match one.
+        suffixes: Suffixes of names, of which a member must have one.
+        folder: Folder for the members; files of the right size are kept.
+    """
 
     def wanted(name: str) -> bool:
         return name.endswith(suffixes) and any(fnmatch(name, pattern) for pattern in patterns)
@@ -135,7 +153,14 @@ class Layout(NamedTuple):
 
 
 def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """Yield utterances of <reader>/<chapter>/<reader>-<chapter>.trans.txt, with FLAC files beside it."""
+    """Yield utterances of <reader>/<chapter>/<reader>-<chapter>.trans.txt, with FLAC files beside it.
+
+    Args:
+        folder: Folder of the unpacked archive.
+        members: Pattern of the transcripts' paths in it.
+        domain: Domain of the text, for the manifest.
+        listing: Unused.
+    """
     for transcripts in fitting(folder, members, ".trans.txt"):
         for line in lines_of(transcripts, UNPACK):
             name, _, text = line.partition(" ")
@@ -144,7 +169,17 @@ def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -
 
 
 def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph."""
+    """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph.
+
+    Args:
+        folder: Folder of the unpacked archive.
+        members: Pattern of the transcripts' paths in it.
+        domain: Domain of the text, for the manifest.
+        listing: Unused.
+
+    Raises:
+        UserError: A line has no segment, or a time is not a number.
+    """
     for transcripts in fitting(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
         for number, line in enumerate(lines_of(transcripts, UNPACK), start=1):
@@ -159,7 +194,14 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
 
 
 def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """Yield utterances of a TSV file with columns path, speaker and transcript."""
+    """Yield utterances of a TSV file with columns path, speaker and transcript.
+
+    Args:
+        folder: Folder of the unpacked archive, to which paths are relative.
+        members: Pattern of the audio files' paths.
+        domain: Domain of the text, for the manifest.
+        listing: The table, a fetched file.
+    """
     assert listing, "every part of this layout names a table"
     for row in table(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
@@ -175,6 +217,12 @@ LAYOUTS = {
 
 
 def fitting(folder: Path, members: str, suffix: str) -> list[Path]:
-    """Return the files below `folder` with a suffix whose relative path matches the pattern, sorted."""
+    """Return the files below `folder` with a suffix whose relative path matches the pattern, sorted.
+
+    Args:
+        folder: Folder to search.
+        members: Pattern of `fnmatch` for paths relative to it.
+        suffix: End of the file names.
+    """
     found = sorted(folder.rglob(f"*{suffix}"))
     return [path for path in found if fnmatch(path.relative_to(folder).as_posix(), members)]

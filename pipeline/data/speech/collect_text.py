@@ -65,6 +65,13 @@ def collect_text(
 ) -> None:
     """Write raw/<split>.en, all splits or none.
 
+    Args:
+        dataset: Corpus whose text is read aloud or trains a language model.
+        downloads: Folder of fetched files.
+        corpus: Folder of the corpus.
+        mirror: Folder or URL that is tried first; None tries the addresses alone.
+        packages: Folders of licensed packages and of the user's own corpora.
+
     Raises:
         UserError: A file is missing or damaged, or holds less than the dataset file says.
     """
@@ -94,7 +101,14 @@ UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 
 
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
-    """Yield (split, sentence) of each domain, first test, then dev, then train, without repeats."""
+    """Yield the sentences of each domain, first test, then dev, then train, without repeats.
+
+    Args:
+        text: Domains, sizes and seed.
+
+    Yields:
+        Split and sentence.
+    """
     tests = [split for split in text.sizes if split not in ("dev", "train")]
     for domain in text.domains:
         seen: set[str] = set()
@@ -107,7 +121,13 @@ def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
 
 
 def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
-    """Yield English sentences without end."""
+    """Yield English sentences without end.
+
+    Args:
+        domain: Domain of the grammar; `queries` mixes search queries and shuffled words of films.
+        rng: Random state, changed here.
+        held_out: Allow names and combinations that are reserved for the test split.
+    """
     from pipeline.grammar.corpus import endless  # loads the lexicon, which fetched text does not need
 
     if domain != "queries":
@@ -118,17 +138,28 @@ def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator
 
 
 def keywords(line: str, rng: Random) -> str:
-    """Shuffle the distinct words of a line like a search query, which keeps the vocabulary but not the language."""
+    """Shuffle the distinct words of a line like a search query, which keeps the vocabulary but not the language.
+
+    Args:
+        line: English sentence.
+        rng: Random state, changed here.
+
+    Returns:
+        The words, separated by spaces.
+    """
     words = sorted(set(WORD.findall(line.lower())))
     return " ".join(rng.sample(words, len(words)))
 
 
 def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
-    """Yield (split, line), split after split, with parts chained or interleaved.
+    """Yield the lines of each split, with parts chained or interleaved.
 
     Args:
         text: Description of the text.
         files: Fetched files by source.
+
+    Yields:
+        Split and line.
 
     Raises:
         UserError: A file is damaged, or lacks a named member or line.
@@ -141,6 +172,10 @@ def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[S
 
 def part_lines(part: TextPart, path: Path) -> Iterator[str]:
     """Yield the lines that a part takes of its file.
+
+    Args:
+        part: Source, range and form of the lines.
+        path: Fetched file of the source.
 
     Raises:
         UserError: There are none.
@@ -157,7 +192,12 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
 
 
 def part_content(part: TextPart, path: Path) -> Iterator[str]:
-    """Yield the sentences of a file, or of all matching members in the order of the archive."""
+    """Yield the sentences of a file, or of all matching members in the order of the archive.
+
+    Args:
+        part: Source, member pattern and layout.
+        path: Fetched file of the source.
+    """
     member = part.member
     if member is None:
         with opened(path) as stream:
@@ -168,7 +208,14 @@ def part_content(part: TextPart, path: Path) -> Iterator[str]:
 
 
 def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Iterator[str]:
-    """Yield the sentences of one file called `name`, which is `path` or a member of it."""
+    """Yield the sentences of one file.
+
+    Args:
+        part: Layout of the file.
+        name: Name of the file, whose suffix tells compression.
+        stream: Content of the file.
+        path: The fetched file, or the archive that holds it, for messages.
+    """
     lines = decoded_lines(gunzipped(stream, name), path)
     match part.layout:
         case "plain":
@@ -183,6 +230,14 @@ def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Itera
 
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a TSV file with a header.
+
+    Args:
+        lines: Lines of the file.
+        wanted: Columns that it must have.
+        where: The file, for messages.
+
+    Yields:
+        Cells by column; a row that is cut has empty cells at its end.
 
     Raises:
         UserError: A wanted column is missing.

@@ -40,7 +40,14 @@ def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
-    """Write `prepared/` and `encoded/`, and return the record.
+    """Write `prepared/` and `encoded/` of a character language model's text.
+
+    Args:
+        dataset: Text in characters.
+        corpus: Folder of the corpus, with `raw/`.
+
+    Returns:
+        The record in `encoded/corpus.json`.
 
     Raises:
         UserError: Raw text is missing, too short, or not as expected.
@@ -71,7 +78,16 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
 
 
 def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> int:
-    """Write text and ids of a split and return its number of characters."""
+    """Write text and ids of a split.
+
+    Args:
+        corpus: Folder of the corpus.
+        split: Name of the split.
+        sentences: Selected sentences.
+
+    Returns:
+        Number of characters.
+    """
     alphabet = Alphabet()
     with (
         atomic_write(corpus / f"prepared/{split}.en") as text,
@@ -85,6 +101,12 @@ def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> in
 
 def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) -> None:
     """Check that a split is the one that the dataset file expects.
+
+    Args:
+        dataset: Dataset whose file records the expected size and digest.
+        split: Name of the split.
+        kept: Number of sentences kept.
+        path: Prepared text of the split.
 
     Raises:
         UserError: Its number of sentences or its digest differs.

@@ -108,13 +108,24 @@ class Kept:
     speakers: list[str] = field(default_factory=list)
 
     def reject(self, utterance: Utterance, reason: str) -> None:
-        """Count an utterance that is left out, and keep some examples."""
+        """Count an utterance that is left out, and keep some examples.
+
+        Args:
+            utterance: Utterance that is left out.
+            reason: Reason, under which it is counted.
+        """
         self.rejected[reason] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
 
     def add(self, utterance: Utterance, text: str, frames: np.ndarray) -> None:
-        """Count an utterance that is kept."""
+        """Count an utterance that is kept.
+
+        Args:
+            utterance: Utterance, whose length is that at its speed.
+            text: Its spelling.
+            frames: Its features, (T, FEATURES).
+        """
         self.utterances += 1
         self.seconds += utterance.seconds
         self.characters += len(text)
@@ -137,12 +148,20 @@ class Kept:
 def compute_features(
     dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int
 ) -> SpeechCorpus:
-    """Write `prepared/` and `encoded/`, and return the record.
+    """Write `prepared/` and `encoded/` of a speech corpus.
+
+    Args:
+        dataset: Speech corpus.
+        manifests: Manifest of each split.
+        corpus: Folder of the corpus.
+        processes: Number of processes that share the work.
+
+    Returns:
+        The record in `encoded/corpus.json`.
 
     Raises:
         UserError: A manifest is missing or faulty, a split is empty or not as expected, splits share utterances or
-            speakers
-            that they must not, or the disk is too small.
+            speakers that they must not, or the disk is too small.
     """
     shared = shared_utterances(manifests)
     speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
@@ -168,7 +187,21 @@ def compute_features(
 
 
 def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> Kept:
-    """Write features, ids, transcripts and speakers of the utterances that are kept."""
+    """Write features, ids, transcripts and speakers of the utterances that are kept.
+
+    Args:
+        dataset: Speech corpus.
+        split: Name of the split; other speeds are added to train only.
+        manifest: Manifest of the split.
+        corpus: Folder of the corpus.
+        processes: Number of processes that share the work.
+
+    Returns:
+        Counts and moments of the utterances kept.
+
+    Raises:
+        UserError: A speaker has no name but is normalised, or `check_split` fails.
+    """
     found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
     speeds = dataset.speeds if split == "train" else [1.0]
@@ -208,10 +241,16 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
 def features_of(
     part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
 ) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
-    """Compute each utterance at each speed in turn.
+    """Compute the features of each utterance at each speed in turn.
+
+    Args:
+        part: Utterances.
+        dataset: Speech corpus, which sets rate and limits.
+        speeds: Factors; above one is faster.
 
     Returns:
-        Utterances, each with its spelling and features (T, FEATURES) float16, or the reason why it is left out.
+        For each utterance and speed: the utterance with its new length, and either spelling and features (T, FEATURES)
+        float16, or the reason why it is left out.
     """
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
@@ -229,8 +268,14 @@ def features_of_one(
 ) -> tuple[str, np.ndarray]:
     """Return spelling and features (T, FEATURES) float16 of an utterance at one speed.
 
+    Args:
+        utterance: Utterance as the manifest lists it.
+        dataset: Speech corpus, which sets rate and limits.
+        filters: Filter bank of the corpus' rate.
+        speed: Factor; above one is faster.
+
     Raises:
-        RejectedError: It can't be used.
+        RejectedError: The text or audio can't be used; the message is the reason.
     """
     text, strange = to_alphabet(utterance.text)
     if strange:
@@ -255,6 +300,13 @@ def features_of_one(
 def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
     """Check that a split is not empty and as the dataset file expects.
 
+    Args:
+        dataset: Dataset whose file records the expected size and digest.
+        split: Name of the split.
+        found: Counts of the split.
+        transcripts: Transcripts of the utterances kept.
+        manifest: Manifest of the split, for messages.
+
     Raises:
         UserError: It is empty, or its number of utterances or digest differs.
     """
@@ -270,7 +322,13 @@ def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcrip
 
 
 def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
-    """Write features of the noises; babble uses the first readable training utterances."""
+    """Write the features of background noises; babble uses the first readable training utterances.
+
+    Args:
+        dataset: Speech corpus, which sets rate and filters.
+        manifest: Manifest of the training split.
+        corpus: Folder of the corpus.
+    """
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     readable = voices(manifest, dataset.sample_rate)
     with write_frames(corpus / "encoded" / NOISE_STEM) as store:
@@ -282,7 +340,12 @@ def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
 
 
 def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
-    """Yield the samples of readable utterances."""
+    """Yield the samples (n,) float32 of readable utterances.
+
+    Args:
+        manifest: Manifest of the utterances.
+        sample_rate: Rate in Hz.
+    """
     for utterance in read_manifest(manifest):
         try:
             yield read_audio(utterance, sample_rate)
@@ -291,7 +354,16 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
 
 
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
-    """Write corpus.json and return it."""
+    """Write `encoded/corpus.json` and return it.
+
+    Args:
+        dataset: Speech corpus.
+        kept: Counts and moments of each split.
+        corpus: Folder of the corpus.
+
+    Returns:
+        The record.
+    """
     encoded, alphabet = corpus / "encoded", Alphabet()
     record = SpeechCorpus(
         dataset=dataset.name,

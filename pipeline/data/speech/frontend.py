@@ -32,7 +32,7 @@ class MelFilters:
 
     Args:
         sample_rate: Rate in Hz.
-        high_hz: Upper edge of the filters in Hz.
+        high_hz: Upper edge of the highest filter in Hz.
     """
 
     def __init__(self, sample_rate: int, high_hz: float):
@@ -91,8 +91,8 @@ def normalise_speakers(stem: Path, speakers: Sequence[str], wanted: Statistics) 
     """Give the frames of each speaker the `wanted` mean and deviation.
 
     Args:
-        stem: Store that is rewritten.
-        speakers: Speaker of each utterance.
+        stem: Path of the frame store, which is rewritten, without its suffixes.
+        speakers: Speaker of each utterance of the store, in order.
         wanted: Statistics of the training set.
     """
     store = FrameStore(stem, FEATURES)
@@ -106,7 +106,16 @@ def normalise_speakers(stem: Path, speakers: Sequence[str], wanted: Statistics) 
 
 
 def normalised(frames: np.ndarray, own: Statistics, wanted: Statistics) -> np.ndarray:
-    """Normalise frames (T, FEATURES) from a speaker's own statistics to the wanted ones."""
+    """Normalise frames (T, FEATURES) from a speaker's own statistics to the wanted ones.
+
+    Args:
+        frames: Frames (T, FEATURES).
+        own: Statistics of the speaker.
+        wanted: Statistics that the frames get.
+
+    Returns:
+        Frames (T, FEATURES) of the same type.
+    """
     deviation = np.maximum(own.deviation, LEAST_DEVIATION * np.array(wanted.deviation))
     found = (frames - np.array(own.mean)) / deviation * wanted.deviation + wanted.mean
     return found.astype(frames.dtype)
@@ -121,7 +130,12 @@ BABBLES, VOICES = 6, 6
 
 
 def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield samples (n,) float32 of each colour, steady and pulsing."""
+    """Yield samples (n,) float32 of each colour, steady and pulsing.
+
+    Args:
+        sample_rate: Rate in Hz.
+        seed: Seed of the noises.
+    """
     rng = np.random.default_rng(seed)
     count = SECONDS * sample_rate
     time = np.arange(count) / sample_rate
@@ -136,7 +150,12 @@ def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
-    """Return samples (n,) float32 of several utterances at once, each repeated to fill the time."""
+    """Return samples (n,) float32 of several utterances at once, each repeated to fill the time.
+
+    Args:
+        voices: Samples (n,) of each voice.
+        sample_rate: Rate in Hz.
+    """
     count = SECONDS * sample_rate
     return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
 

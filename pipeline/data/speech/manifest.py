@@ -46,12 +46,25 @@ class Utterance:
 
 
 def manifest_path(corpus: Path, split: str) -> Path:
-    """Return the manifest of a split."""
+    """Return the manifest of a split.
+
+    Args:
+        corpus: Folder of the corpus.
+        split: Name of the split.
+    """
     return corpus / f"manifests/{split}.tsv"
 
 
 def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
-    """Write a manifest with paths relative to its folder and return the number of utterances."""
+    """Write a manifest, with paths relative to its folder.
+
+    Args:
+        path: File of the manifest.
+        utterances: Utterances in order.
+
+    Returns:
+        Number of utterances.
+    """
     count = 0
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
@@ -80,6 +93,10 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
 def check_header(path: Path, columns: list[str]) -> None:
     """Check the columns of a manifest.
 
+    Args:
+        path: Manifest, for the message.
+        columns: Cells of its first line.
+
     Raises:
         UserError: A column is missing, unknown or repeated.
     """
@@ -93,6 +110,15 @@ def check_header(path: Path, columns: list[str]) -> None:
 
 def utterance(path: Path, number: int, columns: list[str], fields: list[str]) -> Utterance:
     """Parse a line of a manifest.
+
+    Args:
+        path: Manifest; audio paths are relative to its folder.
+        number: Line number, for messages.
+        columns: Names of the columns.
+        fields: Cells of the line.
+
+    Returns:
+        The utterance.
 
     Raises:
         UserError: The number of fields is wrong, or a time is not a number.
@@ -114,8 +140,15 @@ def utterance(path: Path, number: int, columns: list[str], fields: list[str]) ->
 def number_of(text: str, where: str) -> float:
     """Parse a non-negative number.
 
+    Args:
+        text: Cell of a manifest or of an .stm file.
+        where: File, line and column, for the message.
+
+    Returns:
+        Seconds.
+
     Raises:
-        UserError: It is anything else.
+        UserError: The text is not a finite number of at least 0.
     """
     try:
         value = float(text)
@@ -144,6 +177,12 @@ def place_of(utterance: Utterance) -> Place:
 def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
     """Describe the utterances that several splits share.
 
+    Args:
+        manifests: Manifest of each split.
+
+    Returns:
+        A description of each shared utterance: file, start in seconds, splits.
+
     Raises:
         UserError: A manifest is missing or faulty, or a training utterance is in another split too.
     """
@@ -164,7 +203,10 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
 
     Args:
         manifests: Manifest of each split.
-        refused: Whether shared speakers are an error.
+        refused: Fail if a speaker is shared.
+
+    Returns:
+        A description of each shared speaker: name, splits.
 
     Raises:
         UserError: A speaker is shared although `refused`.
@@ -182,7 +224,12 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
 def in_several_splits(
     manifests: Mapping[SplitName, Path], key_of: Callable[[Utterance], Key]
 ) -> dict[Key, list[SplitName]]:
-    """Return the keys that more than one split lists, each with these splits in order."""
+    """Return the keys that more than one split lists, each with these splits in order.
+
+    Args:
+        manifests: Manifest of each split.
+        key_of: Function that gives the key of an utterance.
+    """
     splits_of: dict[Key, list[SplitName]] = {}
     for split, manifest in manifests.items():
         for key in dict.fromkeys(map(key_of, read_manifest(manifest))):

@@ -39,9 +39,12 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
     """Select the first fitting sentences of each split without repeated spellings, test and dev sets first.
 
     Args:
-        dataset: The dataset.
-        corpus: Folder of the corpus.
+        dataset: Text to read aloud, or of a language model.
+        corpus: Folder of the corpus, with `raw/`.
         wanted: Most sentences of each split; splits not named have all that fit.
+
+    Returns:
+        The selected sentences, with counts of those left out.
 
     Raises:
         UserError: Raw text is missing, nothing fits, or there are too few sentences to read aloud.
@@ -74,7 +77,14 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
 
 
 def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
-    """Return the reason why a sentence is left out; None if it is not."""
+    """Return the reason why a sentence is left out; None if it is not.
+
+    Args:
+        text: Spelling of the sentence.
+        strange: Its characters outside the alphabet.
+        seen: Spellings selected so far.
+        most: Most characters of a sentence.
+    """
     if strange:
         return "outside the alphabet"
     if not text:

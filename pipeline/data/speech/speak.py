@@ -53,7 +53,16 @@ class Reader:
 
 
 def reader_of(pool: ReaderPool, split: str, number: int) -> Reader:
-    """Draw the reader of utterance `number` of `split`, independent of its text."""
+    """Draw the reader of utterance `number` of `split`, independent of its text.
+
+    Args:
+        pool: Voices, ranges of rate and pitch, and seed.
+        split: Name of the split.
+        number: Index of the utterance in the split.
+
+    Returns:
+        The same reader for the same pool, split and number.
+    """
     rng = Random(f"readers/{pool.seed}/{split}/{number}")
     return Reader(rng.choice(pool.voices), rng.randint(*pool.words_per_minute), rng.randint(*pool.pitch))
 
@@ -90,7 +99,16 @@ class Synthesiser:
         return 0
 
     def say(self, text: str, voice: str, words_per_minute: int, pitch: int) -> np.ndarray:
-        """Synthesise a text, (n,) int16 at SAMPLE_RATE.
+        """Synthesise a text.
+
+        Args:
+            text: Sentence as written.
+            voice: File name of a voice of eSpeak NG.
+            words_per_minute: Rate of speech.
+            pitch: Base pitch, 0 to 100.
+
+        Returns:
+            Samples (n,) int16 at `SAMPLE_RATE`.
 
         Raises:
             UserError: The voice is unknown, or the text can't be synthesised.
@@ -148,7 +166,15 @@ def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
-    """Write audio and manifests, then `spoken.json`, and return it.
+    """Write audio, manifests and `spoken.json`.
+
+    Args:
+        dataset: Text to be read aloud.
+        corpus: Folder of the corpus, with `raw/`.
+        processes: Number of processes that share the work.
+
+    Returns:
+        The report in `spoken.json`.
 
     Raises:
         UserError: Raw text is missing or too short, a voice is unknown, or the disk is too small.
@@ -177,7 +203,17 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
 
 
 def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progress) -> Iterator[Utterance]:
-    """Write the audio of each task and yield the utterances in order."""
+    """Write the audio of each task.
+
+    Args:
+        tasks: Utterances to read.
+        domain: Domain of the text, for the manifest.
+        processes: Number of processes that share the work.
+        progress: Progress log, advanced here.
+
+    Yields:
+        The utterances in order.
+    """
     parts = chunks(tasks, UTTERANCES_PER_PROCESS)
     for part in map_in_order(partial(in_fresh_process, domain=domain), parts, processes):
         yield from part
@@ -186,6 +222,13 @@ def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progres
 
 def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
     """Run `read_part` in a process whose synthesiser has no state yet.
+
+    Args:
+        tasks: Utterances of one chunk.
+        domain: Domain of the text, for the manifest.
+
+    Returns:
+        The utterances in order.
 
     Raises:
         UserError: A sentence can't be synthesised, or the process was killed.
@@ -199,13 +242,30 @@ def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
 
 
 def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
-    """Read some tasks with one synthesiser."""
+    """Read some tasks with one synthesiser.
+
+    Args:
+        tasks: Utterances of one chunk.
+        domain: Domain of the text, for the manifest.
+
+    Returns:
+        The utterances in order.
+    """
     synthesiser = Synthesiser()
     return [read_one(synthesiser, task, domain) for task in tasks]
 
 
 def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
-    """Write the audio of one task."""
+    """Write the audio of one task.
+
+    Args:
+        synthesiser: Synthesiser of this process.
+        task: Utterance to read.
+        domain: Domain of the text, for the manifest.
+
+    Returns:
+        The utterance, with the length of its audio.
+    """
     reader = task.reader
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
     audio = io.BytesIO()  # the library hides errors of the disk

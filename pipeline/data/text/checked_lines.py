@@ -20,11 +20,14 @@ APART = re.compile(r"(?<!\.) \.\s*$")
 
 
 def read_lines(path: Path, expected: int | None = None) -> list[str]:
-    """Read the lines of a UTF-8 text, split at line feeds alone.
+    """Read the lines of a UTF-8 text, split at line feeds only.
 
     Args:
-        path: The file.
-        expected: Number of lines of the test set; None = any.
+        path: File to read.
+        expected: Number of lines of the test set; None accepts any number.
+
+    Returns:
+        The lines without their line feeds.
 
     Raises:
         UserError: The file is missing, not UTF-8, or has another number of lines.
@@ -46,9 +49,13 @@ def training_digest(text: Path) -> str | None:
 def check_untokenised(path: Path, lines: list[str]) -> None:
     """Check that raw text is not tokenised; sacreBLEU would tokenise it a second time.
 
-    Signs are escaped characters and separate final full stops. Text fails if more than a tenth of the lines that could
-    show a sign do. Final stops must also be separate in more than a hundredth of all lines: where few lines end in a
-    stop, these may be names of folders or slips.
+    Signs of tokenisation are escaped characters and final full stops with a space before them. Text fails if more than
+    a tenth of the lines that could show a sign do. Separate final stops must also occur in more than a hundredth of all
+    lines: where few lines end in a stop, these may be names of folders or slips.
+
+    Args:
+        path: File that the lines come from, for the message.
+        lines: Lines of the text, without line feeds.
 
     Raises:
         UserError: The text looks tokenised.
@@ -67,8 +74,13 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
 def check_script(text: list[str], language: str, where: str) -> None:
     """Check that text has spaces between words if its language does.
 
+    Args:
+        text: Lines of the text.
+        language: ISO 639 code that the dataset declares.
+        where: File or split, for the message.
+
     Raises:
-        UserError: It has none.
+        UserError: Most letters belong to scripts without spaces, unlike the language's own.
     """
     if lacks_spaces(text) and not is_unspaced(language):
         raise UserError(
@@ -78,17 +90,25 @@ def check_script(text: list[str], language: str, where: str) -> None:
 
 
 def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:
-    """Return the name of a split as shown beside every score."""
+    """Return the name of a split as shown beside every score.
+
+    Args:
+        dataset: Dataset that names its dev and test sets.
+        split: Name of the split; train has no name of its own.
+    """
     return dataset.dev_set if split == "dev" else dataset.test_sets.get(split, f"{dataset.name} {split}")
 
 
 def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) -> int:
-    """Check the digest of the raw references, and return the number of lines of the split.
+    """Check the digest of the raw references.
 
     Args:
-        dataset: The dataset.
-        split: Name of the split.
+        dataset: Dataset whose file records the digest; without one nothing is checked.
+        split: Name of a dev or test split.
         prepared: Folder of the prepared text; the references are in raw/ beside it.
+
+    Returns:
+        Number of lines of the split.
 
     Raises:
         UserError: The references are not those of the dataset file.
@@ -105,9 +125,9 @@ def check_pairs(dataset: CorpusRecord | TreebankRecord, split: SplitName, pairs:
     """Check that an encoded split has as many pairs as the dataset file says.
 
     Args:
-        dataset: The dataset.
+        dataset: Dataset whose file records the expected sizes.
         split: Name of the split; train may have any number.
-        pairs: Number of pairs.
+        pairs: Number of encoded pairs.
         where: The split, for the message.
 
     Raises:

@@ -30,8 +30,11 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
 
     Args:
         pairs: Raw lines of both sides without line feeds.
-        dataset: The dataset.
+        dataset: Dataset that sets languages, tokeniser and limits.
         drop_outliers: Apply the dataset's limits on length and ratio.
+
+    Returns:
+        Cleaned text and tokens of the pairs kept, and the pairs rejected with their reasons.
     """
     done = PreparedChunk(len(pairs))
     how = Tokenisation.of(dataset)
@@ -57,6 +60,12 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
 def decode(line: bytes) -> str:
     """Decode a raw line, with carriage returns as spaces.
 
+    Args:
+        line: Raw line without its line feed.
+
+    Returns:
+        The text, stripped, without a byte order mark.
+
     Raises:
         BadPairError: It is not UTF-8, or blank.
     """
@@ -72,6 +81,11 @@ def decode(line: bytes) -> str:
 def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
     """Return the tokens of a line.
 
+    Args:
+        text: Cleaned text of a line.
+        language: ISO 639 code.
+        how: The dataset's tokenisation.
+
     Raises:
         BadPairError: No token is left, e.g. of a line of control characters.
     """
@@ -83,6 +97,11 @@ def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
 
 def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:
     """Check the length of a pair and the ratio of its sides, in words.
+
+    Args:
+        src_words: Words of the source line.
+        tgt_words: Words of the target line.
+        limits: Longest side in words, and largest ratio of the sides; None accepts any pair.
 
     Raises:
         BadPairError: A limit is exceeded.

@@ -62,6 +62,14 @@ def encode_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:
     """Write `encoded/` and return its record.
 
+    Args:
+        dataset: Parallel text or treebank.
+        corpus: Folder of the corpus, with `prepared/` and the subword models.
+        processes: Number of processes that share the work.
+
+    Returns:
+        The record in `encoded/corpus.json`.
+
     Raises:
         UserError: Prepared text or the subword model is missing, or the sides of a split differ in length.
     """
@@ -95,7 +103,18 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
 
 
 def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes: int) -> Counter[str]:
-    """Encode one file and count its lines, tokens, unknown subwords, and lines changed by a round trip."""
+    """Encode one side of a split.
+
+    Args:
+        text: Tokenised text.
+        model: Subword model of the side.
+        stem: Path of the token store without its suffixes.
+        vocab_size: Entries of the model, which decide the bytes of an id.
+        processes: Number of processes that share the work.
+
+    Returns:
+        Numbers of lines, tokens, unknown subwords, and lines that a round trip changes.
+    """
     counts: Counter[str] = Counter()
     progress = Progress(log, f"{text.name}: encoded", "lines")
     parts = chunks(lines_of(text, "run the stage `prepare` first"), LINES_PER_CHUNK)
@@ -110,7 +129,15 @@ def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes:
 
 
 def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
-    """Encode some lines."""
+    """Encode some lines.
+
+    Args:
+        lines: Tokenised lines.
+        model: Subword model, loaded once a process.
+
+    Returns:
+        Ids of all lines in a row, and what the model loses.
+    """
     subwords = load_once(model)
     ids = subwords.encode(lines)
     changed = sum(before != after for before, after in zip(lines, subwords.decode(ids), strict=True))
@@ -123,6 +150,11 @@ load_once = cache(Subwords)
 
 def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSplit:
     """Return the record of a split from the counts of both sides.
+
+    Args:
+        src: Counts of the source side, from `encode_side`.
+        tgt: Counts of the target side.
+        where: Folder and split, for the message.
 
     Raises:
         UserError: The sides differ in length.

@@ -52,7 +52,15 @@ def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:
-    """Write `prepared/` and return the report.
+    """Write `prepared/`: cleaned text, tokens and the report.
+
+    Args:
+        dataset: Parallel text to prepare.
+        corpus: Folder of the corpus, with `raw/`.
+        processes: Number of processes that share the work.
+
+    Returns:
+        The report in `prepared/report.json`.
 
     Raises:
         UserError: Files are missing or misaligned, a split is not as expected, or a dev or test line is faulty.
@@ -83,10 +91,16 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
 
 
 def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str) -> None:
-    """Write a further reference and its tokens.
+    """Write a further reference of a dev or test set, and its tokens.
+
+    Args:
+        dataset: Dataset that sets the target language and the tokeniser.
+        corpus: Folder of the corpus.
+        raw: Name of the raw file, and of the cleaned text.
+        tokens: Name of the file of tokens.
 
     Raises:
-        UserError: A line is faulty.
+        UserError: A line is empty or not UTF-8.
     """
     texts, tokenised_texts = (atomic_write(corpus / "prepared" / name) for name in (raw, tokens))
     with open(corpus / "raw" / raw, "rb") as lines, texts as text_file, tokenised_texts as token_file:
@@ -101,12 +115,31 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
 
 
 def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:
-    """Return the raw source and target file of a split."""
+    """Return the raw source and target file of a split.
+
+    Args:
+        dataset: Dataset that names both languages.
+        corpus: Folder of the corpus.
+        split: Name of the split.
+    """
     return corpus / f"raw/{split}.{dataset.src}", corpus / f"raw/{split}.{dataset.tgt}"
 
 
 def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> PairsReport:
-    """Write the four files of a split and return its part of the report."""
+    """Write cleaned text and tokens of both sides of a split.
+
+    Args:
+        dataset: Dataset that sets languages, tokeniser and limits.
+        corpus: Folder of the corpus.
+        split: Name of the split; pairs are left out of train only.
+        processes: Number of processes that share the work.
+
+    Returns:
+        The split's part of the report; for dev and test sets with the round-trip ceiling.
+
+    Raises:
+        UserError: A dev or test line is faulty, no pair is kept, or `raw_pairs` or `with_ceiling` fails.
+    """
     raw = split_files(dataset, corpus, split)
     work = partial(prepare_chunk, dataset=dataset, drop_outliers=split == "train")
     counts = SplitCounts()
@@ -135,6 +168,15 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
 
 def with_ceiling(record: PairsReport, dataset: CorpusRecord, corpus: Path, split: str) -> PairsReport:
     """Add the score of a perfect translation of the split to its report.
+
+    Args:
+        record: Report of the split.
+        dataset: Dataset that sets the target language and the tokeniser.
+        corpus: Folder of the corpus; the split's text and tokens are read from `prepared/`.
+        split: Name of a dev or test split.
+
+    Returns:
+        The report with `ceiling` in sacreBLEU points, and the number of references that a round trip changes.
 
     Raises:
         UserError: The references have no spaces between words, but the dataset's language does.
@@ -192,6 +234,10 @@ class SplitCounts:
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     """Yield the lines of both files side by side, without line feeds.
 
+    Args:
+        src: Raw source file.
+        tgt: Raw target file.
+
     Raises:
         UserError: A file is missing, or has more lines than the other.
     """
@@ -209,6 +255,10 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
 
 def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
     """Check the number of lines and the digests of a split.
+
+    Args:
+        expected: Size and digests that the dataset file records.
+        files: Raw source and target file.
 
     Raises:
         UserError: The split is not the one that the dataset file describes.

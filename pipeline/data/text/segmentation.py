@@ -21,7 +21,14 @@ SCRIPTS = {
 
 
 def any_of(scripts: tuple[str, ...]) -> str:
-    """Return a pattern for the letters and marks of some scripts."""
+    """Return a pattern for the letters and marks of some scripts.
+
+    Args:
+        scripts: Names of Unicode scripts.
+
+    Returns:
+        Pattern for `regex.V1`, which excludes the scripts' punctuation and digits.
+    """
     return "[{}--[\\p{{P}}\\p{{N}}]]".format("".join(f"\\p{{Script={script}}}" for script in scripts))
 
 
@@ -43,6 +50,12 @@ def segment(line: str, segmenter: str) -> str:
     Args:
         line: Text.
         segmenter: `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
+
+    Returns:
+        The words, separated by single spaces.
+
+    Raises:
+        ValueError: The segmenter is unknown.
     """
     words: Iterable[str]
     match segmenter:

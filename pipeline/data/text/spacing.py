@@ -34,7 +34,7 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
 
     Args:
         tokens: Tokens of one line.
-        text: The tokens as Moses joined them.
+        text: The same tokens as Moses joined them.
         language: ISO 639 code.
 
     Returns:
@@ -54,7 +54,15 @@ UNKNOWN_ASCII = frozenset("_/$'")
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
-    """Return whether a space follows each token but the last in `text`; None if the text differs otherwise."""
+    """Find the spaces between tokens in their joined text.
+
+    Args:
+        tokens: Tokens of one line.
+        text: The tokens as Moses joined them.
+
+    Returns:
+        For each token but the last, whether a space follows it; None if the text differs in more than spaces.
+    """
     spaces, end = [], 0
     for token in tokens:
         begin = end + (text[end : end + 1] == " " and bool(end))
@@ -66,7 +74,15 @@ def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
 
 
 def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
-    """Yield (index of the token before, whether it is a space) for each gap that has a rule here."""
+    """Yield the gaps between tokens that a rule here decides.
+
+    Args:
+        tokens: Tokens of one line.
+        language: ISO 639 code.
+
+    Yields:
+        Index of the token before the gap, and whether the gap is a space.
+    """
     opened: list[str] = []
     unspaced = is_unspaced(language)
     for place, token in enumerate(tokens):
@@ -92,9 +108,9 @@ def spaces_around(
     """Return whether a space stands before and after a token; None = as Moses has it.
 
     Args:
-        token: The token.
-        left: The token before it, or empty.
-        right: The token after it, or empty.
+        token: Token that the rules look at.
+        left: Token before it, or empty.
+        right: Token after it, or empty.
         rest: All tokens after it.
         language: ISO 639 code.
         opened: Stack of open quotation marks; changed here.
@@ -129,7 +145,17 @@ def spaces_around(
 
 
 def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around `'`, which Moses handles in English and languages with elision, not in `geht's`."""
+    """Return the spaces around `'`, which Moses handles in English and languages with elision, not in `geht's`.
+
+    Args:
+        left: Token before the apostrophe, or empty.
+        right: Token after it, or empty.
+        rest: All tokens after it; another `'` makes a quotation possible.
+        language: ISO 639 code.
+
+    Returns:
+        Whether a space stands before and after it; None leaves the gap to Moses.
+    """
     known = language == "en" or language in ELISIONS
     if known or not (word_like(left[-1:]) and word_like(right[:1])):
         return None, None
@@ -138,7 +164,14 @@ def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -
 
 
 def apostrophe(left: str, right: str, language: str, opened: list[str]) -> tuple[bool, bool] | None:
-    """Return the spaces around `’` if it is an apostrophe, None if it is a quotation mark."""
+    """Return the spaces around `’` if it is an apostrophe, None if it is a quotation mark.
+
+    Args:
+        left: Token before the mark, or empty.
+        right: Token after it, or empty.
+        language: ISO 639 code.
+        opened: Stack of open quotation marks, which `’` may close.
+    """
     if not (word_like(left[-1:]) and word_like(right[:1])):
         return None
     quoted = bool(opened) and "’" in QUOTES[opened[-1]]
@@ -158,7 +191,14 @@ CLOSING = frozenset("".join(QUOTES.values()))
 
 
 def quotation(token: str, rest: list[str], language: str, opened: list[str]) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a quotation mark, which opens or closes according to `opened`."""
+    """Return the spaces around a quotation mark, and open or close a quotation.
+
+    Args:
+        token: The quotation mark.
+        rest: All tokens after it.
+        language: ISO 639 code.
+        opened: Stack of open quotation marks; changed here.
+    """
     spaced = language in SPACED_GUILLEMETS and token in "«»‹›"
     if opened and token in QUOTES[opened[-1]] and not (token == "„" and opened[-1] == "„" and "“" in rest):
         opened.pop()
@@ -170,7 +210,12 @@ def quotation(token: str, rest: list[str], language: str, opened: list[str]) -> 
 
 
 def opens(token: str, rest: list[str]) -> bool:
-    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`."""
+    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`.
+
+    Args:
+        token: A quotation mark.
+        rest: All tokens after it, where its counterpart may follow.
+    """
     if token in "“„‘":
         return True
     second = QUOTES.get(token, "")
@@ -179,7 +224,12 @@ def opens(token: str, rest: list[str]) -> bool:
 
 
 def currency(left: str, right: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a currency sign, which belongs to the number beside it."""
+    """Return the spaces around a currency sign, which belongs to the number beside it.
+
+    Args:
+        left: Token before the sign, or empty.
+        right: Token after it, or empty.
+    """
     if right[:1].isdecimal() and not left[-1:].isdecimal():
         return None, False
     return True, True if right and (word_like(right[0])) else None

@@ -65,6 +65,10 @@ def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
 def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
     """Learn the vocabularies of a dataset and write them with their record.
 
+    Args:
+        dataset: Parallel text or treebank, which sets the kind and size of its vocabularies.
+        corpus: Folder of the corpus, with `prepared/`.
+
     Raises:
         UserError: The prepared text is missing, or too small for the requested vocabulary.
     """
@@ -84,7 +88,17 @@ def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
 def learn(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
 ) -> Vocabulary:
-    """Learn one model from `files` and write it."""
+    """Learn one model from the training text of one or both sides, and write it.
+
+    Args:
+        settings: Kind, size and sample of the vocabulary.
+        files: Tokenised training text of each side that shares the model.
+        path: File of the model.
+        where: Dataset and setting, for messages.
+
+    Returns:
+        The record of the model, with its digest.
+    """
     pairs = count_lines(files[0], "run the stage `prepare` first")
     sampled = Sampled(pairs=pairs, of=pairs)
     match settings:
@@ -106,7 +120,15 @@ def learn(
 
 
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
-    """Return the indices of the sampled pairs in rising order; all pairs if there are few enough."""
+    """Draw the indices of the sampled pairs.
+
+    Args:
+        pairs: Number of training pairs.
+        settings: Size and seed of the sample.
+
+    Returns:
+        Indices in rising order, (pairs,) or (sample_pairs,), whichever is shorter.
+    """
     if pairs <= settings.sample_pairs:
         return np.arange(pairs)
     generator = np.random.Generator(np.random.PCG64(settings.seed))
@@ -114,7 +136,12 @@ def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
 
 
 def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
-    """Yield the chosen lines of every file, file after file, without line feeds."""
+    """Yield the chosen lines of every file, file after file, without line feeds.
+
+    Args:
+        files: Text files with the same number of lines.
+        chosen: Indices of the lines from 0, in rising order, (lines,).
+    """
     for path in files:
         wanted = iter(chosen.tolist())
         following = next(wanted, None)
@@ -128,10 +155,10 @@ def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -
     """Train a sentencepiece model; words of equal frequency are ordered by code point.
 
     Args:
-        kind: sentencepiece's model type.
-        lines: The text.
-        vocab_size: Exact number of entries; None = one for every space-separated symbol, so that none is split.
-        where: Dataset and setting, for errors.
+        kind: Model type of sentencepiece: bpe or word.
+        lines: Training text.
+        vocab_size: Exact number of entries; None makes an entry of every space-separated symbol.
+        where: Dataset and setting, for messages.
 
     Returns:
         The serialised model.
@@ -169,7 +196,13 @@ def split_for_sentencepiece(lines: Iterator[str]) -> Iterator[str]:
 
 
 def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
-    """Log the characters of the sample that the vocabulary lacks."""
+    """Log the characters of the sample that the vocabulary lacks.
+
+    Args:
+        model: Serialised model.
+        lines: Text that it was learnt from.
+        where: Dataset and setting, for the log.
+    """
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
     characters = set[str]().union(*map(escape_reserved, lines))
@@ -178,7 +211,12 @@ def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
 
 
 def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSError]) -> Iterator[str]:
-    """Yield lines up to a read error and append the error to `failed_reads`; sentencepiece hides exceptions."""
+    """Yield lines up to a read error, which sentencepiece would hide.
+
+    Args:
+        lines: Lines of a file.
+        failed_reads: Receives the error.
+    """
     try:
         yield from lines
     except (UserError, OSError) as error:

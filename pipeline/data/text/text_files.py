@@ -19,8 +19,8 @@ def lines_of(path: Path, otherwise: str) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their ends; a byte order mark is skipped.
 
     Args:
-        path: The file.
-        otherwise: Remedy for a missing file.
+        path: File to read.
+        otherwise: Remedy for a missing file, for the message.
 
     Raises:
         UserError: The file is missing, unreadable, or not UTF-8.
@@ -36,8 +36,11 @@ def count_lines(path: Path, otherwise: str) -> int:
     """Count the lines of a file.
 
     Args:
-        path: The file.
-        otherwise: Remedy for a missing file.
+        path: File to read.
+        otherwise: Remedy for a missing file, for the message.
+
+    Returns:
+        Number of line feeds, plus one if text follows the last.
 
     Raises:
         UserError: The file is missing or unreadable.
@@ -71,6 +74,9 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
         lines: Lines with or without their ends.
         where: The file, for the log.
         level: Level of the log; lower where quotation marks are no text, as in transcripts.
+
+    Returns:
+        The rows with the number of their first line, from 1.
     """
     texts = ["\t".join(map(trimmed, line.rstrip("\r\n").split("\t"))) for line in lines]
     plain = [(number, text.split("\t")) for number, text in enumerate(texts, start=1)]
@@ -160,6 +166,11 @@ def parsed(lines: list[str]) -> list[Row] | None:
 
 
 def any_break(whole: list[Row], plain: list[Row]) -> bool:
-    """Return whether quoted cells span lines or hold tabs, so that only quotation marks make it a table."""
+    """Return whether quoted cells span lines or hold tabs, so that only quotation marks make it a table.
+
+    Args:
+        whole: Rows as a parser of quoted cells finds them.
+        plain: The same lines, split at tabs only.
+    """
     widths = {len(row) for _, row in plain if row != [""]}
     return len(widths) > 1 or len(whole) < sum(row != [""] for _, row in plain)

@@ -36,7 +36,12 @@ class Tokenisation:
         return cls(dataset.tokeniser, dataset.segmenter, dataset.lowercase)
 
     def tokens(self, text: str, language: str) -> str:
-        """Return the tokens of a line separated by spaces, empty if none is left."""
+        """Return the tokens of a line separated by spaces, empty if none is left.
+
+        Args:
+            text: Cleaned text of a line.
+            language: ISO 639 code.
+        """
         if self.tokeniser == "none":
             tokens = text if VISIBLE.search(text) else ""
         elif self.segmenter and language == "zh":
@@ -46,7 +51,12 @@ class Tokenisation:
         return tokens.lower() if self.lowercase else tokens
 
     def text(self, tokens: str, language: str) -> str:
-        """Return the text of a line of tokens."""
+        """Return the text of a line of tokens.
+
+        Args:
+            tokens: Tokens of a line, separated by spaces.
+            language: ISO 639 code.
+        """
         return tokens if self.tokeniser == "none" else detokenise(tokens, language)
 
     def words(self, tokens: str) -> int:
@@ -61,7 +71,13 @@ class Tokenisation:
         return "tokens"
 
     def scored(self, text: str, tokens: str, language: str) -> str:
-        """Return the tokens of a line that metrics of tokenised text compare."""
+        """Return the tokens of a line that metrics of tokenised text compare.
+
+        Args:
+            text: Text of a line.
+            tokens: The same line as tokens.
+            language: ISO 639 code.
+        """
         if self.tokeniser == "moses":
             return tokens
         found = segment(text, "characters") if is_unspaced(language) else tokenise(text, language)
@@ -95,14 +111,24 @@ def detokenizer(language: str) -> "MosesDetokenizer":
 
 
 def tokenise(line: str, language: str) -> str:
-    """Return the tokens of a line, separated by single spaces."""
+    """Return the tokens of a line, separated by single spaces.
+
+    Args:
+        line: Text of a line.
+        language: ISO 639 code.
+    """
     return " ".join(
         tokenizer(language).tokenize(line, escape=False)
     )  # sacremoses' own string may end in a space, after `.'`
 
 
 def detokenise(line: str, language: str) -> str:
-    """Return the text of a line of tokens."""
+    """Return the text of a line of tokens.
+
+    Args:
+        line: Tokens of a line, separated by spaces.
+        language: ISO 639 code.
+    """
     tokens = line.split(" ")
     return correct_spaces(tokens, detokenizer(language).detokenize(tokens, return_str=True, unescape=False), language)
 
@@ -132,6 +158,9 @@ def round_trip(how: Tokenisation, language: str, text: Sequence[str], tokens: Se
         language: ISO 639 code.
         text: Original lines; at least one.
         tokens: The same lines as tokens.
+
+    Returns:
+        The score after the round trip, and the lines that it changes.
     """
     from sacrebleu import corpus_bleu  # takes 0.5 s
 

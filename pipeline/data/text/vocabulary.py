@@ -47,8 +47,7 @@ class Subwords:
     merge neighbouring unknown words.
 
     Raises:
-        UserError: The file is missing, is not a sentencepiece model, has other reserved ids, or has a piece that
-            breaks
+        UserError: The file is missing, is not a sentencepiece model, has other reserved ids, or has a piece that breaks
             lines.
     """
 
