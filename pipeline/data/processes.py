@@ -19,10 +19,20 @@ WAITING_PER_PROCESS = 3
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """Map over `items` with several processes, in order; reads at most a few items per process ahead.
+    """Map a function over items with several processes, in order.
+
+    At most a few items per process are read ahead.
+
+    Args:
+        function: Function of one item; it and its items are pickled.
+        items: Items, read as results are taken.
+        processes: Number of processes, 1 to 1024; 1 computes in this process.
+
+    Yields:
+        The result of each item.
 
     Raises:
-        UserError: A process was killed, mostly for lack of memory, or `processes` is out of range.
+        UserError: A worker process was killed, mostly for lack of memory, or `processes` is out of range.
     """
     if not 1 <= processes <= 1024:
         raise UserError(f"--processes must be from 1 to 1024, got {processes}")
@@ -42,7 +52,12 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], proc
 
 
 def chunks(lines: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of `size` items; the last one may be shorter."""
+    """Yield lists of `size` items; the last one may be shorter.
+
+    Args:
+        lines: Items of any kind.
+        size: Items of each list.
+    """
     lines = iter(lines)
     while chunk := list(islice(lines, size)):
         yield chunk

@@ -87,6 +87,9 @@ class NameChooser:
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
+
+        Returns:
+            The name.
         """
         style = rng.random()
         if style < 0.2:
@@ -101,6 +104,9 @@ class NameChooser:
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
+
+        Returns:
+            The name.
         """
         gender = "m" if rng.random() < 0.5 else "f"
         text, new = self._one(rng, gender, unseen)
@@ -112,6 +118,9 @@ class NameChooser:
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
+
+        Returns:
+            The name.
         """
         name = self.first(rng, unseen)
         family, new = self._one(rng, "family", unseen)
@@ -123,6 +132,9 @@ class NameChooser:
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
+
+        Returns:
+            The name.
         """
         town, new = self._one(rng, "town", unseen)
         return Name(town, "n", unseen=new, town=True)
@@ -165,6 +177,9 @@ class Drawer:
             verb: Key of the verb.
             nouns: Possible objects.
             shown: The verb as it is noted.
+
+        Returns:
+            The object.
         """
         while True:
             noun = nouns(self.rng)

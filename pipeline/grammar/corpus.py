@@ -59,7 +59,13 @@ def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Senten
 
 
 def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
-    """Sentences of admissible length, with repetitions."""
+    """Yield sentences of admissible length without end, with repetitions.
+
+    Args:
+        domain: Domain of the sentences.
+        rng: Random number generator.
+        held_out: Allow names and combinations that are reserved for the test split.
+    """
     draw = draw_film if domain == "film" else draw_search
     while True:
         if (sentence := draw(rng, held_out)) is not None:
@@ -97,7 +103,7 @@ def frequent_words(domain: Domain, count: int) -> frozenset[str]:
     """Return the most frequent English words of a domain, without names.
 
     Args:
-        domain: The domain.
+        domain: Domain whose sentences are counted.
         count: Number of words.
     """
     sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
@@ -117,6 +123,9 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
     Args:
         rng: Random number generator.
         held_out: Allow names and combinations that are reserved for the test split.
+
+    Returns:
+        The sentence, or None.
     """
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
@@ -137,6 +146,9 @@ def realise(utterance: Utterance, tree: str, words: list[str], notes: Derivation
         words: Leaves of the tree.
         notes: Phenomena noted during the derivation.
         length: Number of English words, without punctuation.
+
+    Returns:
+        The sentence.
     """
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
@@ -158,6 +170,9 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
     Args:
         rng: Random number generator.
         held_out: Allow names and combinations that are reserved for the test split.
+
+    Returns:
+        The query, or None.
     """
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
@@ -181,12 +196,13 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
 def phenomena(domain: str, notes: DerivationNotes, length: int) -> dict[str, Any]:
     """Return the record of a sentence's phenomena, ready for JSON.
 
-    Its keys are:
-        kinds: Kinds of phenomena in the sentence.
-        names: Names, to be found verbatim in every language.
-        idioms, senses: Words of the correct translation in `de`, `fr` and `zh`.
-        verb_final: For each verb-final German clause, the words that close it.
-        combinations: Verb and object that no training sentence combines.
+    Its keys are `kinds` of phenomena, `names` that stand verbatim in every language, `idioms` and `senses` with the
+    words of the correct translations, `verb_final` with the words that close each verb-final German clause,
+    `combinations` of verb and object that no training sentence has, and `length`.
+
+    Args:
+        domain: film or search; queries are in lower case.
+        notes: Phenomena noted during the derivation.
         length: Number of English words, without punctuation.
     """
     senses = [*_verb_senses(notes.verbs), *_noun_senses(notes.nouns)]
@@ -233,6 +249,9 @@ def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -
     Args:
         words: Words and punctuation marks.
         space_before: Punctuation marks that keep the space before them.
+
+    Returns:
+        The text.
     """
     pieces: list[str] = []
     glue = ""

@@ -89,6 +89,9 @@ class Deriver(NominalDeriver):
             plain: Leave out fronted adverbs, negation and modals.
             simple: Leave out embedded clauses.
             question: Kind of question that the clause becomes.
+
+        Returns:
+            The clause, whose phenomena are noted.
         """
         if self.chance(0.12) and not simple and tense != "future":
             return self._description(tense, about)

@@ -215,6 +215,9 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
     Args:
         preposition: The preposition.
         words: Words of a noun phrase.
+
+    Returns:
+        The words with the preposition.
     """
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]
@@ -225,7 +228,12 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]:
-    """Return the words of a noun phrase; after prepositions, pronouns are stressed."""
+    """Return the words of a noun phrase; after prepositions, pronouns are stressed.
+
+    Args:
+        nominal: Noun phrase, name, pronoun or pair.
+        stressed: Use stressed pronouns, as after prepositions.
+    """
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, stressed)]

@@ -64,6 +64,9 @@ class NominalDeriver(Drawer):
             relative: Allow a relative clause.
             determiners: Determiners to choose from; empty = any that fits.
             bare: Leave out adjectives and modifiers.
+
+        Returns:
+            The noun phrase, whose phenomena are noted.
         """
         self.notes.nouns.append(noun)
         np = structure.NounPhrase(noun, self.rng.choice(determiners) if determiners else self._determiner(noun))

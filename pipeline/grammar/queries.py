@@ -52,6 +52,9 @@ class QueryParts(Drawer):
             determiner: Its determiner.
             plural: Use the plural.
             adjective: Probability of an adjective.
+
+        Returns:
+            The noun phrase, whose phenomena are noted.
         """
         np = NounPhrase(noun, determiner, plural)
         fitting = ADJECTIVES_OF[noun]
@@ -71,6 +74,9 @@ class QueryParts(Drawer):
             determiner: Its determiner.
             plural: Use the plural.
             adjective: Probability of an adjective.
+
+        Returns:
+            The noun phrase, whose phenomena are noted.
         """
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 

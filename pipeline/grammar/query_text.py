@@ -33,6 +33,9 @@ def query(pattern: str, **parts: Part | str) -> Query:
     Args:
         pattern: Name of the pattern.
         **parts: Parts by the name of their gap; a text is the same in every language.
+
+    Returns:
+        The query.
     """
     en, de, fr, zh = PATTERNS[pattern]
     return Query(
@@ -50,6 +53,9 @@ def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Pa
         template: Text with gaps, `{part}` or `{part:mark}`.
         parts: Parts by name.
         realise: Returns a part in one language, for a mark.
+
+    Returns:
+        The text.
     """
 
     def text(gap: re.Match) -> str:

@@ -38,7 +38,11 @@ class Batch:
 
     @cached_property
     def real_targets(self) -> Tensor:
-        """Places of the targets in the flattened tgt_out, padding excluded, (N,) int64."""
+        """Indices of the targets in the flattened tgt_out, padding excluded.
+
+        Returns:
+            Indices in rising order, (N,) int64.
+        """
         return (vars(self)["tgt_out"].flatten() != PAD).nonzero().squeeze(1)
 
     @property
@@ -53,11 +57,19 @@ class Batch:
 
     @property
     def buffer(self) -> Tensor | None:
-        """The bytes of all tensors, if they are `packed` or a copy of packed tensors."""
+        """The bytes of all tensors, if they are `packed` or a copy of packed tensors.
+
+        Returns:
+            Bytes, (nbytes,) uint8; None if the tensors have their own memory.
+        """
         return vars(self).get("_buffer")
 
     def to(self, device: torch.device | str) -> Self:
-        """Copy the batch to a device asynchronously, as one buffer if it is packed."""
+        """Copy the batch to a device asynchronously, as one buffer if it is packed.
+
+        Returns:
+            The copy.
+        """
         buffer = self.buffer
         if buffer is None:
             return self._map_tensors(lambda part: part.to(device, non_blocking=True))
@@ -73,6 +85,9 @@ class Batch:
 
         Args:
             pin: Allocate the buffer in pinned memory.
+
+        Returns:
+            The batch, whose tensors are views of one buffer.
         """
         parts = [part for part in self._values().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
@@ -97,6 +112,9 @@ class Batch:
             rows: Number of sequences, at least B.
             source: Number of source positions, at least S; ignored for text without a source.
             target: Number of target positions, at least T.
+
+        Returns:
+            The padded batch.
         """
         fitted = self._fitted(rows, source, target)
         vars(fitted).update(on_grid=True, num_tokens=self.num_tokens)
@@ -122,14 +140,29 @@ class Batch:
 
 
 def pad_to(x: Tensor, *shape: int, value: float = PAD) -> Tensor:
-    """Copy `x` into the corner of a tensor of `shape` that holds `value` elsewhere."""
+    """Copy `x` into the corner of a tensor of `shape` that holds `value` elsewhere.
+
+    Args:
+        x: Tensor of any shape.
+        *shape: Shape of the result, nowhere smaller than that of `x`.
+        value: Value of the added elements.
+
+    Returns:
+        Tensor of `shape`.
+    """
     out = x.new_full(shape, value)
     out[tuple(slice(length) for length in x.shape)] = x
     return out
 
 
 def buffer_view(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
-    """Return the bytes of a buffer from `begin` on as a tensor of the type and shape of `like`."""
+    """Return the bytes of a buffer from `begin` on as a tensor of the type and shape of `like`.
+
+    Args:
+        buffer: Bytes, (nbytes,) uint8.
+        begin: Offset of the first byte, aligned for the type.
+        like: Tensor of any shape.
+    """
     return buffer[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
 
 
@@ -148,19 +181,33 @@ class EncodedSplit(ABC):
         self.src_lengths = self.tgt_lengths = self.tgt.lengths() + 1
 
     def targets(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return tgt_in and tgt_out of a batch, (B, T) int64 each."""
+        """Return tgt_in = BOS + y and tgt_out = y + EOS of a batch.
+
+        Args:
+            indices: Sequences, (B,).
+
+        Returns:
+            tgt_in and tgt_out, (B, T) int64 each.
+        """
         tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
         return torch.from_numpy(tgt_in), torch.from_numpy(self.tgt.padded(indices, first=None, last=EOS, pad=PAD))
 
     def longest(self, indices: np.ndarray) -> int:
-        """Return the positions of the longest sequence, which limits the rows of a micro-batch."""
+        """Return the number of positions of the longest sequence, which limits the rows of a micro-batch."""
         return int(self.src_lengths[indices].max())
 
     def check_budget(self, found: str, longest: int, key: str, budget: int | None, limit: str) -> None:
         """Check that the longest sequence fits an optimiser step or a micro-batch.
 
+        Args:
+            found: Start of the message, e.g. "a pair has 70 subwords on a side".
+            longest: Positions of the longest sequence.
+            key: Setting that limits a step or a micro-batch.
+            budget: Its value; None sets no limit.
+            limit: Setting that limits the length of a sequence.
+
         Raises:
-            UserError: It is longer than `budget`; the message quotes `found`, `key` and `limit`.
+            UserError: The longest sequence has more positions than `budget`.
         """
         if budget is not None and longest > budget:
             raise UserError(f"{self.name}: {found} but {key} is {budget}; raise {key} or lower {limit}")
@@ -237,13 +284,26 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
         """Return the indices of the sequences of the step that needs most memory."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> AnyBatch:
-        """Return the sequences `indices` as step `step` reads them; None = without noise."""
+        """Build a batch of some sequences.
+
+        Args:
+            indices: Sequences, (B,).
+            step: Global training step, which decides the noise; None adds no noise.
+
+        Returns:
+            The batch.
+        """
         return self.pairs.batch(indices)
 
     def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
-        """Return the micro-batches of step `step` (from 0) that process `rank` of `world_size` computes.
+        """Return the micro-batches of a training step that one process computes.
 
         Process r computes micro-batches r, r + world_size, r + 2 * world_size, …
+
+        Args:
+            step: Global training step, from 0.
+            rank: Number of this process.
+            world_size: Number of processes.
         """
         return [self.batch(part, step) for part in self._split(self.sequences_of(step))[rank::world_size]]
 
@@ -257,7 +317,14 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
         return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 
     def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
-        """Return (sequences, source positions, target positions) of the micro-batches of some steps of two epochs."""
+        """Return the shapes of the micro-batches of some training steps from the first two epochs.
+
+        Args:
+            steps: Number of steps to sample.
+
+        Returns:
+            Sequences, source positions and target positions of each micro-batch.
+        """
         sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
         parts = [part for step in sample for part in self._split(self.sequences_of(step))]
         sides = self.pairs.src_lengths, self.pairs.tgt_lengths
@@ -270,9 +337,19 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
 
 
 def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
-    """Draw random uint64 keys for places begin … end - 1, shape (end - begin,).
+    """Draw a random key for each place begin … end - 1.
 
     Each key is a function of (seed, epoch, stream, place): Philox is a counter-based generator.
+
+    Args:
+        seed: Seed of the run.
+        epoch: Epoch.
+        begin: First place.
+        end: Last place plus one.
+        stream: Number of the purpose, so that purposes have independent keys.
+
+    Returns:
+        Keys, (end - begin,) uint64.
     """
     block = begin // 4  # Philox yields four numbers per count
     key = np.array([seed, epoch], dtype=np.uint64)

@@ -26,7 +26,7 @@ def input_kind(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
 
     Args:
         spec: Settings of the run.
-        of_corpus: Kind of a corpus that need not be encoded yet; None = as it was encoded.
+        of_corpus: Kind of a corpus that need not be encoded yet; None reads the record of the encoded corpus.
 
     Raises:
         UserError: The corpus does not have what the model reads.
@@ -40,9 +40,12 @@ def input_kind(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
 
 
 def normalisation_corpus(spec: RunSpec) -> Path:
-    """Return the encoded corpus whose statistics normalise speech: the one that trained the encoder.
+    """Return the encoded corpus that trained the encoder, whose statistics normalise speech.
 
     Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 4.6), and so its input.
+
+    Args:
+        spec: Settings of the run; runs that it starts from are followed back.
     """
     while spec.initial:
         spec = load_run(Path(spec.initial) / RUN_FILE)
@@ -52,11 +55,18 @@ def normalisation_corpus(spec: RunSpec) -> Path:
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     """Return the training batches of a run.
 
+    Args:
+        spec: Settings of the run.
+
+    Returns:
+        Batches of the kind that the model reads.
+
     Raises:
         UserError: The settings do not fit the corpus.
     """
     corpus, training = Path(spec.corpus), spec.training
-    match input_kind(spec):
+    kind = input_kind(spec)
+    match kind:
         case "parallel":
             return ParallelBatches(ParallelSplit(corpus, "train"), training, spec.seed)
         case "speech":
@@ -65,7 +75,6 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
             )
         case "text":
             return TextOnlyBatches(TextOnlySplit(corpus, "train"), training, spec.seed)
-    raise AssertionError(spec.model.reads)
 
 
 def evaluation_split(
@@ -87,6 +96,14 @@ def evaluation_split(
 def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
     """Open a split with a source.
 
+    Args:
+        corpus_folder: Folder of the encoded corpus.
+        split: Name of the split.
+        statistics_of: Encoded corpus whose statistics normalise speech; None uses this corpus.
+
+    Returns:
+        The split.
+
     Raises:
         UserError: The corpus holds text alone.
     """
@@ -100,6 +117,10 @@ def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) ->
 
 def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
     """Check that the loss of every sequence is finite; CTC needs as many output frames as characters.
+
+    Args:
+        spec: Settings of the run.
+        pairs: Split to score.
 
     Raises:
         UserError: Some transcripts have too many characters.
@@ -116,6 +137,11 @@ def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
-    """Return the positions of an evaluation batch: those of a micro-batch, which fit wherever training fits."""
+    """Return the positions of an evaluation batch: those of a micro-batch, which fit wherever training fits.
+
+    Args:
+        spec: Settings of the run.
+        of_corpus: Kind of a corpus that need not be encoded yet; None reads the record of the encoded corpus.
+    """
     speech = input_kind(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens

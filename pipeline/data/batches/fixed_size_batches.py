@@ -90,10 +90,19 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[Split, AnyBatch]):
 
 
 def select_share(fits: np.ndarray, share: float, seed: int, fault: str) -> tuple[np.ndarray, int]:
-    """Return the indices of a share of the fitting sequences, and the number of sequences that do not fit.
+    """Select a share of the sequences that fit.
+
+    Args:
+        fits: True for each sequence that fits, (N,) bool.
+        share: Share of the fitting sequences to keep, above 0 and at most 1.
+        seed: Seed of the share.
+        fault: Message if no sequence fits.
+
+    Returns:
+        Indices of the selected sequences in rising order, and the number of sequences that do not fit.
 
     Raises:
-        UserError: No sequence fits; the message is `fault`.
+        UserError: No sequence fits.
     """
     if not fits.any():
         raise UserError(fault)
@@ -101,7 +110,13 @@ def select_share(fits: np.ndarray, share: float, seed: int, fault: str) -> tuple
 
 
 def random_share(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Return a share of `numbers` in rising order, those with the smallest random keys, so that shares are nested."""
+    """Return a share of some numbers in rising order: those with the smallest random keys, so shares are nested.
+
+    Args:
+        numbers: Numbers in rising order, (N,).
+        share: Share to keep; at least one number is kept.
+        seed: Seed of the keys.
+    """
     if share >= 1:
         return numbers
     keys = random_keys(seed, 0, 0, int(numbers[-1]) + 1, stream=3)[numbers]

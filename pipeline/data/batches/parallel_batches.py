@@ -43,12 +43,20 @@ class TextBatch(Batch):
 
     @property
     def src_mask(self) -> Tensor:
-        """True at real positions, (B, S) bool."""
+        """Mask of the real source positions.
+
+        Returns:
+            True at real positions, (B, S) bool.
+        """
         return self.src != PAD
 
     @property
     def expected_length(self) -> Tensor:
-        """Number of symbols after which an output counts as long, EOS excluded on both sides, (B,)."""
+        """Number of symbols after which an output counts as long, EOS excluded on both sides.
+
+        Returns:
+            Lengths of the sources without EOS, (B,) int64.
+        """
         return self.src_mask.sum(1) - 1
 
     @property
@@ -158,7 +166,15 @@ LARGEST_CELL = 1 << 14
 
 
 def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """Return the cell of each pair, (pairs,) uint16: target buckets times source buckets in a serpentine order."""
+    """Return the cell of each pair: target buckets times source buckets in a serpentine order.
+
+    Args:
+        src_lengths: Source lengths, EOS included, (pairs,).
+        tgt_lengths: Target lengths, EOS included, (pairs,).
+
+    Returns:
+        Cells, (pairs,) uint16.
+    """
     src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
     tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
     columns = int(src_bucket.max()) + 1
@@ -171,6 +187,10 @@ def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
     Large cells are split. Their pairs are shuffled before, so that each piece draws from all sources of the corpus.
 
+    Args:
+        cell_of_pair: Cell of each pair, (pairs,).
+        seed: Seed of the shuffle.
+
     Returns:
         Pairs, (pairs,) uint32, and the first place of every cell.
     """
@@ -181,7 +201,12 @@ def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
 
 def bucket_table(longest: int, width: float) -> np.ndarray:
-    """Return the bucket of each length 0 … longest; one that begins at n spans max(1, n * width) lengths."""
+    """Return the bucket of each length 0 … longest; one that begins at n spans max(1, n * width) lengths.
+
+    Args:
+        longest: Largest length.
+        width: Width of a bucket, relative to the length at which it begins.
+    """
     table = np.zeros(longest + 1, dtype=np.int32)
     begin, bucket = 1, 0
     while begin <= longest:
@@ -196,7 +221,17 @@ def cut_into_steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cut the places into steps of at most `sentences` pairs, or else `tokens` positions per side.
 
-    Arguments and results are those of `cut_greedily`.
+    Args:
+        bounds: First place of each cell, and the number of places, (cells + 1,).
+        widths: Longest source and target of each cell, (cells, 2).
+        tokens: Most padded positions of a step per side; ignored if `sentences` is set.
+        sentences: Pairs of a step; None uses `tokens`.
+
+    Returns:
+        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
+
+    Raises:
+        ValueError: Neither `tokens` nor `sentences` is set.
     """
     if sentences is None:
         if tokens is None:
@@ -210,7 +245,16 @@ def cut_into_steps(
 
 
 def cut_evenly(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut with the smallest budget that needs no more steps than `budget`, so that no small step is left over."""
+    """Cut with the smallest budget that needs no more steps than `budget` does, so no small step is left over.
+
+    Args:
+        bounds: First place of each cell, and the number of places, (cells + 1,).
+        widths: Longest source and target of each cell, (cells, 2).
+        budget: Most padded positions of a step per side.
+
+    Returns:
+        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
+    """
     most = len(cut_greedily(bounds, widths, budget)[0])
     low, high = int(widths.max()), budget
     while low < high:

@@ -47,13 +47,30 @@ def round_up(sizes: np.ndarray) -> np.ndarray:
 
 
 def rounded_up(shapes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round shapes (N, 3) up and add the counts (N,) of shapes that become equal."""
+    """Round shapes up and add the counts of shapes that become equal.
+
+    Args:
+        shapes: Shapes, (N, 3).
+        counts: Number of occurrences of each, (N,).
+
+    Returns:
+        Distinct rounded shapes, (M, 3), and their counts, (M,).
+    """
     found, place = np.unique(round_up(shapes), axis=0, return_inverse=True)
     return found, np.bincount(place.ravel(), weights=counts)
 
 
 def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
-    """Merge shapes (N, 3) that occur `counts` (N,) times until `most` are left."""
+    """Merge shapes until few are left, at each step the two whose union adds least padding.
+
+    Args:
+        shapes: Distinct shapes, (N, 3).
+        counts: Number of occurrences of each, (N,).
+        most: Most shapes of the result.
+
+    Returns:
+        Shapes, (most, 3).
+    """
     while len(shapes) > most:
         unions = np.maximum(shapes[:, None], shapes[None])
         cost = positions(shapes) * counts

@@ -63,7 +63,16 @@ class NoiseMixer:
 
 
 def with_noise(frames: np.ndarray, noise: np.ndarray, snr_db: float) -> np.ndarray:
-    """Add noise to speech at a signal-to-noise ratio over all frames, both log-mel, (T, features)."""
+    """Add noise to speech at a signal-to-noise ratio over all frames.
+
+    Args:
+        frames: Log-mel frames of speech, (T, features).
+        noise: Log-mel frames of noise, (T, features).
+        snr_db: Ratio of the powers in dB.
+
+    Returns:
+        Log-mel frames, (T, features) float32.
+    """
     speech, noise = np.exp(frames.astype(np.float32)), np.exp(noise.astype(np.float32))
     gain = speech.sum() / (noise.sum() * 10 ** (snr_db / 10))
     return np.log(speech + np.float32(gain) * noise)
@@ -93,13 +102,21 @@ class SpeechBatch(Batch):
 
     @property
     def src_mask(self) -> Tensor:
-        """True at real frames, (B, S) bool."""
+        """Mask of the real frames.
+
+        Returns:
+            True at real frames, (B, S) bool.
+        """
         positions = torch.arange(self.frames.shape[1], device=self.frames.device)
         return positions < self.frame_counts[:, None]
 
     @property
     def expected_length(self) -> Tensor:
-        """Number of characters after which a transcript counts as long, (B,)."""
+        """Number of characters after which a transcript counts as long.
+
+        Returns:
+            Lengths, (B,) int64.
+        """
         return self.frame_counts // FRAMES_PER_CHARACTER
 
     @property
@@ -153,7 +170,16 @@ class SpeechSplit(EncodedSplit):
         return self.tgt.lengths() + self.tgt.repeats() > room
 
     def batch(self, indices: np.ndarray, noise: NoiseMixer | None = None, step: int = 0) -> SpeechBatch:
-        """Return the utterances `indices` (B,) with the noise of step `step`, or without noise."""
+        """Build a batch of utterances.
+
+        Args:
+            indices: Utterances, (B,).
+            noise: Noise to add; None adds none.
+            step: Global training step, which decides the noise of each utterance.
+
+        Returns:
+            The batch.
+        """
         counts = self.src_lengths[indices].astype(np.int64)
         frames = np.zeros((len(indices), int(counts.max()), len(self.mean)), np.float32)
         for row, index in enumerate(indices.tolist()):
@@ -209,5 +235,13 @@ class SpeechBatches(FixedSizeBatches[SpeechSplit, SpeechBatch]):
         self.noise = NoiseMixer(pairs.folder, len(pairs.mean), training, seed) if noisy else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
-        """Return the utterances `indices` with the noise of step `step`; None = without noise."""
+        """Build a batch of utterances.
+
+        Args:
+            indices: Utterances, (B,).
+            step: Global training step, which decides the noise; None adds no noise.
+
+        Returns:
+            The batch.
+        """
         return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)

@@ -12,6 +12,9 @@ from pipeline.data.languages import canonical
 def no_yaml_word(value: Any) -> Any:
     """Reject the boolean that YAML makes of `no`, the code of Norwegian.
 
+    Returns:
+        The value unchanged.
+
     Raises:
         ValueError: The value is a boolean.
     """
@@ -104,7 +107,14 @@ class TokenisedRecord(DatasetRecord):
 
     @model_validator(mode="after")
     def size_is_of_all_splits(self):
-        """Check that the expected size names every split."""
+        """Check that the expected size names every split.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: It names more or fewer splits.
+        """
         if self.size and len(self.size.pairs) != len(self.split_names):
             raise ValueError(f"size.pairs needs a number for each of {', '.join(self.split_names)}")
         return self
@@ -112,6 +122,10 @@ class TokenisedRecord(DatasetRecord):
 
 def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> None:
     """Check that exactly the dataset's splits are described.
+
+    Args:
+        dataset: Record that names the splits.
+        described: Descriptions by split.
 
     Raises:
         ValueError: A split is missing or unknown.
@@ -124,6 +138,11 @@ def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> Non
 
 def check_places(named: set[str], described: Iterable[str], key: str) -> None:
     """Check that the splits name exactly the entries under `key`.
+
+    Args:
+        named: Names that the splits use.
+        described: Names described under `key`.
+        key: Key of the record, plural: sources or packages.
 
     Raises:
         ValueError: An entry is missing or unused.
@@ -149,7 +168,14 @@ class LicensedPackages(Closed):
 
     @model_validator(mode="after")
     def has_a_stand_in(self):
-        """Check that data which may be missing has a stand-in."""
+        """Check that data which may be missing has a stand-in.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is one without the other.
+        """
         if self.may_be_missing != bool(self.otherwise):
             raise ValueError("needs `otherwise` where there are packages, and only there")
         return self
@@ -189,7 +215,14 @@ class GrammarSource(Closed):
 
     @model_validator(mode="after")
     def chained_splits_have_a_size(self):
-        """Check that chained splits have a size."""
+        """Check that chained splits have a size.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: A chained split has no size.
+        """
         if unknown := set(self.chained) - set(self.sizes):
             raise ValueError(f"chained: split {', '.join(sorted(unknown))} has no size")
         return self

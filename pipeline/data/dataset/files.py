@@ -13,6 +13,9 @@ from pipeline.core.schema import Bytes, Closed, load_yaml, nearest, validate
 def plain_name(name: str) -> str:
     """Reject a name that is not a plain file name.
 
+    Returns:
+        The name unchanged.
+
     Raises:
         ValueError: It holds a folder, or is empty.
     """
@@ -50,7 +53,14 @@ class Source(Closed):
 
     @model_validator(mode="after")
     def has_one_checksum(self):
-        """Check that there is exactly one checksum."""
+        """Check that there is exactly one checksum.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is none, or both.
+        """
         if (self.sha256 is None) == (self.md5 is None):
             raise ValueError("needs exactly one of sha256 and md5")
         return self
@@ -77,6 +87,9 @@ class Origin(Closed):
 def load_files(folder: Path) -> dict[str, Source]:
     """Load every file that datasets can name, with its licence.
 
+    Returns:
+        The files by name.
+
     Raises:
         UserError: A key is unknown, a value is bad, or two origins have files of one name.
     """
@@ -92,6 +105,14 @@ def load_files(folder: Path) -> dict[str, Source]:
 
 def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     """Add to a dataset's record the files that its splits name but it does not describe, with their licences.
+
+    Args:
+        record: Content of a dataset file; need not be valid yet.
+        files: Files described in workflow/files, by name.
+        where: Dataset file, for the message.
+
+    Returns:
+        The record with the sources added; unchanged if it is malformed.
 
     Raises:
         UserError: A file is described nowhere; the message has the nearest spelling.

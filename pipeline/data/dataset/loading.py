@@ -21,6 +21,9 @@ Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
 def load_dataset(path: Path) -> AnyDataset:
     """Load a dataset file, `<folder>/datasets/<name>.yaml`; `<folder>/files` describes the files that it names.
 
+    Returns:
+        The record of the dataset.
+
     Raises:
         UserError: The file is missing, a key or file name is unknown, or a value is bad.
     """
@@ -41,6 +44,9 @@ class Datasets(dict[str, AnyDataset]):
 def load_datasets(folder: Path) -> Datasets:
     """Load all datasets of a folder.
 
+    Returns:
+        Valid datasets by name, and the errors of the others.
+
     Raises:
         UserError: No dataset uses a described file.
     """
@@ -58,7 +64,15 @@ def load_datasets(folder: Path) -> Datasets:
 
 
 def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
-    """Read and validate one dataset file."""
+    """Read and validate one dataset file.
+
+    Args:
+        path: Dataset file, whose stem is the dataset's name.
+        files: Files described in workflow/files, by name.
+
+    Returns:
+        The record of the dataset.
+    """
     record = complete(load_yaml(path), files, str(path))
     if isinstance(record, dict):
         record = {"name": path.stem} | record
@@ -86,6 +100,9 @@ def load_one_of(path: Path, kinds: Any, needed: str) -> Any:
         path: Dataset file.
         kinds: Accepted classes.
         needed: Description of the accepted input, for the message.
+
+    Returns:
+        The record of the dataset.
 
     Raises:
         UserError: The file is faulty, or its kind is another one.

@@ -28,7 +28,14 @@ class Side(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Check that there is exactly one place."""
+        """Check that there is exactly one place.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is none or there are two, or a package without a member.
+        """
         if (self.source is None) == (self.package is None) or (self.package and not self.member):
             raise ValueError("needs either a source, or a package and a member")
         return self
@@ -67,7 +74,14 @@ class DownloadedSplit(Closed):
 
     @model_validator(mode="after")
     def parts_have_equal_references(self):
-        """Check that all parts have equally many references."""
+        """Check that all parts have equally many references.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: They differ.
+        """
         if len({len(part.further_references) for part in self.parts}) > 1:
             raise ValueError("all parts of a split need equally many references")
         return self
@@ -124,7 +138,14 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def segmenter_has_chinese(self):
-        """Check that a segmenter has Chinese text to segment."""
+        """Check that a segmenter has Chinese text to segment.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: No side is Chinese, or the text is not tokenised.
+        """
         if self.segmenter and "zh" not in self.languages:
             raise ValueError("segmenter is for Chinese, which is on neither side")
         if self.segmenter and self.tokeniser == "none":
@@ -133,7 +154,14 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def tokeniser_knows_the_languages(self):
-        """Check that the tokeniser fits the languages and vocabularies."""
+        """Check that the tokeniser fits the languages and vocabularies.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: Moses would tokenise text without spaces, or whole words have no tokeniser.
+        """
         unknown = [one for one in self.languages if is_unspaced(one) and not (self.segmenter and one == "zh")]
         if unknown and self.tokeniser == "moses":
             raise ValueError(f"tokeniser: moses splits at spaces, which {unknown[0]} does not have; write none")
@@ -167,7 +195,14 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
 
     @model_validator(mode="after")
     def splits_name_places(self):
-        """Check that the splits name exactly the sources and packages."""
+        """Check that the splits name exactly the sources and packages.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: A name is missing or unused, or training pairs have several references.
+        """
         base.check_splits(self, self.splits)
         if self.splits["train"].references > 1:
             raise ValueError("splits.train: training pairs have one translation")

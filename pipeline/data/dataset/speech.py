@@ -132,7 +132,14 @@ class SpokenRecord(DatasetRecord):
 
     @model_validator(mode="after")
     def filters_end_below_half_the_rate(self):
-        """Check that the mel filters end below the Nyquist frequency."""
+        """Check that the mel filters end below the Nyquist frequency.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: They end above it.
+        """
         if self.high_hz > self.sample_rate / 2:
             raise ValueError(f"high_hz {self.high_hz} is above half the sample_rate {self.sample_rate}")
         return self
@@ -148,7 +155,14 @@ class ReaderPool(Closed):
 
     @model_validator(mode="after")
     def ranges_rise(self):
-        """Check that ranges go from low to high."""
+        """Check that ranges go from low to high.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: A range goes from high to low.
+        """
         if self.words_per_minute[0] > self.words_per_minute[1] or self.pitch[0] > self.pitch[1]:
             raise ValueError("a range goes from low to high")
         return self
@@ -201,7 +215,14 @@ class RecordedDataset(SpokenRecord):
 
     @model_validator(mode="after")
     def splits_name_sources(self):
-        """Check that the splits name exactly the sources, and tables only with their layout."""
+        """Check that the splits name exactly the sources, and tables only with their layout.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: A name is missing or unused, or a table does not fit the layout.
+        """
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
         check_places({name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources")
@@ -243,7 +264,14 @@ class OwnFolder(DatasetRecord, LicensedPackages):
 
     @model_validator(mode="after")
     def is_one_folder(self):
-        """Check that there is exactly one package."""
+        """Check that there is exactly one package.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is none, or there are several.
+        """
         if len(self.packages) != 1:
             raise ValueError("needs exactly one package: the user's folder")
         return self

@@ -19,7 +19,14 @@ class TreePart(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Check that there is exactly one place."""
+        """Check that there is exactly one place.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is none or there are two, or a package without files.
+        """
         if (self.source is None) == (self.package is None) or bool(self.files) != bool(self.package):
             raise ValueError("needs either a source, or a package and its files")
         return self

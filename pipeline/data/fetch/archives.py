@@ -40,13 +40,13 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     """Copy members of an archive to numbered files in `folder`.
 
     Args:
-        archive: The archive.
+        archive: Fetched archive.
         name: Its name in the dataset file.
         wanted: Names of the members in the dataset file.
-        folder: Folder of the copies.
+        folder: Folder of the copies; created if needed.
 
     Returns:
-        The path of each copy by (name, member).
+        Path of each copy by archive and member.
 
     Raises:
         UserError: The archive is damaged, lacks a member, has one outside its folder, or the disk is too small.
@@ -95,6 +95,10 @@ def member_name(name: str, archive: Path) -> str:
 
     Windows tools separate folders by backslashes; macOS decomposes accents. The name of a folder is empty.
 
+    Args:
+        name: Name as the archive has it.
+        archive: Archive, for the message.
+
     Raises:
         UserError: The name leads out of the archive's folder.
     """
@@ -116,7 +120,12 @@ def is_metadata(name: str) -> bool:
 
 
 def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
-    """Yield wanted files in one pass, then wanted links in a second pass if there are any."""
+    """Yield wanted files in one pass, then wanted links in a second pass if there are any.
+
+    Args:
+        archive: Tar archive, possibly compressed.
+        wanted: Predicate of the names to read.
+    """
     holders: dict[str, int] = {}
     hard: dict[int, list[str]] = {}
     symbolic: dict[str, str] = {}
@@ -144,7 +153,12 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
 
 
 def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Member]:
-    """Yield the content of tar entries, by number, under the names of links to them."""
+    """Yield the content of some tar entries under the names of links to them.
+
+    Args:
+        archive: Tar archive, read again from its start.
+        links: Names of the links by number of the entry; emptied here.
+    """
     for number, entry, content in tar_entries(archive):
         names = links.pop(number, [])
         if len(names) == 1:
@@ -161,26 +175,36 @@ def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Membe
 
 
 def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes] | None]]:
-    """Yield number and header of each entry, and the content of a regular file."""
+    """Yield number and header of each entry, and the content of a regular file.
+
+    Raises:
+        UserError: The archive is damaged, or has too many members.
+    """
     with opened(archive) as file, decompressed(file, archive) as stream:
         bounded = BoundedStream(stream)
         with parsing(archive, f"remove it and fetch it again; {READ_FORMATS}"):
             tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=BLOCK)  # noqa: SIM115 - no file
         for number in range(MOST_MEMBERS):
             with parsing(archive):
-                bounded.limit = tar.offset + LONGEST_HEADER + BLOCK
-                entry = tar.next()
-                bounded.limit = None
-                tar.members.clear()  # type: ignore[attr-defined]  # tarfile keeps all headers
+                entry = _next_header(tar, bounded)
                 if entry is None:
-                    if any(bounded.record_at(tar.offset)):
-                        raise tarfile.ReadError("bad header")  # tarfile takes it for the end
                     return
-                if not 0 <= entry.size < 1 << 63:
-                    raise tarfile.ReadError("impossible size")
                 content = tar.extractfile(entry) if entry.isreg() else None
             yield number, entry, content
         raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members, which no corpus needs")
+
+
+def _next_header(tar: tarfile.TarFile, bounded: "BoundedStream") -> tarfile.TarInfo | None:
+    """Read the next header; None at the end of the archive."""
+    bounded.limit = tar.offset + LONGEST_HEADER + BLOCK
+    entry = tar.next()
+    bounded.limit = None
+    tar.members.clear()  # type: ignore[attr-defined]  # tarfile keeps all headers
+    if entry is None and any(bounded.record_at(tar.offset)):
+        raise tarfile.ReadError("bad header")  # tarfile takes it for the end
+    if entry is not None and not 0 <= entry.size < 1 << 63:
+        raise tarfile.ReadError("impossible size")
+    return entry
 
 
 class BoundedStream:
@@ -196,6 +220,9 @@ class BoundedStream:
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes.
+
+        Returns:
+            Bytes; none at the end of the stream.
 
         Raises:
             EOFError: The stream ends within a member, or the limit is passed.
@@ -215,7 +242,12 @@ class BoundedStream:
 
 
 def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
-    """Yield wanted files, then wanted symbolic links to files of the archive."""
+    """Yield wanted files, then wanted symbolic links to files of the archive.
+
+    Args:
+        archive: Zip archive.
+        wanted: Predicate of the names to read.
+    """
     with opened(archive) as file:
         with parsing(archive):
             files = zipfile.ZipFile(file)
@@ -240,6 +272,12 @@ def is_symbolic(entry: zipfile.ZipInfo) -> bool:
 def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> Member:
     """Return a zip entry as a member.
 
+    Args:
+        archive: Path of the archive, for messages.
+        files: The open archive.
+        name: Name of the member.
+        entry: Its entry.
+
     Raises:
         UserError: The entry can't be read, e.g. encrypted ones.
     """
@@ -248,6 +286,13 @@ def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.
 
 
 def zip_target(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> str:
-    """Return the target of a symbolic link."""
+    """Return the target of a symbolic link.
+
+    Args:
+        archive: Path of the archive, for messages.
+        files: The open archive.
+        name: Name of the link.
+        entry: Its entry.
+    """
     content = zip_member(archive, files, name, entry)[2]
     return link_target(posixpath.dirname(name), content.read(BLOCK).decode(errors="replace"))

@@ -58,6 +58,15 @@ def collect_trees(
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
     """Fetch a source as one verified file, or else as its documents.
 
+    Args:
+        name: Name of the source.
+        source: Source with its addresses.
+        downloads: Folder of fetched files.
+        mirror: Folder or URL that is tried first; None tries the addresses alone.
+
+    Returns:
+        The file, or the documents in order.
+
     Raises:
         UserError: Neither is available.
     """
@@ -82,12 +91,22 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
 
 
 def documents_folder(name: str, downloads: Path) -> Path:
-    """Return the folder for the documents of a source that is not available as one file."""
+    """Return the folder for the documents of a source that is not available as one file.
+
+    Args:
+        name: Name of the source.
+        downloads: Folder of fetched files.
+    """
     return downloads / f"{name}.documents"
 
 
 def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: ExpectedTrees | None) -> None:
     """Write a split atomically and check it.
+
+    Args:
+        path: File of the split.
+        parts: Parts in order, each with its files.
+        expected: Number and digest of the trees; None checks nothing.
 
     Raises:
         UserError: A file is not Penn bracketing, a part has too few trees, or the split is not as expected.
@@ -112,6 +131,10 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
 
 def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
     """Yield the trees of a part, each on one line.
+
+    Args:
+        part: Range of the trees.
+        files: Files of the part, read in order.
 
     Raises:
         UserError: There are fewer than the part names.

@@ -57,7 +57,15 @@ def expanded(mirror: str | None) -> str | None:
 
 
 def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
-    """Fetch all sources of a dataset and return their verified local paths by name.
+    """Fetch and verify all sources of a dataset.
+
+    Args:
+        dataset: Dataset with its sources.
+        downloads: Folder of fetched files.
+        mirror: Folder or URL that is tried first; None tries the addresses alone.
+
+    Returns:
+        Local path of each source by name.
 
     Raises:
         UserError: Some files could not be fetched; the message lists each with the reason.
@@ -85,6 +93,12 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
 def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Path:
     """Return the verified local path of one source, fetching it if needed.
 
+    Args:
+        name: Name of the source.
+        source: Source with its addresses and checksum.
+        downloads: Folder of fetched files.
+        mirror: Folder or URL that is tried first; None tries the addresses alone.
+
     Raises:
         UserError: No place has it; the message lists what happened at each.
     """
@@ -108,20 +122,39 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
 
 
 def places(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Return the places where a file may already exist."""
+    """Return the places where a file may already exist.
+
+    Args:
+        name: Name of the source.
+        source: Source, which may name the user's own file.
+        downloads: Folder of fetched files.
+        mirror: Folder or URL; only a folder is a place.
+    """
     local = [Path(mirror) / (source.mirror or name)] if mirror and "://" not in mirror else []
     own = [Path(source.path)] if source.path else []
     return [*own, downloads / name, *local]
 
 
 def addresses(name: str, source: Source, mirror: str | None) -> list[str]:
-    """Return the addresses from which a file may be fetched, best first."""
+    """Return the addresses from which a file may be fetched, best first.
+
+    Args:
+        name: Name of the source.
+        source: Source with its public addresses.
+        mirror: Folder or URL; only a URL is an address.
+    """
     remote = [f"{mirror.rstrip('/')}/{source.mirror or name}"] if mirror and "://" in mirror else []
     return [*remote, *source.urls]
 
 
 def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
-    """Return what is wrong with a local file, or None; it is hashed unless a note vouches for it."""
+    """Return what is wrong with a local file, or None; it is hashed unless a note vouches for it.
+
+    Args:
+        path: Local file.
+        source: Source with its size and checksum.
+        downloads: Folder of fetched files, which holds the notes.
+    """
     if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
         return fault
     fault = mismatch(path, source.known_hash)
@@ -131,18 +164,35 @@ def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
 
 
 def wrong_size(path: Path, source: Source) -> str | None:
-    """Return what is wrong with the size of a file, or None."""
+    """Return what is wrong with the size of a file, or None.
+
+    Args:
+        path: Local file.
+        source: Source with its size in bytes, if known.
+    """
     found = path.stat().st_size
     return f"{found} bytes, expected {source.bytes}" if source.bytes not in (None, found) else None
 
 
 def is_noted(path: Path, source: Source, downloads: Path) -> bool:
-    """Return whether a note says that the file was verified and has not changed since."""
+    """Return whether a note says that the file was verified and has not changed since.
+
+    Args:
+        path: Local file.
+        source: Source with its checksum.
+        downloads: Folder of fetched files, which holds the notes.
+    """
     return read_note(VerifiedFile, note_path(source, downloads)) == facts(path)
 
 
 def note(path: Path, source: Source, downloads: Path) -> None:
-    """Note that the file was verified."""
+    """Note that the file was verified.
+
+    Args:
+        path: Verified file.
+        source: Source with its checksum.
+        downloads: Folder of fetched files, which holds the notes.
+    """
     try:
         facts(path).write(note_path(source, downloads))
     except UserError as error:
@@ -150,7 +200,12 @@ def note(path: Path, source: Source, downloads: Path) -> None:
 
 
 def note_path(source: Source, downloads: Path) -> Path:
-    """Return the path of the note of a source."""
+    """Return the path of the note of a source.
+
+    Args:
+        source: Source with its checksum.
+        downloads: Folder of fetched files.
+    """
     return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
 
 

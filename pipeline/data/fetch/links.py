@@ -18,7 +18,12 @@ MOST_LINKED = 500_000
 
 
 def link_target(folder: str, link: str) -> str:
-    """Return the path of a link's target from the top of the archive; it may have `..` and lead through links."""
+    """Return the path of a link's target from the top of the archive; it may have `..` and lead through links.
+
+    Args:
+        folder: Folder of the link, or empty for a hard link.
+        link: Target as the archive has it.
+    """
     return posixpath.join(folder, unicodedata.normalize("NFC", link).replace("\\", "/"))
 
 
@@ -29,7 +34,7 @@ def linked_names(archive: Path, symbolic: dict[str, str], files: Collection[str]
     not followed, so loops end.
 
     Args:
-        archive: The archive.
+        archive: Path of the archive, for the message.
         symbolic: Targets of its links, by name.
         files: Names of its files; of a file and a link with one name, the file counts.
 
@@ -63,7 +68,12 @@ def linked_names(archive: Path, symbolic: dict[str, str], files: Collection[str]
 
 
 def resolve(name: str, links: dict[str, str]) -> str | None:
-    """Return the path of a name without links, as Linux resolves it; None if it leads out of the archive."""
+    """Return the path of a name without links, as Linux resolves it; None if it leads out of the archive.
+
+    Args:
+        name: Path from the top of the archive.
+        links: Targets of the archive's links, by name.
+    """
     parts, ahead, followed = list[str](), name.split("/")[::-1], 0
     while ahead:
         if len(ahead) + len(parts) > DEEPEST:

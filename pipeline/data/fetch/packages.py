@@ -22,6 +22,13 @@ Packages = Annotated[tuple[str, ...], Argument(metavar="NAME=FOLDER", repeated=T
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
     """Parse `NAME=FOLDER` settings into folders by package.
 
+    Args:
+        dataset: Dataset that may need packages.
+        settings: Values of `--package`.
+
+    Returns:
+        Folder of each package by name.
+
     Raises:
         UserError: A package that the dataset needs is missing.
     """
@@ -38,8 +45,13 @@ def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Pat
 def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Path]:
     """Return the files of a package after checking that each exists.
 
+    Args:
+        package: Name of the package.
+        folder: Its folder.
+        names: Names or patterns of files below the folder.
+
     Raises:
-        UserError: Files are missing; the message counts and names them.
+        UserError: The folder or files are missing; the message counts and names them.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; correct `licensed: {package}` in config.yaml")
@@ -57,6 +69,10 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
 def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> dict[SplitName, Path]:
     """Return the file of each split in a folder of the user's own.
 
+    Args:
+        dataset: Dataset of the user's own.
+        settings: Values of `--package`.
+
     Raises:
         UserError: A file is missing.
     """
@@ -66,7 +82,10 @@ def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> di
 
 
 def expanded(pattern: str) -> list[str]:
-    """Expand a pattern: `wsj_{0200..0202}.mrg` is three names, with numbers as wide as the first.
+    """Expand a pattern: `wsj_{0200..0202}.mrg` stands for three names, with numbers as wide as the first.
+
+    Returns:
+        The names.
 
     Raises:
         UserError: It stands for too many files.

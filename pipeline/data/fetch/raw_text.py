@@ -31,7 +31,7 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
     """Write raw/<split>.<language>, and further references as raw/<split>.<language>2, …, atomically.
 
     Args:
-        dataset: The dataset.
+        dataset: Parallel text, with the parts of each split.
         files: Fetched files by source, and folders by licensed package.
         corpus: Folder of the corpus.
 
@@ -59,14 +59,26 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
 
 
 def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:
-    """Return the file that holds a side."""
+    """Return the file that holds a side.
+
+    Args:
+        side: One language of a part.
+        files: Fetched files by source, and folders by licensed package.
+        members: Unpacked files by source and member.
+    """
     if side.package:
         return files[side.place] / side.file_name
     return members[side.place, side.member] if side.member else files[side.place]
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:
-    """Append all sides of a part.
+    """Append all sides of a part to the files of a split.
+
+    Args:
+        part: Range and expected number of lines.
+        paths: File of each side.
+        outputs: Open file of each side.
+        where: Dataset and split, for messages.
 
     Raises:
         UserError: The sides differ in number of lines, or from the expected number.
@@ -109,6 +121,10 @@ def is_segmented(side: Side) -> bool:
 def segments(side: Side, path: Path) -> Segments:
     """Return the segments of an SGML or XML file.
 
+    Args:
+        side: Side, whose name tells the format.
+        path: File that holds it.
+
     Raises:
         UserError: The file is damaged, or lacks the translator.
     """
@@ -120,6 +136,10 @@ def segments(side: Side, path: Path) -> Segments:
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     """Yield the lines of a side without line feeds, or its segments.
+
+    Args:
+        side: Side, whose name tells format and compression.
+        path: File that holds it.
 
     Raises:
         UserError: The file is damaged, or lacks the translator.

@@ -48,6 +48,10 @@ class Keys:
 def sgml_segments(content: bytes, path: Path) -> Segments:
     """Return the text of each <seg>, with collapsed white space and unchanged entities; it may span lines.
 
+    Args:
+        content: Content of the file.
+        path: Path of the file, for the message.
+
     Raises:
         UserError: A segment does not end.
     """
@@ -69,7 +73,12 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
 
 
 def attribute(text: bytes, name: bytes) -> str:
-    """Return an attribute of a tag; empty if there is none."""
+    """Return an attribute of a tag; empty if there is none.
+
+    Args:
+        text: Text of the tag after its name.
+        name: Name of the attribute, in lower case.
+    """
     for found in ATTRIBUTE.finditer(text):
         if found[1].lower() == name:
             return found[2].strip(b"\"'").decode("utf-8", "replace").strip()
@@ -80,8 +89,8 @@ def xml_segments(path: Path, translator: str | None) -> Segments:
     """Return the text of each <seg> of a WMT test set in XML, without its test suites.
 
     Args:
-        path: The file.
-        translator: Translator whose <ref> is read; None = the <src>.
+        path: File of the test set.
+        translator: Translator whose <ref> is read; None reads the <src>.
 
     Raises:
         UserError: The file is damaged, or a document does not have exactly one such text.
@@ -112,8 +121,8 @@ def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iter
 
     Args:
         sides: Segments by their keys.
-        names: Files of the sides, for errors.
-        where: Dataset and split, for errors.
+        names: Files of the sides, for messages.
+        where: Dataset and split, for messages.
 
     Raises:
         UserError: The sides have different segments.

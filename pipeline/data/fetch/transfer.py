@@ -65,10 +65,13 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
     """Download `url` to `target`, which appears complete and verified, or not at all.
 
     Args:
-        url: The address.
-        target: The file.
-        known_hash: Checksum as `sha256:…`; None = the caller verifies the content later, and nothing is resumed.
-        expected_bytes: Size of the file; None = unknown.
+        url: Address of the file.
+        target: Path of the complete file.
+        known_hash: Checksum as `sha256:…`; None leaves verification to the caller, and nothing is resumed.
+        expected_bytes: Size of the file; None if unknown.
+
+    Returns:
+        `target`.
 
     Raises:
         DownloadError: This address does not yield the file.
@@ -108,7 +111,12 @@ def locked_part_file(part: Path) -> Iterator[IO[bytes]]:
 
 
 def is_same(file: IO[bytes], path: Path) -> bool:
-    """Return whether an open file still has that path."""
+    """Return whether an open file still has that path.
+
+    Args:
+        file: Open file.
+        path: Path it was opened with.
+    """
     return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
@@ -116,8 +124,8 @@ def mismatch(path: Path, known_hash: str | None) -> str | None:
     """Return what is wrong with the checksum of a file, or None.
 
     Args:
-        path: The file.
-        known_hash: Checksum as `sha256:…`; None = unknown.
+        path: File to hash.
+        known_hash: Checksum as `sha256:…`; None accepts any content.
     """
     if known_hash is None:
         return None
@@ -189,6 +197,7 @@ class Transfer:
         Raises:
             InterruptedTransferError: The attempt made little progress.
             DownloadError: The address does not have the file.
+            RefusedError: A retry would fail too.
         """
         before = self.done
         try:
@@ -213,6 +222,8 @@ class Transfer:
         Raises:
             DownloadError: The address does not have the file.
             InterruptedTransferError, RequestError: A retry is worth while.
+            InterruptedTransferError: The file was too long and is empty now, or the body is incomplete, stalls or
+                breaks off.
         """
         offset = self.done
         if self.expected is not None and offset >= self.expected:
@@ -241,7 +252,14 @@ class Transfer:
             raise
 
     def agree(self, response: requests.Response, offset: int) -> int | None:
-        """Prepare the file for the content of a response and return the size of the whole, if known.
+        """Prepare the file for the content of a response.
+
+        Args:
+            response: Head of the response.
+            offset: Number of bytes received so far, from which the request asked to continue.
+
+        Returns:
+            Size of the whole file; None if the server does not say.
 
         Raises:
             DownloadError: The response is an error, or of another file.
@@ -269,7 +287,11 @@ class Transfer:
         return total
 
     def extent(self, response: requests.Response) -> tuple[int, int | None]:
-        """Return the first byte of a response, and the size of the whole or None."""
+        """Return the first byte of a response, and the size of the whole or None.
+
+        Raises:
+            InterruptedTransferError: The response is a range without its position.
+        """
         if response.status_code == 206:
             found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
             if not found:
@@ -282,9 +304,15 @@ class Transfer:
     def receive(self, response: requests.Response, total: int | None, deadline: Deadline) -> None:
         """Append the body of a response.
 
+        Args:
+            response: Response, whose body is read here.
+            total: Size of the whole file; None if the server does not say.
+            deadline: Limit of the exchange, extended as bytes arrive.
+
         Raises:
             DownloadError: The body is longer than expected.
             InterruptedTransferError, RequestError: The body is incomplete, stalls or breaks off.
+            InterruptedTransferError: The body is incomplete.
         """
         limit = self.expected or total
         done = first = extended = self.done
@@ -309,7 +337,17 @@ class Transfer:
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
-    """Format the progress: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`."""
+    """Format the progress: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`.
+
+    Args:
+        first: Bytes received before this request.
+        done: Bytes received so far.
+        limit: Size of the whole file; None if unknown.
+        seconds: Time since the body began.
+
+    Returns:
+        One line.
+    """
     rate = (done - first) / max(seconds, 1e-3)
     text = (
         format_bytes(done)

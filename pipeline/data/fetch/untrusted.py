@@ -30,7 +30,7 @@ def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterato
 
     Args:
         path: The parsed file, opened by `opened`.
-        remedy: Remedy for damage.
+        remedy: Remedy for damage, for the message.
 
     Raises:
         UserError: The file is damaged.
@@ -48,6 +48,9 @@ def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterato
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file so that disk errors stay distinct from damage.
 
+    Yields:
+        The open file.
+
     Raises:
         UnreadableError: The system can't read the file.
         FileNotFoundError: There is no such file.
@@ -61,6 +64,9 @@ class DiskFile(io.FileIO):
 
     def readinto(self, buffer: Any) -> int | None:
         """Read bytes into a buffer.
+
+        Returns:
+            Number of bytes read.
 
         Raises:
             UnreadableError: The system can't read the file.
@@ -76,7 +82,15 @@ class DiskFile(io.FileIO):
 
 @contextlib.contextmanager
 def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    """Decompress gzip, bzip2 or xz, recognised by the first bytes; other content passes unchanged."""
+    """Decompress gzip, bzip2 or xz, recognised by the first bytes; other content passes unchanged.
+
+    Args:
+        file: Open file, at its start.
+        path: Path of the file, for messages.
+
+    Yields:
+        The decompressed stream.
+    """
     start = file.read(6)
     file.seek(0)
     opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), None)
@@ -90,7 +104,15 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
-    """Decompress gzip if the file's name ends in `.gz`."""
+    """Decompress gzip if the file's name ends in `.gz`.
+
+    Args:
+        stream: Content of the file.
+        name: Name of the file.
+
+    Returns:
+        The decompressed stream, or `stream` itself.
+    """
     return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if name.endswith(".gz") else stream
 
 
@@ -114,6 +136,9 @@ class RawContent(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read bytes into a buffer.
 
+        Returns:
+            Number of bytes read.
+
         Raises:
             UserError: The content is damaged.
         """
@@ -125,6 +150,10 @@ class RawContent(io.RawIOBase):
 
 def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     """Yield the lines of a stream without their ends.
+
+    Args:
+        stream: Content of the file.
+        path: Path of the file, for messages.
 
     Raises:
         UserError: The stream is damaged, or a line is longer than any text.
@@ -149,8 +178,12 @@ def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
 def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
     """Yield the lines of UTF-8 text without their ends and byte order marks.
 
+    Args:
+        stream: Content of the file, decompressed.
+        path: Path of the file, for messages.
+
     Raises:
-        UserError: The stream is damaged, or a line is longer than any text.
+        UserError: The stream is damaged or not UTF-8, or a line is longer than any text.
     """
     with parsing(path):
         yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))

@@ -106,13 +106,16 @@ class WatchedAdapter(HTTPAdapter):
 
 @contextlib.contextmanager
 def answer(url: str, headers: dict[str, str], deadline: Deadline, silence_s: float) -> Iterator[requests.Response]:
-    """Request an address and yield the head of the response; read its body with `block_of`.
+    """Request an address and open the response; read its body with `block_of`.
 
     Args:
-        url: The address; redirects are followed.
+        url: Address; redirects are followed.
         headers: Headers of the request.
         deadline: Limit of the whole exchange; extend it as the body arrives.
         silence_s: Longest time without a byte, in seconds.
+
+    Yields:
+        The response, with its body unread.
 
     Raises:
         RequestError: There is no response.
@@ -137,6 +140,11 @@ def leave_redirect_unread(response: requests.Response, *_: Any, **__: Any) -> No
 
 def block_of(response: requests.Response, size: int, deadline: Deadline) -> bytes:
     """Return the next bytes of a body; none at its end.
+
+    Args:
+        response: Response, whose body is being read.
+        size: Most bytes to return.
+        deadline: Limit of the exchange.
 
     Raises:
         RequestError: The connection breaks off.

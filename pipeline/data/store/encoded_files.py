@@ -16,7 +16,7 @@ from pipeline.data.store.sequence_store import NOISE_STEM, frame_files, token_fi
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
-    """Return the files of a corpus, without its record.
+    """Return the files of each store of an encoded corpus, without its record.
 
     Args:
         encoded: Folder of the encoded corpus.

@@ -82,7 +82,15 @@ class SequenceWriter:
 
 @contextlib.contextmanager
 def write_sequences(files: tuple[Path, Path], dtype: np.dtype) -> Iterator[SequenceWriter]:
-    """Open a store for appending; both files appear at the end, or neither does."""
+    """Open a store for appending; both files appear at the end, or neither does.
+
+    Args:
+        files: File of the elements and file of the offsets.
+        dtype: Type of an element as it is stored.
+
+    Yields:
+        The writer.
+    """
     values, offsets = files
     with atomic_write(values, "wb") as value_file, atomic_write(offsets, "wb") as offset_file:
         yield SequenceWriter(value_file, offset_file, dtype)
@@ -122,13 +130,16 @@ class TokenStore(SequenceStore):
         return np.bincount(sentence[same > self.offsets[sentence]], minlength=len(self))
 
     def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
-        """Return sentences as rows padded to the longest, (len(indices), longest) int64.
+        """Return sentences as rows padded to the longest.
 
         Args:
             indices: Sentences, (B,).
-            first: Id before each sentence; None = none.
-            last: Id after each sentence; None = none.
+            first: Id before each sentence; None adds none.
+            last: Id after each sentence; None adds none.
             pad: Id after the end.
+
+        Returns:
+            Ids, (B, longest) int64.
         """
         begin, end = self.offsets[indices], self.offsets[indices + 1]
         lengths = (end - begin)[:, None]
@@ -146,7 +157,15 @@ class TokenStore(SequenceStore):
 
 
 def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[SequenceWriter]:
-    """Open a token store for appending; both files appear at the end, or neither does."""
+    """Open a token store for appending; both files appear at the end, or neither does.
+
+    Args:
+        stem: Path without `.tokens` and `.offsets`.
+        vocab_size: Entries of the vocabulary, which decide the bytes of an id.
+
+    Returns:
+        Context manager of the writer.
+    """
     return write_sequences(token_files(Path(stem)), token_type(vocab_size))
 
 

@@ -70,7 +70,12 @@ def copy_of(path: Path) -> Path:
 
 
 def copy(path: Path, target: Path) -> None:
-    """Copy a file atomically and delete the copy at exit; other processes keep it open until they end."""
+    """Copy a file atomically and delete the copy at exit; other processes keep it open until they end.
+
+    Args:
+        path: File on a network disk.
+        target: Its copy on the local disk.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)

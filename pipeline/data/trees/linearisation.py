@@ -73,6 +73,10 @@ def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs
 
     A closer that matches an outer phrase closes the phrases inside it too. Words and tags are paired in order.
 
+    Args:
+        symbols: Symbols of a linearised tree, well-formed or not.
+        words: Words of the source sentence.
+
     Returns:
         The tree and its repairs.
     """
@@ -97,7 +101,13 @@ def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs
 
 
 def close(builder: Builder, label: str, repairs: Repairs) -> None:
-    """Close the innermost open phrase of that label, if there is one."""
+    """Close the innermost open phrase of that label, if there is one.
+
+    Args:
+        builder: Builder with the open phrases; changed here.
+        label: Label of the closing symbol.
+        repairs: Counts of repairs; changed here.
+    """
     if not builder.open_labels[label]:
         repairs.surplus_closers += 1
         return
@@ -110,7 +120,15 @@ def close(builder: Builder, label: str, repairs: Repairs) -> None:
 
 
 def with_words(roots: tuple[Tree, ...], words: Sequence[str]) -> tuple[Tree, ...]:
-    """Add words without tags to the last phrase."""
+    """Add words without tags to the last phrase.
+
+    Args:
+        roots: Trees without TOP.
+        words: Words without tags, in order.
+
+    Returns:
+        The trees with all words.
+    """
     extra = tuple(Tree(UNKNOWN_TAG, word=word) for word in words)
     if extra and roots and not roots[-1].is_tag:
         return (*roots[:-1], Tree(roots[-1].label, (*roots[-1].children, *extra)))

@@ -47,7 +47,14 @@ def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
 
 
 def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
-    """Write `prepared/` and return the report.
+    """Write `prepared/` of a treebank.
+
+    Args:
+        dataset: Treebank to prepare.
+        corpus: Folder of the corpus, with its raw trees.
+
+    Returns:
+        The report in `prepared/report.json`.
 
     Raises:
         UserError: Trees are missing or faulty, or a dev or test tree has no word.
@@ -60,7 +67,19 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
 
 
 def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
-    """Write the three files of a split and return its part of the report."""
+    """Write the sentences, linearised trees and cleaned trees of a split.
+
+    Args:
+        dataset: Treebank to prepare.
+        corpus: Folder of the corpus.
+        split: Name of the split; trees are left out of train only.
+
+    Returns:
+        The split's part of the report.
+
+    Raises:
+        UserError: A tree is faulty, a dev or test tree has no word, or the split is empty.
+    """
     counts = SplitCounts()
     with ExitStack() as stack:
         names = (f"{split}.tok.{dataset.src}", f"{split}.tok.{dataset.tgt}", f"{split}.trees")
@@ -84,7 +103,16 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
 
 
 def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str, str, Tree]]:
-    """Yield (place, text, annotated tree) for each tree of a split, with simulated parser errors in extra trees."""
+    """Yield the trees of a split, with simulated parser errors in extra trees.
+
+    Args:
+        dataset: Treebank, whose kind decides the folder.
+        corpus: Folder of the corpus.
+        split: Name of the split; only train has extra trees.
+
+    Yields:
+        File and line, text of the line, and its tree as annotated.
+    """
     folder = corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw"
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
@@ -96,7 +124,15 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
-    """Yield (place, cleaned tree) for each tree and count what is read and repaired."""
+    """Clean trees, and count what is read and repaired.
+
+    Args:
+        trees: Place, text and annotated tree of each line.
+        counts: Counts of the split; changed here.
+
+    Yields:
+        Place and cleaned tree.
+    """
     for where, text, tree in trees:
         counts.read += 1
         counts.repaired["tag over several words"] += len(SEVERAL_WORDS.findall(text))
@@ -119,7 +155,13 @@ class SplitCounts:
         return max(self.words), max(self.symbols)
 
     def add(self, tree: Tree, sentence_words: int, symbols: int) -> None:
-        """Add the counts of a tree."""
+        """Add the counts of a tree.
+
+        Args:
+            tree: Cleaned tree.
+            sentence_words: Number of its words.
+            symbols: Number of symbols of its linearised form.
+        """
         self.words.append(sentence_words)
         self.symbols.append(symbols)
         for kind, node in events(tree):
@@ -150,6 +192,14 @@ def add_errors(tree: Tree, share: float, rng: Random) -> Tree:
 
     High attachment is the most frequent error of real parsers. Each error is one wrong bracket and one missing
     bracket. Recursive, as trees of the grammar are shallow.
+
+    Args:
+        tree: Tree or phrase.
+        share: Probability that a phrase gets an error.
+        rng: Random state, changed here.
+
+    Returns:
+        The tree with errors; the words stay the same.
     """
     parts: list[Tree] = []
     for child in tree.children:

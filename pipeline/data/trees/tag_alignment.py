@@ -32,7 +32,12 @@ class TagLexicon:
         self.smoothed_total = self.of_all.total() + len(self.of_all) + 1  # any other tag counts as one
 
     def log_probability(self, tag: str, word: str) -> float:
-        """Return the log probability of a tag given the word, in nats."""
+        """Return the log probability of a tag given the word, in nats.
+
+        Args:
+            tag: Any tag.
+            word: Any word.
+        """
         anywhere = (self.of_all[tag] + 1) / self.smoothed_total
         counts = self.of_word.get(word, Counter())
         return log((counts[tag] + anywhere) / (counts.total() + 1))
@@ -47,6 +52,11 @@ def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon
 
     Surplus tags are dropped, and words without a tag get their most frequent one. Such tags follow the tag before, in
     its phrase; those of words before the first tag precede it.
+
+    Args:
+        symbols: Symbols of a linearised tree, well-formed or not.
+        words: Words of the source sentence.
+        lexicon: Tags of the training trees.
     """
     places = align_words([*filter(is_tag, symbols)], words, lexicon)
     found = [place for place in places if place is not None]
@@ -64,7 +74,13 @@ def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon
 
 
 def align_words(tags: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[int | None]:
-    """Return the index of each tag's word in the best alignment, rising; None for surplus tags."""
+    """Return the index of each tag's word in the best alignment, rising; None for surplus tags.
+
+    Args:
+        tags: Predicted tags.
+        words: Words of the source sentence.
+        lexicon: Tags of the training trees.
+    """
     fit = [[lexicon.log_probability(tag, word) for tag in tags] for word in words]
     best = [[UNALIGNED * count for count in range(len(tags) + 1)]]
     for row in fit:

@@ -97,7 +97,12 @@ class Builder:
         self.parts.append([])
 
     def tag(self, label: str, word: str) -> None:
-        """Add a tag over a word."""
+        """Add a tag over a word.
+
+        Args:
+            label: Part-of-speech tag.
+            word: Word below it.
+        """
         self.parts[-1].append(Tree(label, word=word))
 
     def close(self, keep_empty: bool = False) -> bool:
@@ -116,6 +121,13 @@ class Builder:
 
 def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
     """Yield each bracketing of a file on one line, with the number of its first line.
+
+    Args:
+        lines: Lines of a file; a tree may span several.
+        where: File, for messages.
+
+    Yields:
+        Number of the first line, and the bracketing.
 
     Raises:
         UserError: Text is outside brackets, or a bracket does not match; the message has the line.
@@ -148,7 +160,16 @@ def joined(symbols: list[str]) -> str:
 
 
 def parse_tree(text: str, where: str) -> Tree:
-    """Parse one bracketing as written; a tag over several words (CRAFT has five) is repeated over each word.
+    """Parse one bracketing as written.
+
+    A tag over several words, of which CRAFT has five, is repeated over each word.
+
+    Args:
+        text: Bracketing.
+        where: File and line, for the message.
+
+    Returns:
+        The tree, not cleaned.
 
     Raises:
         UserError: Brackets don't match, or a node is neither a phrase of nodes nor a tag over words.
@@ -178,7 +199,12 @@ def parse_tree(text: str, where: str) -> Tree:
 
 
 def words_from(symbols: list[str], place: int) -> list[str]:
-    """Return the words from `place` to a closing bracket; none if an opening bracket comes first."""
+    """Return the words from `place` to a closing bracket; none if an opening bracket comes first.
+
+    Args:
+        symbols: Symbols of a bracketing.
+        place: Index of the first word.
+    """
     end = place
     while end < len(symbols) and symbols[end] not in BRACKETS:
         end += 1
@@ -189,6 +215,9 @@ def clean(tree: Tree) -> Tree:
     """Remove traces, empty phrases and function labels, and put one TOP above all.
 
     A tree of traces alone becomes a TOP without children.
+
+    Returns:
+        The cleaned tree.
     """
     inside = tree.children if not tree.is_tag and tree.label in TOP_LABELS else (tree,)
     builder = Builder()

@@ -27,6 +27,9 @@ def noun(classes: str, gender: str, english: str, german: str, french: str, chin
         german: Gender, singular and plural.
         french: Gender, singular and irregular plural.
         chinese: Word and measure word.
+
+    Returns:
+        The noun with all its forms.
     """
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
@@ -109,6 +112,9 @@ def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *res
         french: Infinitive, then preposition.
         chinese: Template of words.
         *rest: Frame, subjects, objects and flags.
+
+    Returns:
+        The verb with all its forms.
     """
     frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
@@ -217,6 +223,9 @@ def task(english: str, german: str, french: str, chinese: str, objects: str) -> 
         french: Verb.
         chinese: Verb.
         objects: Classes of objects.
+
+    Returns:
+        The task.
     """
     verb = _german_verb(german)
     return Task(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
@@ -230,5 +239,8 @@ def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase
         german: Words.
         french: Words.
         chinese: Words.
+
+    Returns:
+        The phrase.
     """
     return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

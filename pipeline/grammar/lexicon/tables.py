@@ -46,6 +46,12 @@ class Table:
     def each(self, make: Callable[..., Item]) -> list[Item]:
         """Convert each row by calling `make` with its cells.
 
+        Args:
+            make: Function of the cells of a row.
+
+        Returns:
+            The results in order.
+
         Raises:
             UserError: A row can't be converted.
         """
@@ -65,6 +71,12 @@ class Table:
 
 def read_tables(name: str) -> dict[str, Table]:
     """Read the tables of `<name>.txt` by name.
+
+    Args:
+        name: File name without its suffix.
+
+    Returns:
+        The tables by name.
 
     Raises:
         UserError: A row has too few or too many cells, or precedes all tables.
