@@ -68,7 +68,7 @@ check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/snakemake --lint 2>&1 | $(BIN)/python tests/workflow/lint.py
 
 # only copies of what lies in results/<scale>/: trained models, corpora and downloads stay

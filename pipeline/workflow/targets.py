@@ -27,7 +27,7 @@ RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)\b", re.MULTILINE)
 
 def names_of_rules(root: Path) -> set[str]:
     """Return the names of all rules, which papers must not have."""
-    files = [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]
+    files = [root / "Snakefile", root / "workflow/Snakefile", *(root / "workflow/rules").glob("*.smk")]
     texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
     return {"all", *(name for text in texts for name in RULE.findall(text))}  # a loop in the Snakefile makes `all`
 

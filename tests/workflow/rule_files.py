@@ -19,7 +19,7 @@ def rules_with(*words: str) -> set[str]:
 
 
 def local_rules() -> set[str]:
-    listed = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]
+    listed = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "workflow/Snakefile").read_text(), re.DOTALL)[1]
     return {name.strip(" ,") for name in listed.split("\n")}
 
 
