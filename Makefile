@@ -7,21 +7,39 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV := uv==0.13.9
+FAST := -m "not slow and not cluster" --ignore tests/workflow
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test unit mutants chaos campaign env check clean remove-work help qa
+.PHONY: demo test unit oldest mutants chaos campaign env lock check clean remove-work help qa
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
 env: $(VENV)/ready
-$(VENV)/ready: constraints.txt pyproject.toml
+$(VENV)/ready: requirements.txt pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -q python3-venv; } \
 		|| { echo "error: $(PYTHON) can't make environments; first: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Creating the environment in $(VENV) (about a minute and 1.5 GB) ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) --require-hashes --no-deps -r requirements.txt
+	$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
+
+# requirements.txt anew, with the newest versions; PyTorch and what its builds for GPUs need are installed after it, since
+# every machine wants another build
+lock: env
+	$(PIP) $(UV)
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-header --no-annotate | awk '/^[a-z]/ {skip = /^(torch=|triton=|cuda-|nvidia-)/} !skip' >requirements.txt
+
+# the fast tests with the oldest versions that pyproject.toml allows
+oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -e '.[dev]'
+	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile $(FAST)
 
 demo: env
 	@echo "Writes a corpus, trains ten small models and scores them: 4 to 10 minutes on two idle cores."
@@ -54,11 +72,11 @@ campaign: env
 
 # what takes no more than a few seconds, and neither Slurm nor Snakemake
 unit: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not cluster" --ignore tests/workflow
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(FAST)
 
 # one change of pipeline/ after the other, and whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
 mutants: env
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	$(PIP) -e '.[mutants]'
 	$(BIN)/python qa/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 # what takes hours and is for the night: faults in every stage, a campaign of all papers, mutants of PACKAGE

@@ -11,6 +11,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -49,10 +51,36 @@ def test_mypy_and_import_hooks_cover_every_package():
         assert all(re.search(hook["files"], f"{package}/module.py") for package in packages)
 
 
-def test_what_is_declared_is_pinned():
-    pinned = {plain(line) for line in (ROOT / "constraints.txt").read_text().split("\n") if line}
-    declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])}
-    assert declared <= pinned
+def pins() -> dict[str, Requirement]:
+    """The lines of requirements.txt by name, without their checksums."""
+    text = (ROOT / "requirements.txt").read_text()
+    found = [Requirement(line.removesuffix("\\")) for line in text.split("\n") if line and not line.startswith(" ")]
+    return {canonicalize_name(one.name): one for one in found}
+
+
+def test_what_is_declared_is_pinned_but_for_torch():
+    declared = [Requirement(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])]
+    pinned = pins()
+    assert {canonicalize_name(one.name) for one in declared} - pinned.keys() == {"torch"}
+    for one in declared:
+        if one.name != "torch":
+            (pin,) = pinned[canonicalize_name(one.name)].specifier
+            assert pin.operator == "==" and one.specifier.contains(pin.version)
+
+
+def test_every_dependency_has_a_lower_bound():
+    extras = [name for names in PROJECT["optional-dependencies"].values() for name in names]
+    for one in map(Requirement, (*PROJECT["dependencies"], *extras)):
+        assert {bound.operator for bound in one.specifier} & {">=", "=="}, one
+
+
+def test_every_pin_has_checksums_and_no_address():
+    text = (ROOT / "requirements.txt").read_text()
+    blocks = [block.split("\n") for block in re.split(r"\n(?=\S)", text.strip())]
+    assert len(blocks) > 100 and "://" not in text
+    for first, *hashes in blocks:
+        assert "==" in first and hashes
+        assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in hashes)
 
 
 def test_the_licence_is_there_and_named():
