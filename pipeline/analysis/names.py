@@ -21,7 +21,7 @@ class Names(Enum):
     METRIC = "a metric of a score file"
     SCORE = "a score of the same paper's claims"
     SCALE = "a file of workflow/scales"
-    LAYER = "a layer type of the paper's table of complexities"
+    LAYER = "a layer type that is timed"
 
 
 SystemName = Annotated[str, Names.SYSTEM]

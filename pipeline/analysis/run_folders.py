@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample
-from pipeline.analysis.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve
+from pipeline.analysis.training_curves import BranchCurve, LossCurve, Stack, branch_curves, fit_curve, loss_curve
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import (
     Alignments,
@@ -123,9 +123,9 @@ class RunFolders:
         except UserError as error:
             raise NotRun(str(error)) from error
 
-    def branch_curves(self, run: RunId, layer: int) -> list[BranchCurve]:
-        """Read the branch weights of one encoder layer of a finished training."""
-        return branch_curves(self.require(Trained(run)).parent, layer)
+    def branch_curves(self, run: RunId, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
+        """Read the branch weights of one layer of a finished training."""
+        return branch_curves(self.require(Trained(run)).parent, layer, stack)
 
     def gates(self, run: RunId, name: str) -> np.ndarray:
         """Read gate values: for each sentence the sum of z and the number of words, shape (N, 2).

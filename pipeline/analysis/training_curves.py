@@ -8,7 +8,7 @@ The third is only reported.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -62,6 +62,9 @@ class LossCurve:
         if first == 0:
             return float(self.steps[0])
         return float(np.interp(-dev, -self.dev[first - 1 : first + 1], self.steps[first - 1 : first + 1]))
+
+
+Stack = Literal["encoder", "decoder"]
 
 
 @dataclass(frozen=True)
@@ -134,12 +137,13 @@ def fit_curve(run_folder: Path) -> LossCurve:
     return curve
 
 
-def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
-    """Read kappa and alpha of one encoder layer.
+def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
+    """Read kappa and alpha of one layer.
 
     Args:
         run_folder: Folder of the run.
         layer: Number of the layer from 1; the last one if there are fewer.
+        stack: Side of the model that the layer is in.
 
     Raises:
         UserError: The run's model has no branches, or it was trained before they were logged.
@@ -148,10 +152,10 @@ def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no branch weights; train the run again")
     names = records[0].values
-    layers = sorted({int(name.split(".")[1]) for name in names if name.startswith("encoder.")})
+    layers = sorted({int(name.split(".")[1]) for name in names if name.startswith(f"{stack}.")})
     chosen = min(layer, len(layers)) - 1
     steps = np.array([record.step for record in records])
-    prefix = f"encoder.{layers[chosen]}."
+    prefix = f"{stack}.{layers[chosen]}."
     return [
         BranchCurve(name.removeprefix(prefix), steps, np.array([record.values[name] for record in records]))
         for name in names

@@ -14,6 +14,7 @@ from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.names import Names
 from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError, one_line
+from pipeline.core.records.probes import TIMED_BESIDE
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.data.dataset import LicensedPackages
 from pipeline.metrics import metric_named, metric_names
@@ -110,7 +111,7 @@ class References:
         if kind is Names.SCORE:
             return self.project.claims[paper].scores
         tables = (self.project.printed[paper][table] for table in self.papers[paper].layer_costs)
-        return {row["layer"] for rows in tables for row in rows if row.get("layer")}
+        return {row["layer"] for rows in tables for row in rows if row.get("layer")} | {*TIMED_BESIDE}
 
     def _scales_of(self, record: BaseModel, named: Named) -> Iterable[str]:
         """Return the scales at which a table, figure or claim that contains a name is built.

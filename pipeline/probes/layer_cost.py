@@ -1,4 +1,4 @@
-"""Times of the layer types of Attention Is All You Need, Table 1, over sequence lengths n and widths d."""
+"""Times of layer types over sequence lengths n and widths d (Attention Is All You Need, Table 1 and section 3.2)."""
 
 import logging
 import time
@@ -11,15 +11,16 @@ from torch import Tensor, nn
 
 from pipeline.core.provenance import provenance
 from pipeline.core.records.probes import LayerCosts, LayerTime
-from pipeline.models.transformer.multi_head_attention import attend
+from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend
+from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.machine import DeviceChoice, choose_device, describe_machine, prepare
 
 log = logging.getLogger(__name__)
 
 LENGTHS, WIDTHS = (128, 256, 512, 1024), (128, 256, 512, 1024)
 """Sequence lengths n and widths d."""
-KERNEL, WINDOW = 3, 32
-"""Positions that a convolution and restricted self-attention read."""
+KERNEL, WINDOW, HEADS = 3, 32, 8
+"""Positions that a convolution and restricted self-attention read; heads of the base model."""
 REPEATS, SHORTEST_S = 5, 0.02
 Layer = Callable[[Tensor], Tensor]
 
@@ -70,7 +71,7 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
 
 
 def layers(d: int, device: torch.device) -> dict[str, Layer]:
-    """Build one layer of each type of Table 1; each maps (1, n, d) to (1, n, d)."""
+    """Build one layer of each type of Table 1 and of `TIMED_BESIDE`; each maps (1, n, d) to (1, n, d)."""
     recurrent = nn.RNN(d, d, batch_first=True).to(device)
     convolution = nn.Conv1d(d, d, KERNEL, padding=KERNEL // 2).to(device)
     return {
@@ -78,7 +79,28 @@ def layers(d: int, device: torch.device) -> dict[str, Layer]:
         "recurrent": lambda x: recurrent(x)[0],
         "convolutional": lambda x: convolution(x.transpose(1, 2)).transpose(1, 2),
         "restricted self-attention": restricted_self_attention,
+        "additive attention": additive_attention,
+        "attention of one head": multi_head_layer(d, 1, device),
+        "attention of eight heads": multi_head_layer(d, HEADS, device),
     }
+
+
+def multi_head_layer(d: int, heads: int, device: torch.device) -> Layer:
+    """Build self-attention with its projections; each head has width d / `heads` (section 3.2.2)."""
+    config = TransformerConfig(architecture="transformer", num_layers=1, d_model=d, d_ff=d, num_heads=heads)
+    attention = SelfAttention(config, OutputProjection(config)).to(device).eval()
+    return lambda x: attention(x, None, False)
+
+
+def additive_attention(x: Tensor) -> Tensor:
+    """Attend by a hidden layer in place of dot products: scores sum_k tanh(q_k + k_k); maps (1, n, d) to (1, n, d).
+
+    Projections and the weights of the sum are left out, as those of dot-product attention are. Queries are taken in
+    blocks, because all of them would need n^2 d numbers.
+    """
+    block = max(1, 2**22 // x[0].numel())
+    scores = [torch.tanh(queries.unsqueeze(1) + x).sum(dim=-1) for queries in x[0].split(block)]
+    return torch.matmul(torch.cat(scores).softmax(dim=-1), x)
 
 
 def restricted_self_attention(x: Tensor) -> Tensor:

@@ -80,7 +80,15 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
         grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
         EXPLANATION,
         *(described(row) for row in rows),
+        *not_judged(project, paper),
     )
+
+
+def not_judged(project: Project, paper: str) -> list[str]:
+    """List the paper's statements that can't be decided here, with the reasons; empty if there is none."""
+    found = project.claims[paper].not_judged
+    rows = [[name, one.statement, one.printed, one.why] for name, one in found.items()]
+    return ["## Statements that are not judged", grid(["name", "statement", "printed", "why"], rows)] if rows else []
 
 
 GROUPS = {"primary": "Primary claims", "other": "Others", "timing": "Times of layers", "identity": "Identities"}

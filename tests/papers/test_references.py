@@ -117,7 +117,12 @@ TYPOS = {
         ["dmeo"],
         "tables.table2.scales.0: unknown name 'dmeo'.*" + mean("demo"),
     ),
-    "base": (PAPER, "systems|N4|base", "AA", "systems.N4.base: unknown name 'AA'; allowed: A, A-16, B.*" + mean("A")),
+    "base": (
+        PAPER,
+        "systems|N4|base",
+        "AA",
+        "systems.N4.base: unknown name 'AA'; allowed: A, A-16, A-32, B.*" + mean("A"),
+    ),
     "base's paper": (
         PAPER,
         "systems|N4|base",

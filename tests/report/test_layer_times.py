@@ -11,6 +11,7 @@ from made_records import layer_costs
 from pipeline.__main__ import main
 from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
+from pipeline.core.records.probes import TIMED_BESIDE
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import derived, plot
 
@@ -125,5 +126,6 @@ def test_restricted_attention_looks_at_its_neighbourhood_alone():
 
 def test_a_measurement_has_every_layer_at_every_size():
     times = layer_cost.measure(torch.device("cpu"), (8, 16), (8,))
-    assert {(one.layer, one.n, one.d) for one in times} == {(name, n, 8) for name in POWERS for n in (8, 16)}
+    names = {*POWERS, *TIMED_BESIDE}
+    assert {(one.layer, one.n, one.d) for one in times} == {(name, n, 8) for name in names for n in (8, 16)}
     assert all(len(one.seconds) == layer_cost.REPEATS and min(one.seconds) > 0 for one in times)

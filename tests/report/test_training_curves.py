@@ -85,6 +85,8 @@ def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path):
         (found,) = branch_curves(tmp_path, 2)
         assert found.name == "kappa"
         assert found.weights.tolist() == [[expected]]
+        (found,) = branch_curves(tmp_path, 2, "decoder")
+        assert (found.name, found.weights.tolist()) == ("kappa", [[9.0]])
 
 
 def test_a_missing_or_damaged_log_is_one_message(tmp_path):

@@ -20,10 +20,10 @@ from pipeline.analysis.claims.losses import (
     TrainingLossClaim,
 )
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
-from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, LevelClaim, OrderClaim, RatioClaim
+from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, GapClaim, LevelClaim, OrderClaim, RatioClaim
 from pipeline.analysis.claims.sentence_lengths import BeyondTrainingClaim, LongSentencesClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
-from pipeline.analysis.claims.without_training import CheaperClaim, ExponentClaim, ProvedClaim
+from pipeline.analysis.claims.without_training import CheaperClaim, ExponentClaim, ProvedClaim, TimeRatioClaim
 from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.view import NamedScore, PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
@@ -38,6 +38,7 @@ AnyClaim = Annotated[
     | CurvesClaim
     | EqualTimeClaim
     | ExponentClaim
+    | GapClaim
     | GateClaim
     | LevelClaim
     | LongSentencesClaim
@@ -45,10 +46,19 @@ AnyClaim = Annotated[
     | OwnPlateausClaim
     | RatioClaim
     | StepsClaim
+    | TimeRatioClaim
     | ProvedClaim
     | TrainingLossClaim,
     Field(discriminator="kind"),
 ]
+
+
+class NotJudged(Closed):
+    """A statement of a paper that no measurement here can decide."""
+
+    statement: str = Field(description="Statement of the paper, in one sentence")
+    printed: str = Field(description="Printed evidence, or the place of the statement")
+    why: str = Field(description="Reason why it is not judged")
 
 
 class Claims(Closed):
@@ -56,6 +66,9 @@ class Claims(Closed):
 
     scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims refer to, by name")
     claims: dict[str, AnyClaim] = Field(description="Claims by a short name")
+    not_judged: dict[str, NotJudged] = Field(
+        default={}, description="Statements that can't be decided here, by a short name, each with the reason"
+    )
     primary: list[str] = Field(
         default=[],
         max_length=5,

@@ -10,7 +10,7 @@ from pipeline.analysis.claims.measurements import Measurements, mean
 from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, within_bounds
 from pipeline.analysis.names import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
-from pipeline.analysis.training_curves import BranchCurve, System
+from pipeline.analysis.training_curves import BranchCurve, Stack, System
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Gates, Product
 from pipeline.core.schema import Count, Number
@@ -24,12 +24,13 @@ FEWEST_WORDS = 20
 
 
 class BranchesClaim(Claim):
-    """Training changes the drawn kappa and alpha of an encoder layer by an amount in a range."""
+    """Training changes the drawn kappa and alpha of a layer by an amount in a range."""
 
     dataset: DatasetName
     system: SystemName
     kind: Literal["branches"]
-    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
+    stack: Stack = Field(default="encoder", description="Side of the model that the layer is in")
+    layer: Count = Field(description="Number of the layer, from 1; the last one where there are fewer")
     quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
         description="Each weight at the end over what it was drawn as: the largest over the smallest, or the "
         "smallest; or the number of pairs whose order changed"
@@ -47,7 +48,7 @@ class BranchesClaim(Claim):
     def evaluate(self, measured: Measurements) -> Findings:
         found: dict[str, list[float]] = {}
         for run in measured.view.runs(self.system, self.dataset):
-            for curve in measured.folders.branch_curves(run, self.layer):
+            for curve in measured.folders.branch_curves(run, self.layer, self.stack):
                 if curve.steps[0] > 0:
                     raise NotRun(f"{run.system} seed {run.seed} was trained before draws were logged; train it again")
                 found.setdefault(curve.name, []).append(self.value(curve))

@@ -178,6 +178,45 @@ class RatioClaim(ScoreClaim):
         return replace(found, ours=f"{first} to {second} x {b / a:.2f}, {third} to {fourth} x {d / c:.2f}")
 
 
+class GapClaim(ScoreClaim):
+    """Share of the gap between the error rates of two systems that a third leaves: (term - best) / (worst - best)."""
+
+    kind: Literal["gap"]
+    term: SystemName | Term
+    worst: SystemName | Term = Field(description="System that leaves the whole gap")
+    best: SystemName | Term = Field(description="System that leaves none")
+    at_most: Number = Field(gt=0, lt=1, description="Largest share of the gap")
+
+    @property
+    def compared(self) -> list[Term]:
+        return [as_term(term) for term in (self.term, self.worst, self.best)]
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return self.trained_on(scores, self.compared[1:])
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trained_on(scores, self.compared[:1])
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        """Test that there is a gap, and `at_most` (worst - best) - (term - best), whatever the scale."""
+        term, worst, best = samples
+        left = [(self.at_most, worst), (1 - self.at_most, best), (-1, term)]
+        return [
+            contrast("the gap", [(1, worst), (-1, best)]),
+            contrast(f"{self.at_most:.1%} of the gap less what is left", left),
+        ]
+
+    def check(self, scores: Scores) -> None:
+        super().check(scores)
+        if metric_named(scores[self.score].metric).sign > 0:
+            raise ValueError(f"score {self.score!r} is not an error rate, which falls as a system gets better")
+
+    def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
+        term, worst, best = (one.mean for one in samples)
+        left = f"{(term - best) / (worst - best):.1%} of the gap left" if worst != best else "there is no gap"
+        return replace(found, ours=f"{left} ({found.ours})")
+
+
 class AgreementClaim(Claim):
     """A second metric shows a gain over another system if the first does; every pair is judged alone."""
 

@@ -14,6 +14,7 @@ from pipeline.analysis.claims.claim import Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Evidence, over_seeds, within_bounds
 from pipeline.analysis.names import LayerName, TestName
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import LayerTimes, Product
 from pipeline.core.records.probes import LayerCosts
@@ -80,6 +81,11 @@ class LayerTimings:
             if n < d
         ]
 
+    def log_ratios(self, layer: str, than: str) -> np.ndarray:
+        """Return each repeat's mean logarithm of t(layer) / t(than) over the larger half of n and of d."""
+        sizes = product(upper_half(self.lengths), upper_half(self.widths))
+        return np.mean([np.log(self.seconds[layer, n, d] / self.seconds[than, n, d]) for n, d in sizes], axis=0)
+
 
 def upper_half(sizes: list[int]) -> list[int]:
     """Return the larger half of the sizes; of more than three, with the middle one or the next smaller one."""
@@ -132,6 +138,24 @@ class CheaperClaim(LayerClaim):
         evidence = times.cheaper_below_width(self.layer, self.than)
         ours = "; ".join(f"{one.name}: {1 + one.value:.1f} times" for one in evidence)
         return Findings(ours, evidence, times.description)
+
+
+class TimeRatioClaim(LayerClaim):
+    """A layer takes at most so many times as long as another, on average over the larger half of the sizes."""
+
+    kind: Literal["time_ratio"]
+    than: LayerName
+    at_most: Number = Field(gt=0, description="Largest ratio of the times")
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        times = self.timings(measured)
+        if missing := {self.layer, self.than} - {layer for layer, *_ in times.seconds}:
+            raise NotRun(
+                f"{measured.folders.require(LayerTimes())} has no times of {', '.join(sorted(missing))}; remove it"
+            )
+        logs = times.log_ratios(self.layer, self.than)
+        evidence = over_seeds(f"logarithm of {self.at_most:g} less that of the ratio", np.log(self.at_most) - logs)
+        return Findings(f"{np.exp(logs.mean()):.2f} times as long", [evidence], times.description)
 
 
 class ProvedClaim(Claim):

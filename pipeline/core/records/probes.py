@@ -54,6 +54,10 @@ class AlignmentMaps(Record):
     weights_digest: str
 
 
+TIMED_BESIDE = ("additive attention", "attention of one head", "attention of eight heads")
+"""Layers of section 3.2 of Attention Is All You Need that are timed beside the types of its Table 1."""
+
+
 class LayerTime(Closed):
     """Times of a forward pass of a layer type on n positions of width d."""
 

@@ -39,3 +39,20 @@ def test_a_layer_is_cheaper_only_if_it_is_so_at_every_size(project_with, constan
     project = project_with(claims_of(kind="cheaper_below_width", layer="self-attention", than="recurrent"))
     put_layer_times(project, (constant, 2, 1), (1e-9, 1, 2))
     assert row_of(project)["verdict"] == expected
+
+
+@pytest.mark.parametrize(("constant", "expected", "ours"), [(1.3e-9, UPHELD, "1.30"), (1.7e-9, CONTRADICTED, "1.70")])
+def test_a_layer_takes_at_most_so_many_times_as_long(project_with, constant, expected, ours):
+    claim = claims_of(kind="time_ratio", layer="self-attention", than="recurrent", at_most=1.5)
+    project = project_with(claim)
+    put_layer_times(project, (constant, 1, 2), (1e-9, 1, 2))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (expected, f"{ours} times as long")
+
+
+def test_a_layer_that_was_not_timed_makes_no_verdict(project_with):
+    project = project_with(claims_of(kind="time_ratio", layer="self-attention", than="additive attention", at_most=1))
+    put_layer_times(project, (1e-9, 2, 1), (1e-9, 1, 2))
+    row = row_of(project)
+    assert row["verdict"] == NOT_RUN
+    assert "no times of additive attention" in row["evidence"]

@@ -486,3 +486,26 @@ def test_systems_scored_differently_are_not_compared(project_with, changes, said
     score.model_copy(update=changes).write(path)
     with pytest.raises(UserError, match=said):
         row_of(project)
+
+
+@pytest.mark.parametrize(("term", "expected"), [(1.2, UPHELD), (1.6, CONTRADICTED)])
+def test_a_gap_is_closed_by_more_than_a_share_or_not(project_with, term, expected):
+    """Perplexities of e^1 and e^1.8 are the ends: 18 and 67 % of the gap are left."""
+    project = project_with(claims_of(kind="gap", score="ppl", term="C", worst="A", best="N4", at_most=0.5))
+    put_perplexities(project, A=1.8, N4=1.0, C=term)
+    row = row_of(project)
+    assert direction(row) == expected
+    left = (np.exp(term) - np.e) / (np.exp(1.8) - np.e)
+    assert float(row["ours"].split("%")[0]) == pytest.approx(100 * left, abs=1)
+
+
+def test_without_a_gap_a_system_between_closes_none(project_with):
+    """The system that should leave none is the worst."""
+    project = project_with(claims_of(kind="gap", score="ppl", term="C", worst="A", best="N4", at_most=0.5))
+    put_perplexities(project, A=1.0, N4=1.8, C=1.4)
+    assert direction(row_of(project)) == CONTRADICTED
+
+
+def test_a_gap_of_a_score_that_rises_is_refused(project_with):
+    with pytest.raises(UserError, match=r"claims\.one: score 'bleu' is not an error rate"):
+        project_with(claims_of(kind="gap", score="bleu", term="C", worst="A", best="N4", at_most=0.5))

@@ -1,0 +1,98 @@
+"""Table 1 of Attention Is All You Need on the layers that are timed: cost, path length, operations in sequence."""
+
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipeline.probes.layer_cost import KERNEL, WINDOW, additive_attention, layers
+
+N, D = 100, 16
+DEVICE = torch.device("cpu")
+
+
+def test_a_convolution_costs_k_position_wise_layers():
+    """O(k n d^2): k times the multiply-adds of a d x d map at every position."""
+    x = torch.randn(1, N, D)
+    counts = []
+    for layer in (layers(D, DEVICE)["convolutional"], torch.nn.Linear(D, D)):
+        with FlopCounterMode(display=False) as counter:
+            layer(x)
+        counts.append(counter.get_total_flops())
+    convolution, position_wise = counts
+    assert convolution == KERNEL * position_wise
+
+
+def reaches(layer, depth, n):
+    """Whether the last output of a stack depends on the first input, by the gradient."""
+    x = torch.randn(1, n, D, requires_grad=True)
+    found = x
+    for _ in range(depth):
+        found = layer(found)
+    (gradient,) = torch.autograd.grad(found[0, -1].sum(), x)
+    return bool(gradient[0, 0].any())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("self-attention", 1),
+        ("recurrent", 1),  # one layer, inside which a path has n steps: see the chain below
+        ("convolutional", math.ceil((N - 1) / (KERNEL // 2))),
+        ("restricted self-attention", math.ceil((N - 1) / (WINDOW // 2))),
+    ],
+)
+def test_layers_until_the_first_position_reaches_the_last(name, expected):
+    """Both windows are centred, so that a layer carries half a window further."""
+    torch.manual_seed(0)
+    layer = layers(D, DEVICE)[name]
+    assert reaches(layer, expected, N)
+    assert expected == 1 or not reaches(layer, expected - 1, N)
+
+
+def longest_chain(output):
+    """Count the operations on the longest path through the graph of gradients."""
+    depth, stack = {}, [output.grad_fn]
+    while stack:
+        node = stack[-1]
+        open_inputs = [one for one, _ in node.next_functions if one is not None and one not in depth]
+        if open_inputs:
+            stack += open_inputs
+            continue
+        depth[stack.pop()] = 1 + max((depth[one] for one, _ in node.next_functions if one is not None), default=0)
+    return depth[output.grad_fn]
+
+
+def recurrence(d):
+    """A plain recurrent layer as a loop: the fused module is one node of the graph."""
+    cell = torch.nn.RNNCell(d, d)
+
+    def run(x):
+        state = torch.zeros(1, d)
+        outputs = []
+        for t in range(x.shape[1]):
+            state = cell(x[:, t], state)
+            outputs.append(state)
+        return torch.stack(outputs, dim=1)
+
+    return run
+
+
+def test_only_recurrence_has_a_chain_that_grows_with_length():
+    lengths = (20, 40, 80)
+    chains = {
+        name: [longest_chain(layer(torch.randn(1, n, D, requires_grad=True))) for n in lengths]
+        for name, layer in ({**layers(D, DEVICE), "recurrent": recurrence(D)}).items()
+    }
+    first, second, third = chains.pop("recurrent")
+    assert third - second == 2 * (second - first) > 0
+    assert all(len(set(found)) == 1 for found in chains.values()), chains
+
+
+def test_additive_attention_equals_its_written_out_scores():
+    x = torch.randn(1, 7, 5)
+    scores = [[float(torch.tanh(query + key).sum()) for key in x[0]] for query in x[0]]
+    weights = [[math.exp(one) / sum(map(math.exp, row)) for one in row] for row in scores]
+    expected = torch.tensor(weights) @ x[0]
+    torch.testing.assert_close(additive_attention(x)[0], expected, atol=1e-5, rtol=1e-4)
