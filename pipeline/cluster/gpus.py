@@ -1,4 +1,4 @@
-"""GPUs of a machine without Slurm, each lent to one job of this user at a time."""
+"""GPUs of a machine without Slurm, each lent to one job of this user at a time, or to as many as may share it."""
 
 import logging
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import time
+from itertools import product
 from pathlib import Path
 
 from filelock import lock_descriptor
@@ -17,10 +18,14 @@ ACQUIRED: dict[str, int] = {}
 """Descriptors of locked files, by GPU; the locks end with this process."""
 
 
-def acquire_gpus(count: int) -> None:
+def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
     """Block until `count` GPUs are free, then restrict `CUDA_VISIBLE_DEVICES` to them.
 
     If the machine has fewer GPUs, nothing is restricted, and the job itself reports it.
+
+    Args:
+        count: GPUs that the job needs, each a different one.
+        jobs_per_gpu: Jobs that may share a GPU; its jobs are only counted, so its memory has to be large enough.
     """
     cards = visible_gpus()
     if not 0 < count <= len(cards) or ACQUIRED:
@@ -29,21 +34,22 @@ def acquire_gpus(count: int) -> None:
         if not lock_descriptor(queue.fileno(), blocking=False):
             log.info("waiting for GPUs: another job waits for them, and goes first")
             lock_descriptor(queue.fileno())
-        acquire_free_gpus(cards, count)
+        acquire_free_gpus(cards, count, jobs_per_gpu)
         if len(ACQUIRED) < count:
             log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(ACQUIRED), count)
         while len(ACQUIRED) < count:
             time.sleep(1)
-            acquire_free_gpus(cards, count)
+            acquire_free_gpus(cards, count, jobs_per_gpu)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(card for card in cards if card in ACQUIRED)
 
 
-def acquire_free_gpus(cards: list[str], count: int) -> None:
-    """Lock free GPUs until `count` are acquired."""
-    for card in cards:
+def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
+    """Lock places on free GPUs until `count` are acquired; a GPU gets a second job when all have a first."""
+    for place, card in product(range(jobs_per_gpu), cards):
         if card in ACQUIRED or len(ACQUIRED) == count:
             continue
-        descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
+        name = f"{card}-{place}" if place else card
+        descriptor = os.open(lock_file(name), os.O_CREAT | os.O_WRONLY, 0o600)
         if lock_descriptor(descriptor, blocking=False):
             ACQUIRED[card] = descriptor
         else:
@@ -51,7 +57,7 @@ def acquire_free_gpus(cards: list[str], count: int) -> None:
 
 
 def lock_file(name: str) -> Path:
-    """Return the lock file of a GPU or of the queue. GPU names are those of the surrounding Slurm job, if any."""
+    """Return the lock file of a place on a GPU, or of the queue; a surrounding Slurm job has names of its own."""
     return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # of a job, as are its cards' names
 
 

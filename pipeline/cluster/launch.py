@@ -1,5 +1,6 @@
 """Launcher of jobs on Slurm or on this machine: submit or adopt a job, and wait for its end."""
 
+import argparse
 import logging
 import os
 import pkgutil
@@ -18,7 +19,7 @@ from pipeline.cluster.job_process import JobOrder, call_function
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done, read_submission
 from pipeline.cluster.queue import Queue
-from pipeline.cluster.resources import ResourceOptions
+from pipeline.cluster.resources import Positive, ResourceOptions, positive
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
@@ -41,6 +42,18 @@ def queue_interval() -> float:
     return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
 
 
+def trainings_per_gpu() -> int:
+    """Return the number that REPRISE_TRAININGS_PER_GPU sets, else 1.
+
+    Raises:
+        UserError: It is not a number of at least 1.
+    """
+    try:
+        return positive(text := os.environ.get("REPRISE_TRAININGS_PER_GPU", "1"))
+    except (ValueError, argparse.ArgumentTypeError):
+        raise UserError(f"REPRISE_TRAININGS_PER_GPU={text}: set a whole number of at least 1") from None
+
+
 @dataclass(frozen=True)
 class LaunchOptions(ResourceOptions):
     """Options of a launcher: where the job runs, and what it asks for.
@@ -48,10 +61,12 @@ class LaunchOptions(ResourceOptions):
     Attributes:
         launcher: Where the job runs.
         queue_interval: Least number of seconds between two squeue queries of all launchers together.
+        trainings_per_gpu: Jobs that may share a GPU of this machine; Slurm lends GPUs by its own rules.
     """
 
     launcher: Literal["slurm", "local", "debug"] = "local"
     queue_interval: float = field(default_factory=queue_interval)
+    trainings_per_gpu: Positive = field(default_factory=trainings_per_gpu)
 
 
 def launch(
@@ -108,7 +123,7 @@ def launch(
         write_command(folder, [*command], [*makes])
         run_until_done(options, folder, "pipeline.cluster.command:perform_command")
     else:
-        acquire_gpus(options.gpus)
+        acquire_gpus(options.gpus, options.trainings_per_gpu)
         perform_stage([*command])  # nothing to adopt, and nothing saved on the way: no process of its own
 
 
@@ -179,7 +194,7 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
     """Return the jobs of a folder, on Slurm or on this machine."""
     resources = options.resources()
     if options.launcher == "local":
-        acquire_gpus(options.gpus)
+        acquire_gpus(options.gpus, options.trainings_per_gpu)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
