@@ -114,7 +114,15 @@ class Sample:
         return self.pool or (self.by_seed,)
 
     def rescaled(self, scale: Scale, weight: float = 1) -> "Sample":
-        """Map all values to a scale and multiply them by a weight; groups that become infinite leave the pool."""
+        """Map all values to a scale and multiply them by a weight.
+
+        Args:
+            scale: Maps scores to the scale on which they are compared, e.g. a logarithm.
+            weight: Weight of the sample in a sum over systems.
+
+        Returns:
+            A sample whose pool lacks the groups that became infinite.
+        """
         by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
         return replace(self, by_seed=by_seed, draws=draws, pool=tuple(one for one in pool if np.isfinite(one).all()))
 
@@ -126,13 +134,31 @@ class Sample:
 
 
 def over_seeds(name: str, values: Sequence[float]) -> Evidence:
-    """Test the mean of one number per seed (or repeat); equal numbers, as counts can be, have an unknown error."""
+    """Test whether the mean of one number per seed (or repeat) is above zero, by a t test.
+
+    Args:
+        name: Name of the quantity.
+        values: One number per seed.
+
+    Returns:
+        Evidence with n - 1 degrees of freedom. Its error is unknown if all numbers are equal, as counts can be.
+    """
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if np.ptp(values) else None
     return Evidence(name, float(np.mean(values)), error, len(values) - 1)
 
 
 def within_bounds(name: str, values: Sequence[float], at_least: float, at_most: float | None) -> list[Evidence]:
-    """Test how far one number per seed (or repeat) is above a lower bound, and below an upper bound if there is one."""
+    """Test how far the mean over seeds (or repeats) lies inside its bounds, each by a t test.
+
+    Args:
+        name: Name of the quantity.
+        values: One number per seed.
+        at_least: Lower bound.
+        at_most: Upper bound; None if there is none.
+
+    Returns:
+        One piece of evidence per bound, the lower bound first.
+    """
     found = [over_seeds(f"{name} above {at_least:g}", [value - at_least for value in values])]
     if at_most is not None:
         found.append(over_seeds(f"{name} below {at_most:g}", [at_most - value for value in values]))
@@ -151,6 +177,9 @@ def bootstrap_sample(
         test_set: Name of the test set.
         system: Name of the system.
 
+    Returns:
+        A sample with draws of shape (n, resamples), the same resamples for every seed. It has no pool yet.
+
     Raises:
         UserError: The numbers of sentences differ between seeds.
     """
@@ -161,14 +190,29 @@ def bootstrap_sample(
 
 
 def seed_scores(statistics: Sequence[Sequence[np.ndarray]], total: Total) -> np.ndarray:
-    """Return the score of each seed, shape (n,); the arguments are those of `bootstrap_sample`."""
+    """Return the score of each seed, averaged over decodings or test sets, shape (n,).
+
+    Args:
+        statistics: `statistics[seed][i]` of shape (N_i, F), as for `bootstrap_sample`.
+        total: Maps summed statistics to scores.
+    """
     return np.array([np.mean([total(one.sum(axis=0)) for one in seed]) for seed in statistics])
 
 
 def training_sample(
     values: Sequence[float] | np.ndarray, system: str, pool: Sequence[np.ndarray] = (), noise: str = ""
 ) -> Sample:
-    """Make a sample of one number per training; `pool` and `noise` are those of `Sample`."""
+    """Make a sample of one number per training, which has no sentences to resample.
+
+    Args:
+        values: One number per training, shape (n,).
+        system: Name of the system.
+        pool: Values of every system over which the run-to-run variance is pooled; empty: this system alone.
+        noise: Source of `pool`, in words.
+
+    Returns:
+        A sample with draws of shape (n, 1).
+    """
     by_seed = np.array(values, dtype=float)
     return Sample(by_seed, by_seed[:, None], "", system, tuple(pool), noise=noise or Sample.noise)
 
@@ -183,6 +227,9 @@ def contrast(
         terms: Pairs of weight and sample.
         offset: Added to the sum.
         scale: Applied to every sample before it is weighted.
+
+    Returns:
+        Evidence for the sum. Its error is unknown if the noise is, or if the sum is infinite on the scale.
 
     Raises:
         UserError: The samples are of several test sets, of different numbers of sentences, or counted differently.
@@ -205,7 +252,17 @@ def contrast(
 
 
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
-    """Test by how much the logarithm of d / c exceeds that of b / a."""
+    """Test by how much the logarithm of d / c exceeds that of b / a, so that a grows to b by the smaller factor.
+
+    Args:
+        a: First value of the smaller factor.
+        b: Second value of the smaller factor.
+        c: First value of the larger factor.
+        d: Second value of the larger factor.
+
+    Returns:
+        Evidence that is positive if b / a is the smaller factor.
+    """
     return contrast("logarithm of both factors' ratio", [(1, d), (-1, c), (-1, b), (1, a)], scale=np.log)
 
 
@@ -249,14 +306,24 @@ def seed_part(one: Sample) -> float:
 
 
 def t_sf(value: float, degrees_of_freedom: float) -> float:
-    """Return P(t > value) of Student's t; scipy is imported here because every dry run imports this module."""
-    from scipy.special import ndtr, stdtr
+    """Return P(t > value) of Student's t, the survival function.
+
+    Args:
+        value: Value of t.
+        degrees_of_freedom: Degrees of freedom; infinite for a normal distribution.
+    """
+    from scipy.special import ndtr, stdtr  # here, because every dry run imports this module
 
     return float(ndtr(-value) if np.isinf(degrees_of_freedom) else stdtr(degrees_of_freedom, -value))
 
 
 def t_half_width(level: float, degrees_of_freedom: float) -> float:
-    """Return the x for which P(-x < t < x) of Student's t is `level`."""
+    """Return the x for which P(-x < t < x) of Student's t is `level`.
+
+    Args:
+        level: Probability inside the interval, e.g. 0.95.
+        degrees_of_freedom: Degrees of freedom; infinite for a normal distribution.
+    """
     from scipy.special import ndtri, stdtrit
 
     quantile = (1 + level) / 2

@@ -1,22 +1,26 @@
-"""Types of the texts in settings files that refer to something.
+"""Types that mark texts in settings files as references, and the search for such texts in a record.
 
-`papers/references.py` looks up every field of such a type when a project is loaded. A record that has one needs no
-further line to have it checked.
+`papers/references.py` looks up every reference when a project is loaded. A record whose field has one of these types
+needs no further line to have it checked.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Literal
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 
 class Names(Enum):
     """Kinds of things that a text refers to."""
 
     SYSTEM = "`name`, or `paper/name` of another paper"
-    SYSTEMS = "the same, or `*`, all of them"
+    SYSTEMS = "a system, or `*` for all systems"
     TRAINED = "`system@dataset` or `paper/system@dataset`"
-    DATASET = "a dataset as the papers name it"
+    DATASET = "a dataset as the papers name it, before the scale replaces it"
     DECODING = "a named decoding of the paper that owns the system"
     METRIC = "a metric of a score file"
     SCORE = "a score of the same paper's claims"
@@ -37,3 +41,86 @@ TestName = Annotated[str, Field(pattern=r"^tests/[\w/]+\.py::test_\w+$")]
 NewName = Annotated[str, Field(pattern=r"^[\w-]+$", max_length=60)]
 """Name that defines something others refer to; it becomes a part of paths."""
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """One name in a record.
+
+    Attributes:
+        kind: Kind of thing that the name refers to.
+        name: The name.
+        place: Keys that lead to it.
+        holder: Innermost record that contains it.
+    """
+
+    kind: Names
+    name: str
+    place: tuple[str | int, ...]
+    holder: BaseModel
+
+    @property
+    def key(self) -> str:
+        """Return the dotted key of the name."""
+        return ".".join(map(str, self.place))
+
+
+@dataclass(frozen=True)
+class Members:
+    """Parts of a type that matter for names.
+
+    Attributes:
+        kind: Kind of thing that a text of this type names.
+        key: Type of a mapping's keys.
+        item: Type of the items of a sequence or mapping.
+    """
+
+    kind: Names | None = None
+    key: Any = Any
+    item: Any = Any
+
+
+def names_in(record: BaseModel, place: tuple[str | int, ...] = ()) -> Iterator[Named]:
+    """Yield the names in a record and its nested records.
+
+    Args:
+        record: Record to search, with its nested records.
+        place: Keys that lead to it from the outermost record.
+    """
+    for key, field in type(record).model_fields.items():
+        types = _members(Annotated[field.annotation, *field.metadata, None])
+        yield from _names_of(types, getattr(record, key), (*place, key), record)
+
+
+def _names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: BaseModel) -> Iterator[Named]:
+    """Yield the names in a value of a known type."""
+    if isinstance(value, BaseModel):
+        yield from names_in(value, place)
+    elif isinstance(value, str):
+        if types.kind:
+            yield Named(types.kind, value, place, holder)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _names_of(_members(types.item), item, (*place, number), holder)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _names_of(_members(types.key), key, (*place, key), holder)
+            yield from _names_of(_members(types.item), item, (*place, key), holder)
+
+
+@cache
+def _members(annotation: Any) -> Members:
+    """Resolve unions and annotations of a type."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner = _members(arguments[0])
+        kind = next((mark for mark in arguments[1:] if isinstance(mark, Names)), inner.kind)
+        return Members(kind, inner.key, inner.item)
+    if origin in (Union, UnionType):
+        options = [_members(argument) for argument in arguments]
+        found = {name: [getattr(one, name) for one in options] for name in ("key", "item")}
+        kind = next((one.kind for one in options if one.kind), None)
+        return Members(kind, *(next((one for one in found[name] if one is not Any), Any) for name in ("key", "item")))
+    if origin is dict:
+        return Members(None, *arguments)
+    return Members(None, Any, arguments[0]) if origin in (list, tuple) else Members()

@@ -64,7 +64,11 @@ class Measurement:
 
 
 class RunFolders:
-    """Reader of the run folders of one paper; records, scores and samples are read once."""
+    """Reader of the run folders of one paper. Records, scores and samples are read once.
+
+    Args:
+        view: The paper at one scale.
+    """
 
     def __init__(self, view: PaperView):
         self.view, self.layout = view, view.layout
@@ -91,7 +95,7 @@ class RunFolders:
         return TrainingCost.read_if_there(self.layout.run(run) / COST_FILE)
 
     def required_cost(self, run: RunId) -> TrainingCost:
-        """Read the cost of a training.
+        """Return the cost of a training.
 
         Raises:
             NotRun: It is missing.
@@ -109,14 +113,18 @@ class RunFolders:
         counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
         return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
 
-    # curves of finished trainings, and probes of their models; NotRun if they are missing
+    # Curves of finished trainings and probes of their models. A missing file raises NotRun.
 
     def loss_curve(self, run: RunId) -> LossCurve:
         """Read the loss curve of a finished training."""
         return loss_curve(self.require(Trained(run)).parent)
 
     def fit_curve(self, run: RunId) -> LossCurve:
-        """Read the loss curve of a finished training whose training loss is compared."""
+        """Return the loss curve of a finished training, with a training loss at every point.
+
+        Raises:
+            NotRun: The training is not finished, or its training loss was not measured.
+        """
         folder = self.require(Trained(run)).parent
         try:
             return fit_curve(folder)
@@ -124,11 +132,17 @@ class RunFolders:
             raise NotRun(str(error)) from error
 
     def branch_curves(self, run: RunId, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
-        """Read the branch weights of one layer of a finished training."""
+        """Return the curves of kappa and alpha of one layer of a finished training.
+
+        Args:
+            run: The run.
+            layer: Number of the layer from 1; the last one if there are fewer.
+            stack: Side of the model that the layer is in.
+        """
         return branch_curves(self.require(Trained(run)).parent, layer, stack)
 
     def gates(self, run: RunId, name: str) -> np.ndarray:
-        """Read gate values: for each sentence the sum of z and the number of words, shape (N, 2).
+        """Return gate values: for each sentence the sum of z and the number of words, shape (N, 2).
 
         Args:
             run: The run.
@@ -144,10 +158,8 @@ class RunFolders:
         """Read the alignments of one utterance at several checkpoints."""
         return AlignmentMaps.read(self.require(product))
 
-    # scores
-
     def score(self, product: Score) -> ScoreFile | None:
-        """Read a score file.
+        """Return a score file; None if the output was not scored.
 
         Raises:
             UserError: It is of other weights than the run's final ones.
@@ -161,7 +173,12 @@ class RunFolders:
         return self._scores[product]
 
     def score_paths(self, run: RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
-        """Return the score files of a run, with all splits of one decoding in a row.
+        """Return the score files of a run: for each decoding, those of all splits.
+
+        Args:
+            run: The run.
+            scored: Metric and splits.
+            decodings: Names of the decodings.
 
         Raises:
             NotRun: One is missing.
@@ -175,7 +192,12 @@ class RunFolders:
     def statistics(
         self, runs: Sequence[RunId], scored: ScoredSplits, decodings: Sequence[str]
     ) -> list[list[np.ndarray]]:
-        """Read the sentence statistics of each run, with all splits of one decoding in a row.
+        """Return the sentence statistics of each run, shape (N, F): for each decoding, those of all splits.
+
+        Args:
+            runs: Runs, one per seed.
+            scored: Metric and splits.
+            decodings: Names of the decodings.
 
         Raises:
             NotRun: A score file is missing.
@@ -184,15 +206,12 @@ class RunFolders:
         return [[read_statistics(path, scored.metric) for path in of_run] for of_run in paths]
 
     def measurement(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Measurement | None:
-        """Read the score of a table cell.
+        """Return the score of a table cell; None as long as a score file is missing.
 
         Args:
             runs: Runs that stand in the cell, one per seed.
             decodings: Decodings, averaged.
             scored: Metric and splits.
-
-        Returns:
-            None as long as a score is missing.
 
         Raises:
             UserError: A score file does not have the metric, or seeds were scored differently.
@@ -220,7 +239,12 @@ class RunFolders:
         )
 
     def sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
-        """Read the metric of each seed, and resample its sentences.
+        """Return the metric of each seed and on resampled sentences, without the noise of its family.
+
+        Args:
+            runs: Runs of one system, one per seed.
+            decodings: Names of the decodings, averaged.
+            scored: Metric and splits, averaged.
 
         Raises:
             UserError: A score is missing.
@@ -238,15 +262,18 @@ class RunFolders:
         found = bootstrap_sample(rows, metric_named(scored.metric).total, test_sets, system_of(runs[0]))
         return replace(found, basis=basis(files, scored.metric))
 
-    # corpora
-
     def source_lengths(self, dataset: str, splits: Iterable[str]) -> np.ndarray:
-        """Return the words (or subwords, if the vocabulary has those) of the source sentences of some splits, (N,)."""
+        """Return the lengths of source sentences in entries of the vocabulary (words or subwords), shape (N,).
+
+        Args:
+            dataset: Dataset of the corpus, after the scale replaced it.
+            splits: Names of the splits, concatenated in this order.
+        """
         corpus = self.layout.corpus(dataset)
         return np.concatenate([TokenStore(corpus / f"encoded/{split}.src").lengths() for split in splits])
 
     def longest_trained_on(self, run: RunId) -> int:
-        """Return the words (subwords) of the longest source sentence that a run was trained on."""
+        """Return the length of the longest source sentence that a run was trained on, in words or subwords."""
         corpus, longest = self.layout.corpus(run.dataset), self.view.experiment.run_spec(run).training.max_length
         src, tgt = (TokenStore(corpus / f"encoded/train.{side}").lengths() for side in ("src", "tgt"))
         return int(src[np.maximum(src, tgt) <= longest].max())
@@ -269,7 +296,12 @@ def present(path: Path) -> Path:
 
 
 def basis(scores: Iterable[ScoreFile], metric: str) -> str:
-    """Describe what comparable scores of two systems have in common beside the test set."""
+    """Return in words what comparable scores of two systems have in common beside the test set.
+
+    Args:
+        scores: Score files of one seed, one per split.
+        metric: Name of the metric.
+    """
     return ", ".join(dict.fromkeys(f"references {one.references[:12]} by {one.basis(metric)[2]}" for one in scores))
 
 
@@ -287,8 +319,8 @@ def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: 
     for split in zip(*scores, strict=True):
         if len({score.basis(metric) for score in split if metric in score.metrics}) > 1:
             raise UserError(
-                f"{name}: seeds were scored on different references of {split[0].split}, or {metric} in various ways; "
-                "remove the older score files, then the same command again"
+                f"{name}: the seeds' {metric} on {split[0].split} was counted on different references or in different "
+                "ways; delete the older score files and run the same command again"
             )
 
 

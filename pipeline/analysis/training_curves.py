@@ -99,6 +99,13 @@ class BranchCurve:
 def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
     """Read the lines of one kind from a run's progress log.
 
+    Args:
+        run_folder: Folder of the run.
+        kind: Record of the lines to return.
+
+    Returns:
+        The lines of this kind, in order.
+
     Raises:
         UserError: The log is missing, or a line is faulty.
     """
@@ -108,6 +115,9 @@ def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
 
 def loss_curve(run_folder: Path) -> LossCurve:
     """Read the loss curve of a run.
+
+    Returns:
+        One point per validation.
 
     Raises:
         UserError: The run was never validated.
@@ -124,6 +134,9 @@ def loss_curve(run_folder: Path) -> LossCurve:
 
 def fit_curve(run_folder: Path) -> LossCurve:
     """Read the loss curve of a run whose training loss is compared.
+
+    Returns:
+        A curve whose training losses are all known.
 
     Raises:
         UserError: The run was never validated, or its training loss was not measured.
@@ -144,6 +157,9 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
         run_folder: Folder of the run.
         layer: Number of the layer from 1; the last one if there are fewer.
         stack: Side of the model that the layer is in.
+
+    Returns:
+        A curve each for kappa and alpha, in the order of the log.
 
     Raises:
         UserError: The run's model has no branches, or it was trained before they were logged.
@@ -167,6 +183,10 @@ def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
     """Return the mean of upper's less lower's dev loss at equal training loss; None if they share no training loss.
 
     Both curves are taken on their way down: validations after a rise of the training loss are left out.
+
+    Args:
+        lower: Curve that is expected below the other.
+        upper: The other curve.
     """
     ours, theirs = (descent(curve) for curve in (lower, upper))
     low = max(ours[0][0], theirs[0][0])
@@ -178,7 +198,12 @@ def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
 
 
 def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndarray | None:
-    """Return `mean_gap` of every pair, shape (lower, upper); None if a pair has none."""
+    """Return `mean_gap` of every pair, shape (lower, upper); None if a pair has none.
+
+    Args:
+        lower: Curves of the system that is expected below, one per seed.
+        upper: Curves of the other system.
+    """
     gaps = [[mean_gap(one, other) for other in upper] for one in lower]
     return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
 
@@ -218,6 +243,9 @@ Floors = dict[MetricName, Floor]
 def load_floors(path: Path) -> Floors:
     """Read `workflow/floors.yaml`.
 
+    Returns:
+        Floors by metric.
+
     Raises:
         UserError: A key is unknown or a value is bad.
     """
@@ -225,7 +253,13 @@ def load_floors(path: Path) -> Floors:
 
 
 def below_floor(floors: Floors, metric: str, score: float) -> str:
-    """Explain why a system with this score does not count as trained; empty if it does."""
+    """Return why a system with this score does not count as trained; empty if it does.
+
+    Args:
+        floors: Floors by metric.
+        metric: Name of the metric.
+        score: Score of the system in the unit of the metric.
+    """
     floor, sign = floors.get(metric), metric_named(metric).sign
     if floor is None or sign * score > sign * floor.reach:
         return ""
@@ -238,6 +272,9 @@ def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[L
     Args:
         systems: Systems to check.
         curves: For each system, the loss curve of each seed.
+
+    Returns:
+        One sentence, with the share by which the loss fell.
     """
     for one in systems:
         if (gain := float(np.mean([curve.late_gain for curve in curves[one]]))) >= PLATEAU:
@@ -251,6 +288,9 @@ def over_fitted(curves: Mapping[System, Sequence[LossCurve]]) -> str:
 
     Args:
         curves: For each system, the loss curve of each seed.
+
+    Returns:
+        One clause for each such system, with the share by which its loss rose.
     """
     rises = [(system, np.mean([curve.rise for curve in of_seeds])) for (system, _), of_seeds in curves.items()]
     return "; ".join(f"{one}: its dev loss ended {by:.0%} above its lowest" for one, by in rises if by >= OVER_FITTED)

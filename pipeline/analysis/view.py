@@ -57,12 +57,17 @@ class Term(Closed):
 
 
 def as_term(term: str | Term) -> Term:
-    """Return the term, or that of a system's name."""
+    """Return a term; a system's name becomes one under the score's own decoding."""
     return Term(system=term) if isinstance(term, str) else term
 
 
 def difference_name(larger: Term, smaller: Term) -> str:
-    """Name the difference of two terms."""
+    """Return the name of the difference of two terms, as evidence shows it.
+
+    Args:
+        larger: Term that is expected to have the larger value.
+        smaller: The other term.
+    """
     return f"{larger.label} less {smaller.label}"
 
 
@@ -83,30 +88,57 @@ class Experiment(Protocol):
     """The papers, datasets and scale of one configuration; `papers.project.Project` implements it."""
 
     @property
-    def layout(self) -> Layout: ...
+    def layout(self) -> Layout:
+        """Return the paths of all products."""
 
     @property
-    def floors(self) -> Floors: ...
+    def floors(self) -> Floors:
+        """Return the floors that scores of trained systems are beyond."""
 
     def noise_of(self, family: str) -> MeasuredNoise | None:
         """Return the run-to-run variance measured for a family of systems."""
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
-        """Return a system's run with each seed; `paper` is the one that names system and dataset."""
+        """Return a system's run with each seed; `paper` is the one that names system and dataset.
+
+        Args:
+            paper: Paper in which the system and the dataset are written.
+            system: `name`, or `other/name` of another paper.
+            dataset: Dataset as the papers name it, before the scale replaces it.
+        """
 
     def stand_in(self, dataset: str) -> str:
         """Return the dataset that stands in for `dataset` at this scale."""
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """Return the dataset that is part of the name of a run's scores on its own dataset, if any."""
+        """Return the dataset that is part of the name of a run's scores on its own dataset, if any.
+
+        Args:
+            dataset: Dataset that the run is trained on.
+            measure: Subfolder of the score files, as `measure_of` returns it.
+        """
 
     def run_spec(self, run: RunId) -> RunSpec:
         """Return all settings that the training of `run` reads."""
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """Return (paper, system) of a reference written in `paper`."""
+        """Resolve a reference to a system.
 
-    def system_entry(self, paper: str, reference: str) -> SystemRecord: ...
+        Args:
+            reference: `name`, or `other/name` of another paper.
+            paper: Paper in which it is written.
+
+        Returns:
+            The names of the paper that owns the system, and of the system.
+        """
+
+    def system_entry(self, paper: str, reference: str) -> SystemRecord:
+        """Return the entry of a system in its paper.yaml.
+
+        Args:
+            paper: Paper in which the reference is written.
+            reference: `name`, or `other/name` of another paper.
+        """
 
 
 @dataclass(frozen=True)
@@ -122,22 +154,44 @@ class PaperView:
         return self.experiment.layout
 
     def runs(self, system: str, dataset: str) -> list[RunId]:
-        """Return a system's run with each seed."""
+        """Return a system's run with each seed.
+
+        Args:
+            system: System as this paper writes it.
+            dataset: Dataset as the papers name it.
+        """
         return self.experiment.runs_of(self.paper, system, dataset)
 
     def trained(self, systems: Iterable[str], dataset: str) -> Iterator[Trained]:
-        """Yield the trainings of some systems."""
+        """Yield the trainings of some systems.
+
+        Args:
+            systems: Systems as this paper writes them.
+            dataset: Dataset as the papers name it.
+        """
         for system in systems:
             yield from map(Trained, self.runs(system, dataset))
 
     def scored(self, runs: Iterable[RunId], scored: ScoredSplits, decodings: Sequence[str]) -> Iterator[Product]:
-        """Yield for each run its training, then its scores."""
+        """Yield for each run its training, then its scores.
+
+        Args:
+            runs: Runs, one per seed.
+            scored: Metric and splits.
+            decodings: Names of the decodings.
+        """
         for run in runs:
             yield Trained(run)
             yield from self.scores(run, scored, decodings)
 
     def scores(self, run: RunId, scored: ScoredSplits, decodings: Iterable[str]) -> list[Score]:
-        """Return the scores of one run, decoding by decoding, with all splits of one decoding in a row."""
+        """Return the scores of one run: for each decoding, those of all splits.
+
+        Args:
+            run: Trained run.
+            scored: Metric and splits.
+            decodings: Names of the decodings.
+        """
         measure = measure_of(scored.metric)
         apart = self.experiment.scored_apart(run.dataset, measure)
         where = self.experiment.stand_in(scored.scored_on) if scored.scored_on else apart

@@ -1,6 +1,6 @@
 """Checks of all references between files, made when a project is loaded, for all scales.
 
-The types of record fields mark references (names.py), so that records of a new kind are checked too.
+The types of record fields mark references (`analysis/names.py`), so that records of a new kind are checked too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel
 
 from pipeline.analysis.cells.scores import MeasuredCell
-from pipeline.analysis.names import Names
+from pipeline.analysis.names import Named, Names, names_in
 from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.records.probes import TIMED_BESIDE
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.data.dataset import LicensedPackages
 from pipeline.metrics import metric_named, metric_names
-from pipeline.papers.named import Named, names_in
 from pipeline.papers.paper import SystemEntry
 from pipeline.papers.scale import RECORDS, Job, Scale, rule_faults
 

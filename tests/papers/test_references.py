@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.analysis.names import names_in
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.papers.named import names_in
 from pipeline.papers.project import load_project
 from pipeline.workflow.targets import unknown_target
 

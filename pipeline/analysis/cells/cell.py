@@ -35,27 +35,55 @@ class Cell(Closed):
         return {self.printed} if self.printed else set()
 
     def faults(self, rows: Sequence[Row], cells: Mapping[str, "Cell"], where: str) -> Iterator[str | None]:
-        """Yield a line for each fault among the rows and cells of its table, None for what is right."""
+        """Yield a line for each fault among the rows and cells of its table, and None for each correct one.
+
+        Args:
+            rows: Rows of the printed table.
+            cells: All measured columns of the table, by name.
+            where: Start of the messages: file and key.
+
+        Returns:
+            Messages; the base class finds no fault.
+        """
         return iter(())
 
     def systems(self, row: Row) -> set[str]:
-        """Return the systems whose runs stand in a row."""
+        """Return the systems whose runs fill in a row."""
         return set()
 
     def runs(self, view: PaperView, row: Row) -> list[RunId]:
-        """Return the runs whose number stands in a row; none if it is not ours to run."""
+        """Return the runs that fill in a row; none if its system is not ours to run.
+
+        Args:
+            view: The paper at one scale.
+            row: Row of the printed table.
+        """
         return []
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        """Yield the products that a row is filled in with; none if it is not ours to run."""
+        """Return the products that fill in a row; none if its system is not ours to run.
+
+        Args:
+            view: The paper at one scale.
+            row: Row of the printed table.
+        """
         return iter(())
 
     def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:
-        """Return the cells that must be comparable with printed numbers for this one to be."""
+        """Return the cells that must be comparable with printed numbers for this one to be.
+
+        Args:
+            table: The table.
+            index: Row of the cell, from 0.
+        """
         return [(self, table.rows[index])]
 
     def fill(self, context: "CellContext") -> dict[str, str]:
-        """Return its columns of the CSV, including `printed` and `ours`; empty where nothing applies."""
+        """Return the cell's columns of the CSV, including `printed` and `ours`; a column that does not apply is empty.
+
+        Raises:
+            NotImplementedError: The kind does not override it.
+        """
         raise NotImplementedError
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
@@ -63,11 +91,14 @@ class Cell(Closed):
         return {key: short(values[key]) for key in ("printed", "ours")}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        """Describe the column below the table.
+        """Return the sentence below the table that describes the column.
 
         Args:
             values: Columns of each row.
             remark: Whether the numbers are comparable.
+
+        Raises:
+            NotImplementedError: The kind does not override it.
         """
         raise NotImplementedError
 
@@ -101,7 +132,12 @@ class CellContext:
         return self.table.rows[self.index]
 
     def comparison(self, cell: Cell, ours: str) -> dict[str, str]:
-        """Return the column that explains why our number is not comparable with the one printed beside it."""
+        """Return the column that explains why our number is not comparable with the one printed beside it.
+
+        Args:
+            cell: Column that is filled in.
+            ours: Our number as text; empty if it was not measured.
+        """
         return {"why_not": self.why_not if ours and cell.printed_in(self.row) else ""} if cell.printed else {}
 
 
@@ -130,7 +166,12 @@ def is_ours(row: Row) -> bool:
 
 
 def in_our_unit(printed: str, unit: float) -> str:
-    """Convert the paper's number to our unit."""
+    """Return the paper's number in our unit.
+
+    Args:
+        printed: Printed number as text; empty if the paper printed none.
+        unit: Printed value x unit = ours.
+    """
     return f"{float(printed) * unit:.6g}" if printed else ""
 
 

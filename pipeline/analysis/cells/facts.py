@@ -30,7 +30,15 @@ class FactCell(RunCell):
         yield from map(Trained, self.runs(view, row))
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
-        """Return the fact about one run; None if it was not run, NaN if an older version did not measure it."""
+        """Return the fact about one run; None if it was not run, NaN if an older version did not measure it.
+
+        Args:
+            folders: Reader of the paper's runs.
+            run: The run.
+
+        Raises:
+            NotImplementedError: The kind does not override it.
+        """
         raise NotImplementedError
 
     def formatted(self, values: Sequence[float]) -> str:
@@ -95,11 +103,8 @@ class FlopsCell(FactCell):
         return cost.total.flops / (cost.total.steps if self.per == "update" else 1) if cost else None
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        return (
-            super()
-            .note(values, remark)
-            .replace("of the training", "of a training step" if self.per == "update" else "of the training")
-        )
+        note = super().note(values, remark)
+        return note.replace("of the training", "of a training step") if self.per == "update" else note
 
 
 class FlopsByTimeCell(FactCell):
@@ -141,7 +146,13 @@ def flops_by_time(starts: Iterable[StartCost], measured: LayerCosts | None) -> f
 
 
 def sustained_rate(device: str, threads: int, measured: LayerCosts | None) -> float | None:
-    """Return the single-precision FLOP/s of a GPU, or of the CPU threads that one process used."""
+    """Return the single-precision FLOP/s of a GPU, or of the CPU threads that one process used; None if unknown.
+
+    Args:
+        device: Name of the device, as the start of the training recorded it.
+        threads: CPU threads of one process.
+        measured: Rate of this machine, for devices that the paper does not name.
+    """
     for name, rate in PRINTED_RATES.items():
         if name in device.split("-")[0].split():
             return rate
@@ -151,12 +162,12 @@ def sustained_rate(device: str, threads: int, measured: LayerCosts | None) -> fl
 
 
 class SizeCell(Cell):
-    """The trainable parameters of a row's system as the paper has it, whatever the scale: its printed settings."""
+    """The trainable parameters of a row's system at its printed settings, whatever the scale."""
 
     kind: Literal["size"]
     vocab: Count = Field(description="Rows of the embeddings")
-    vocab_of: dict[SystemName, Count] = Field(default={}, description="The same for single systems")
-    why: str = Field(description="Where these numbers are from; stands below the table")
+    vocab_of: dict[SystemName, Count] = Field(default={}, description="Rows of the embeddings of single systems")
+    why: str = Field(description="Source of these numbers, printed below the table")
     unit: Positive = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
 

@@ -19,7 +19,7 @@ DOMAIN_GAP = "(WER - WER if trained on target) / (WER if trained on source - WER
 
 
 class MeasuredCell(RunCell, ScoredSplits):
-    """A column that is read from scores: which metric, of which runs and decodings, on which test sets."""
+    """A column that is read from a metric of some runs and decodings on some test sets."""
 
     decoding: DecodingName | None = Field(default=None, description="Named decoding of the paper that owns the system")
     decoding_column: str | None = Field(
@@ -28,7 +28,14 @@ class MeasuredCell(RunCell, ScoredSplits):
 
     @model_validator(mode="after")
     def one_decoding(self) -> Self:
-        """Refuse a cell with no decoding or two."""
+        """Refuse a cell with no decoding or two.
+
+        Returns:
+            The cell itself.
+
+        Raises:
+            ValueError: It has neither `decoding` nor `decoding_column`, or both.
+        """
         if (self.decoding is None) == (self.decoding_column is None):
             raise ValueError("needs one of decoding and decoding_column")
         return self
@@ -83,7 +90,13 @@ class ScoreCell(MeasuredCell):
 
 
 def difference(ours: float, printed: str, why_not: str) -> str:
-    """Return our less the printed number, if both are comparable."""
+    """Return our number less the printed one, or that they are not comparable; empty if none is printed.
+
+    Args:
+        ours: Our mean over seeds.
+        printed: Printed number as text.
+        why_not: Reason why both are not comparable; empty if they are.
+    """
     if not printed:
         return ""
     return NOT_COMPARABLE if why_not else f"{ours - float(printed):+.2f}"
@@ -93,7 +106,7 @@ class GainCell(Cell):
     """The difference between a row's score and that of another row."""
 
     kind: Literal["gain"]
-    cell: str = Field(description="Score of this table that is compared")
+    cell: str = Field(description="Score column of this table that is compared")
     over: SystemName = Field(description="System of the other row")
 
     def faults(self, rows: Sequence[Row], cells: Mapping[str, Cell], where: str) -> Iterator[str | None]:
@@ -103,7 +116,7 @@ class GainCell(Cell):
             yield unknown(self.over, {row[scores[self.cell].system] for row in rows}, f"{where}.over")
 
     def compared(self, table: PrintedTable) -> tuple[ScoreCell, int]:
-        """Return the score that is compared, and the index of the other row."""
+        """Return the score column that is compared, and the index of the other row."""
         score = table.cells[self.cell]
         assert isinstance(score, ScoreCell), "checked when the paper was loaded"
         return score, next(number for number, row in enumerate(table.rows) if row[score.system] == self.over)
@@ -140,7 +153,7 @@ class DomainGapCell(MeasuredCell):
     kind: Literal["domain_gap"]
     source_trained: SystemName = Field(description="System at 100 %")
     target_trained: SystemName = Field(description="System at 0 %")
-    ends_decoding: DecodingName = Field(description="Named decoding of those two")
+    ends_decoding: DecodingName = Field(description="Named decoding of both")
 
     def end_runs(self, view: PaperView) -> list[RunId]:
         """Return the runs of both ends, the source-trained one first."""

@@ -77,7 +77,14 @@ class Claims(Closed):
 
     @model_validator(mode="after")
     def scores_fit(self) -> Self:
-        """Refuse a claim whose scores are unknown or do not fit."""
+        """Refuse a claim whose scores are unknown or do not fit.
+
+        Returns:
+            The claims themselves.
+
+        Raises:
+            ValueError: A claim's score is unknown or does not fit it.
+        """
         for name, claim in self.claims.items():
             try:
                 claim.check(self.scores)
@@ -87,7 +94,14 @@ class Claims(Closed):
 
     @model_validator(mode="after")
     def primary_claims_are_trained(self) -> Self:
-        """Refuse a primary claim that is unknown, needs no training, or is not the paper's."""
+        """Refuse a primary claim that is unknown, listed twice, needs no training, or is not the paper's.
+
+        Returns:
+            The claims themselves.
+
+        Raises:
+            ValueError: One of these holds.
+        """
         for name in self.primary:
             if fault := unknown(name, self.claims, "primary"):
                 raise ValueError(fault)
@@ -108,6 +122,9 @@ class Claims(Closed):
             view: The paper at one scale.
             faults: Exceptions that make a claim count as not run.
             folders: Reader of the paper's runs that may have read some already.
+
+        Returns:
+            One result for each claim, or for each link of a chain, in order.
         """
         measured = Measurements(folders or RunFolders(view), self.scores, NoisePools(view, self.systems))
         return evaluate_claims(self.claims, self.primary, measured, faults)
@@ -132,6 +149,9 @@ class Claims(Closed):
 
 def load_claims(path: Path) -> Claims:
     """Read a paper's claims; a paper without the file has none.
+
+    Returns:
+        The claims with the scores that they refer to.
 
     Raises:
         UserError: A key is unknown, a value is bad, or a score is unknown.

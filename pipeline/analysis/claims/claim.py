@@ -130,7 +130,12 @@ class Claim(Closed):
         return self.scales is None or scale in self.scales
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        """Yield all products that it is evaluated by, including every training."""
+        """Yield all products that it is evaluated by, including every training.
+
+        Args:
+            view: The paper at one scale.
+            scores: Scores of the paper's claims by name.
+        """
         for system, dataset in self.trainings:
             yield from view.trained([system], dataset)
         for score in (scores[name] for name in self.score_names):
@@ -142,12 +147,18 @@ class Claim(Closed):
     def evaluate(self, measured: Measurements) -> Findings:
         """Turn measurements into evidence.
 
+        Returns:
+            Quantities that are positive if the claim is true, and how they were tested.
+
         Raises:
             NotRun: Something is missing; the message names it.
         """
 
     def findings(self, measured: Measurements) -> Findings:
         """Evaluate the claim if it can be tested at this scale, and check the dev perplexity of its trainings.
+
+        Returns:
+            The findings; `not_trained` also names systems whose dev perplexity is above its floor.
 
         Raises:
             NotRun: It cannot be tested, or something is missing.
@@ -165,6 +176,9 @@ def chain_links(claim: Claim, key: str, items: list[Any]) -> dict[str, Claim]:
         claim: The claim.
         key: Its field that has the list.
         items: The list.
+
+    Returns:
+        Claims by the suffix of their names: `-1`, `-2`, …; of two items, the claim itself without a suffix.
     """
     if len(items) == 2:
         return {"": claim}

@@ -30,10 +30,10 @@ class BranchesClaim(Claim):
     system: SystemName
     kind: Literal["branches"]
     stack: Stack = Field(default="encoder", description="Side of the model that the layer is in")
-    layer: Count = Field(description="Number of the layer, from 1; the last one where there are fewer")
+    layer: Count = Field(description="Number of the layer, from 1; the last one if there are fewer")
     quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
-        description="Each weight at the end over what it was drawn as: the largest over the smallest, or the "
-        "smallest; or the number of pairs whose order changed"
+        description="spread: largest over smallest growth, a weight's final over its initial value; smallest_share: "
+        "smallest growth; changes_of_rank: number of pairs of branches whose order changed"
     )
     at_least: Number
     at_most: Number | None = None
@@ -46,11 +46,21 @@ class BranchesClaim(Claim):
         return self.trainings
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Test each kind of weight against the bounds, by a t test over trainings.
+
+        Returns:
+            One piece of evidence for each bound and kind of weight.
+
+        Raises:
+            NotRun: A run was trained before the initial weights were logged.
+        """
         found: dict[str, list[float]] = {}
         for run in measured.view.runs(self.system, self.dataset):
             for curve in measured.folders.branch_curves(run, self.layer, self.stack):
                 if curve.steps[0] > 0:
-                    raise NotRun(f"{run.system} seed {run.seed} was trained before draws were logged; train it again")
+                    raise NotRun(
+                        f"{run.system} seed {run.seed} was trained before initial weights were logged; train it again"
+                    )
                 found.setdefault(curve.name, []).append(self.value(curve))
         evidence = [one for name in found for one in within_bounds(name, found[name], self.at_least, self.at_most)]
         ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
@@ -80,7 +90,7 @@ class GateClaim(Claim):
     direction: Literal["rising", "either"] = Field(
         description="rising: z is larger over the second kind; either: it differs"
     )
-    margin: Number = Field(default=0, ge=0, description="The difference has to exceed it")
+    margin: Number = Field(default=0, ge=0, description="Value that the difference has to exceed")
 
     @property
     def trainings(self) -> list[System]:
@@ -94,6 +104,7 @@ class GateClaim(Claim):
             yield from (trained, Gates(trained.run))
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Test the difference of the mean gates over both kinds of words, by a bootstrap over sentences."""
         samples: list[Sample] = []
         for kind in self.words:
             runs = measured.view.runs(self.system, self.dataset)

@@ -48,7 +48,13 @@ class TrainedPair(Claim):
         return [mean([measured.folders.required_cost(run).total.seconds for run in one]) for one in self.runs(measured)]
 
     def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
-        """Return dev losses, the final ones unless others are given, with the noise of final ones."""
+        """Return dev losses, the final ones unless others are given, with the noise of final ones.
+
+        Args:
+            measured: Measurements of the paper's runs.
+            system: The system or the baseline.
+            own: Dev losses in nats per symbol, one per training; empty = the final ones.
+        """
 
         def final(runs: list[RunId]) -> Values:
             return [float(measured.folders.loss_curve(run).dev[-1]) for run in runs]
@@ -56,7 +62,16 @@ class TrainedPair(Claim):
         return measured.training_sample(system, self.dataset, DEV_LOSS, final, own)
 
     def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
-        """Test how far the system's quantity `name` is below the baseline's."""
+        """Test how far the system's quantity `name` is below the baseline's.
+
+        Args:
+            name: Name of the quantity.
+            ours: Sample of the system.
+            theirs: Sample of the baseline.
+
+        Returns:
+            The baseline's less the system's quantity.
+        """
         return contrast(f"{self.baseline} less {self.system}, {name}", [(1, theirs), (-1, ours)])
 
 
@@ -67,7 +82,11 @@ class CurvesClaim(TrainedPair):
     kind: Literal["curves"]
 
     def evaluate(self, measured: Measurements) -> Findings:
-        """Compare every training with every one of the other system; the noise is that of gaps within a system."""
+        """Compare every training with every one of the other system; the noise is that of gaps within a system.
+
+        Returns:
+            The mean gap in nats over all pairs of trainings; no evidence if two curves share no training loss.
+        """
 
         def gaps_of(runs: list[RunId]) -> list[float]:
             return curve_gaps([measured.folders.fit_curve(run) for run in runs])
@@ -83,12 +102,15 @@ class CurvesClaim(TrainedPair):
 
 
 class EqualTimeClaim(TrainedPair):
-    """After as much time of training, a system's dev loss is lower than another's."""
+    """After equal training time, a system's dev loss is lower than another's."""
 
     kind: Literal["equal_time"]
 
     def evaluate(self, measured: Measurements) -> Findings:
         """Compare losses when the shorter training ended; all steps of a training count as equally long.
+
+        Returns:
+            The baseline's less the system's lowest dev loss by that time, in nats.
 
         Raises:
             NotRun: Both were trained on different hardware, or one was not validated by then.
@@ -116,6 +138,9 @@ def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[f
         whole: Seconds that the trainings took on average.
         curves: Their loss curves.
 
+    Returns:
+        The lowest dev loss of each training, in nats per symbol.
+
     Raises:
         NotRun: The first training was not validated by then.
     """
@@ -129,13 +154,16 @@ class StepsClaim(TrainedPair):
     """A system reaches another's final dev loss within a share of the other's steps."""
 
     kind: Literal["steps"]
-    share: Number = Field(gt=0, description="Of the baseline's steps")
+    share: Number = Field(gt=0, description="Share of the baseline's steps")
 
     def baselines(self, scores: Scores) -> list[System]:
         return [(self.baseline, self.dataset)]
 
     def evaluate(self, measured: Measurements) -> Findings:
         """Test how far (in nats) the system's dev loss, in the share of steps, is below the baseline's final one.
+
+        Returns:
+            The baseline's final dev loss less the system's, in nats.
 
         Raises:
             NotRun: The system was not validated by then.
@@ -144,7 +172,7 @@ class StepsClaim(TrainedPair):
         total = float(theirs[0].steps[-1])
         if self.share * total < ours[0].steps[0]:
             folder = measured.view.layout.run(self.runs(measured)[0][0])
-            raise NotRun(f"{folder} was not validated in the first {self.share:.0%} of steps")
+            raise NotRun(f"{folder} was not validated in the first {self.share:.0%} of the baseline's steps")
         reached = [curve.best_dev_within(self.share * total) for curve in ours]
         name = f"final dev loss less that in {self.share:.0%} of its steps (nats)"
         samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)
@@ -161,17 +189,19 @@ class StepsClaim(TrainedPair):
 
 
 class OwnPlateausClaim(TrainedPair):
-    """A system gets to its own plateau within a share of the steps in which another gets to its own."""
+    """A system reaches its own plateau within a share of the steps that another needs to reach its own."""
 
     quantity = "steps_to_plateau"
     kind: Literal["own_plateaus"]
-    share: Number = Field(gt=0, description="Of the baseline's steps")
+    share: Number = Field(gt=0, description="Share of the baseline's steps")
 
     def baselines(self, scores: Scores) -> list[System]:
         """Return both systems, because one that still learns has no plateau."""
         return self.trainings
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the logarithms of the steps to within 0.5 % (`PLATEAU`) of each training's lowest dev loss."""
+
         def steps(runs: list[RunId]) -> Values:
             curves = [measured.folders.loss_curve(run) for run in runs]
             return [curve.steps_to((1 + PLATEAU) * float(curve.dev.min())) for curve in curves]
@@ -196,6 +226,8 @@ class AlignmentClaim(TrainedPair):
             yield from (trained, Alignments(trained.run, self.split))
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare entropies in nats, each averaged over the checkpoints of a training."""
+
         def entropies(runs: list[RunId]) -> list[float]:
             maps = (measured.folders.alignment_maps(Alignments(run, self.split)) for run in runs)
             return [mean(one.entropy) for one in maps]
@@ -228,6 +260,8 @@ class TrainingLossClaim(Claim):
         return self.trainings[:1]
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the last training losses of two systems."""
+
         def losses(runs: list[RunId]) -> list[float]:
             return [float(measured.folders.fit_curve(run).train[-1]) for run in runs]
 

@@ -56,7 +56,15 @@ class NoisePools:
         return (), ""
 
     def alike(self, system: str, dataset: str) -> dict[str, str]:
-        """Return the systems of the same family that are trained on the same data, by their training."""
+        """Return the systems of the same family that are trained on the same data.
+
+        Args:
+            system: System whose family is meant.
+            dataset: Dataset that it is trained on, as the papers name it.
+
+        Returns:
+            Systems by what their runs have in common (`training`), so that two names of one system count once.
+        """
         family, data = self.family(system, dataset), self.corpus(system, dataset)
         return {
             self.training(one, dataset): one
@@ -65,7 +73,13 @@ class NoisePools:
         }
 
     def read(self, system: str, key: tuple[str, ...], values: Callable[[str], Values]) -> np.ndarray:
-        """Return the values of a system; empty if they were not measured."""
+        """Return the values of a system; empty if they were not measured.
+
+        Args:
+            system: System as the paper writes it.
+            key: Training, quantity and detail, by which the values are cached.
+            values: Returns the quantity of each training of a system.
+        """
         if key not in self.known:
             try:
                 self.known[key] = np.array(values(system), dtype=float)
@@ -74,15 +88,30 @@ class NoisePools:
         return self.known[key]
 
     def training(self, system: str, dataset: str) -> str:
-        """Return what the runs of a system have in common: paper, system and dataset."""
+        """Return what the runs of a system have in common: paper, system and dataset.
+
+        Args:
+            system: System as the paper writes it.
+            dataset: Dataset as the papers name it.
+        """
         return "/".join((*self.view.experiment.locate(system, self.view.paper), dataset))
 
     def corpus(self, system: str, dataset: str) -> str:
-        """Return the dataset that a system is really trained on."""
+        """Return the dataset that a system is trained on at this scale.
+
+        Args:
+            system: System as the paper writes it.
+            dataset: Dataset as the papers name it.
+        """
         return self.view.runs(system, dataset)[0].dataset
 
     def family(self, system: str, dataset: str) -> str:
-        """Return the model family of a system."""
+        """Return the model family of a system.
+
+        Args:
+            system: System as the paper writes it.
+            dataset: Dataset as the papers name it.
+        """
         return self.view.experiment.run_spec(self.view.runs(system, dataset)[0]).model.family
 
 
@@ -100,7 +129,12 @@ class Measurements:
         return self.folders.view
 
     def sample(self, term: Term, score: NamedScore) -> Sample:
-        """Return a term's metric over seeds, with resampled sentences and the noise of its family."""
+        """Return a term's metric over seeds, with resampled sentences and the noise of its family.
+
+        Args:
+            term: System, and its decodings if they are not the score's own.
+            score: Metric, splits and decoding.
+        """
         runs = self.view.runs(term.system, score.dataset)
         decodings = term.decodings or [score.decoding]
         files = [[ScoreFile.read(path) for path in self.folders.score_paths(run, score, decodings)] for run in runs]
@@ -143,11 +177,24 @@ class Measurements:
         return training_sample(own or values(system), self.pools.training(system, dataset), pool, noise)
 
     def statistics(self, system: str, score: NamedScore) -> list[list[np.ndarray]]:
-        """Return the statistics of each seed, split by split, under the score's own decoding."""
+        """Return the statistics of each seed, split by split, under the score's own decoding.
+
+        Args:
+            system: System as the paper writes it.
+            score: Metric, splits and decoding.
+
+        Returns:
+            For each seed, the statistics of each split, shape (N, F).
+        """
         return self.folders.statistics(self.view.runs(system, score.dataset), score, [score.decoding])
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
-        """Return the same by the name of the split."""
+        """Return the statistics of each seed by the name of the split.
+
+        Args:
+            system: System as the paper writes it.
+            score: Metric, splits and decoding.
+        """
         rows = self.statistics(system, score)
         return [dict(zip(score.splits, of_seed, strict=True)) for of_seed in rows]
 
@@ -167,15 +214,26 @@ class Measurements:
         return bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
 
     def source_lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
-        """Return the lengths of the source sentences of some splits, shape (N,)."""
+        """Return the lengths of the source sentences of some splits, shape (N,).
+
+        Args:
+            system: System whose training corpus has the splits.
+            score: Score whose dataset is meant.
+            splits: Names of the splits, concatenated in this order.
+        """
         return self.folders.source_lengths(self.pools.corpus(system, score.dataset), splits)
 
-    def longest_trained_on(self, system: str, score: NamedScore) -> int:
-        """Return the length of the longest source sentence that a system was trained on."""
-        return self.folders.longest_trained_on(self.view.runs(system, score.dataset)[0])
-
     def below_score_floor(self, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
-        """Name the systems whose score, under its own decoding, is below the floor; empty if there is none."""
+        """Name the systems whose score, under its own decoding, is below the floor; empty if there is none.
+
+        Args:
+            score: Metric, splits and decoding.
+            terms: Terms that a claim compares.
+            samples: Sample of each term.
+
+        Returns:
+            One clause for each such system. A system that was not run is left out.
+        """
         found: dict[str, str] = {}
         for term, one in zip(terms, samples, strict=True):
             try:

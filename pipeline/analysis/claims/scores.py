@@ -28,7 +28,12 @@ class ScoreClaim(Claim):
         return [self.score]
 
     def trained_on(self, scores: Scores, terms: Sequence[Term]) -> list[System]:
-        """Return the terms' systems with the score's dataset."""
+        """Return the terms' systems, each with the dataset of the score.
+
+        Args:
+            scores: Scores of the paper's claims by name.
+            terms: Terms that the claim compares.
+        """
         return [(term.system, scores[self.score].dataset) for term in terms]
 
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
@@ -37,9 +42,15 @@ class ScoreClaim(Claim):
 
     @abstractmethod
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Compare the samples of the terms, given in the order of the terms."""
+        """Turn the samples of the terms into quantities that are positive if the claim is true.
+
+        Args:
+            samples: Samples in the order of the terms.
+            scale: Scale on which the metric is compared.
+        """
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the terms by a paired bootstrap over sentences."""
         score = measured.scores[self.score]
         samples = [measured.sample(term, score) for term in self.compared]
         means = zip(self.compared, samples, strict=True)
@@ -49,22 +60,26 @@ class ScoreClaim(Claim):
         return self.reworded(found, samples)
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
-        """Return the findings in words that fit the kind."""
+        """Return the findings in words that fit the kind.
+
+        Args:
+            found: Findings that quote the mean of each term.
+            samples: Samples in the order of the terms.
+        """
         return found
 
 
 class OrderClaim(ScoreClaim):
-    """A metric rises from each term to the next; every step is judged alone."""
+    """A metric rises from each term to the next. Each pair of neighbours is tested alone."""
 
     kind: Literal["order"]
     ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
     margin: Number = Field(
         default=0,
-        description="Tolerated shortfall from one value to the next, of a perplexity in nats; if negative, the excess "
-        "that is required",
+        description="Tolerated shortfall from one value to the next (perplexity: in nats); negative = required excess",
     )
     equal_budgets: bool = Field(
-        default=False, description="Compares systems after a number of steps, so that none has to be at its plateau"
+        default=False, description="Compare systems after equally many steps, so that none has to be at its plateau"
     )
 
     @property
@@ -123,7 +138,14 @@ class LevelClaim(ScoreClaim):
 
     @model_validator(mode="after")
     def has_one_bound(self) -> Self:
-        """Refuse a claim with no bound or two."""
+        """Refuse a claim with no bound or two.
+
+        Returns:
+            The claim itself.
+
+        Raises:
+            ValueError: It has neither `at_least` nor `at_most`, or both.
+        """
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("needs either at_least or at_most")
         return self
@@ -153,8 +175,12 @@ class RatioClaim(ScoreClaim):
     """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
 
     kind: Literal["ratio"]
-    smaller: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
-    larger: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
+    smaller: list[SystemName | Term] = Field(
+        min_length=2, max_length=2, description="Terms between which the metric grows by the smaller factor: from, to"
+    )
+    larger: list[SystemName | Term] = Field(
+        min_length=2, max_length=2, description="Terms between which it grows by the larger factor: from, to"
+    )
 
     @property
     def compared(self) -> list[Term]:
@@ -167,12 +193,20 @@ class RatioClaim(ScoreClaim):
         return scores[self.score].metric, scores[self.score].dataset, [term.system for term in self.compared]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Compare logarithms of the values, whatever the scale; zero has none."""
+        """Compare the logarithms of the values, whatever the scale. A zero has no logarithm and gives no evidence.
+
+        Args:
+            samples: Samples of the four terms.
+            scale: Ignored.
+
+        Returns:
+            One quantity, or none.
+        """
         return [smaller_factor(*samples)] if all(one.by_seed.all() for one in samples) else []
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
         if not found.evidence:
-            return replace(found, ours="a value is zero, of which there is no factor")
+            return replace(found, ours="a value is zero, so there is no factor")
         first, second, third, fourth = (term.label for term in self.compared)
         a, b, c, d = (one.mean for one in samples)
         return replace(found, ours=f"{first} to {second} x {b / a:.2f}, {third} to {fourth} x {d / c:.2f}")
@@ -218,7 +252,7 @@ class GapClaim(ScoreClaim):
 
 
 class AgreementClaim(Claim):
-    """A second metric shows a gain over another system if the first does; every pair is judged alone."""
+    """A second metric shows a gain over another system if the first does. Each pair is tested alone."""
 
     kind: Literal["agreement"]
     scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")
@@ -238,7 +272,11 @@ class AgreementClaim(Claim):
         return {f"-{n}": self.model_copy(update={"pairs": [pair]}) for n, pair in enumerate(self.pairs, start=1)}
 
     def evaluate(self, measured: Measurements) -> Findings:
-        """Evaluate one pair; the second metric is tested only if the first shows a gain."""
+        """Evaluate one pair; the second metric is tested only if the first shows a gain.
+
+        Returns:
+            The gain by the second metric; no evidence if the first shows none.
+        """
         evidence: list[Evidence] = []
         terms, ours, missing = self.compared, [], ""
         for score in (measured.scores[name] for name in self.scores):

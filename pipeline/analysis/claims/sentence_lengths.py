@@ -40,17 +40,19 @@ class ScoredPair(Claim):
 
 
 class LongSentencesClaim(ScoredPair):
-    """On long sentences a system's advantage is at least as large as on all; or it is better; or both do worse."""
+    """On long sentences, a system's advantage is no smaller than on all; or it is better; or both do worse."""
 
     kind: Literal["long_sentences"]
     score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
-    longer_than: Count = Field(description="Source words")
+    longer_than: Count = Field(description="Source words that a long sentence exceeds")
     says: Literal["advantage is no smaller", "is better", "both do worse"] = Field(
         default="advantage is no smaller",
-        description="Of the system beside its baseline, or of each beside all sentences",
+        description="Statement about the long sentences: the system's advantage over its baseline is no smaller than "
+        "on all sentences; the system is better; or both score worse than on all sentences",
     )
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Score the long sentences and all sentences by a paired bootstrap, and compare the quantities of the claim."""
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [concatenated(measured.statistics_by_split(system, score)) for system in systems]
         lengths, metric = measured.source_lengths(self.system, score, score.splits), metric_named(score.metric)
@@ -72,7 +74,15 @@ class LongSentencesClaim(ScoredPair):
         return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
 
     def quantities(self, samples: list[Sample], long_samples: list[Sample]) -> dict[str, list[tuple[int, Sample]]]:
-        """Return by name the weighted sums of scores that are positive if the claim is true."""
+        """Return the weighted sums of scores that are positive if the claim is true.
+
+        Args:
+            samples: Scores on all sentences, of the system and of the baseline.
+            long_samples: The same on the long sentences.
+
+        Returns:
+            Pairs of weight and sample, by the name of the sum.
+        """
         (system, baseline), (long_system, long_baseline) = samples, long_samples
         long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
         match self.says:
@@ -90,9 +100,14 @@ class BeyondTrainingClaim(ScoredPair):
 
     kind: Literal["beyond_training"]
     score: ScoreName = Field(description="Name under `scores`: a perplexity of several splits")
-    longer: ScoredSplit = Field(description="The one of its splits that has the longer sentences")
+    longer: ScoredSplit = Field(description="Split of the score that has the longer sentences")
 
     def check(self, scores: Scores) -> None:
+        """Check that the score is a perplexity of several splits, one of them the longer one.
+
+        Raises:
+            ValueError: A score is unknown or does not fit.
+        """
         super().check(scores)
         score = scores[self.score]
         if score.metric != "perplexity" or self.longer not in score.splits or len(score.splits) < 2:
@@ -101,16 +116,20 @@ class BeyondTrainingClaim(ScoredPair):
     def evaluate(self, measured: Measurements) -> Findings:
         """Compare the factors by which both perplexities grow.
 
+        Returns:
+            The logarithm of the ratio of both factors.
+
         Raises:
             NotRun: Sentences are no longer than one that a system was trained on; the message counts them.
         """
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [measured.statistics_by_split(system, score) for system in systems]
-        longest = max(measured.longest_trained_on(system, score) for system in systems)
+        first_runs = (measured.view.runs(system, score.dataset)[0] for system in systems)
+        longest = max(map(measured.folders.longest_trained_on, first_runs))
         lengths = measured.source_lengths(self.system, score, [self.longer])
         if not (lengths > longest).all():
             found = f"{(lengths <= longest).sum()} of {len(lengths)} sentences of {self.longer}"
-            raise NotRun(f"{found} have no more than the {longest} subwords of the longest trained on")
+            raise NotRun(f"{found} are no longer than the longest trained on ({longest} subwords)")
         samples = self.within_and_beyond(rows, measured)
         factors = ", ".join(
             f"{name} {within.mean:.2f} to {beyond.mean:.2f} (x {beyond.mean / within.mean:.2f})"
@@ -122,7 +141,12 @@ class BeyondTrainingClaim(ScoredPair):
         return Findings(f"{ours}, trained on at most {longest}", evidence, RESAMPLED, missing)
 
     def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
-        """Return each system's perplexity of the other splits, and of the one with the longer sentences."""
+        """Return each system's perplexity of the other splits, and of the one with the longer sentences.
+
+        Args:
+            rows: For the system and the baseline, the statistics of each seed by split.
+            measured: Measurements of the paper's runs.
+        """
         score, part = measured.scores[self.score], measured.score_of_part
         longer = np.concatenate([np.full(len(one), split == self.longer) for split, one in rows[0][0].items()])
         whole = zip((self.system, self.baseline), map(concatenated, rows), strict=True)

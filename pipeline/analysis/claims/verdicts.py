@@ -72,6 +72,9 @@ def evaluate_claims(
         primary: Names of the primary claims.
         measured: Measurements of the paper's runs.
         faults: Exceptions that make a claim count as not run.
+
+    Returns:
+        One result for each link, with its adjusted p-value if the claim can be decided.
     """
     results = [
         evaluate_claim(name + suffix, link, group_of(link, name in primary), measured, faults)
@@ -87,7 +90,12 @@ def evaluate_claims(
 
 
 def group_of(claim: Claim, primary: bool) -> Group:
-    """Return the group of claims with which a claim is adjusted."""
+    """Return the group of claims with which a claim is adjusted.
+
+    Args:
+        claim: The claim, or a link of it.
+        primary: Whether the paper lists it as primary.
+    """
     match claim.about:
         case "identity":
             return "identity"
@@ -97,7 +105,18 @@ def group_of(claim: Claim, primary: bool) -> Group:
 
 
 def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements, faults: Faults) -> ClaimResult:
-    """Evaluate one claim without adjustment; the result has a p-value only if it can decide the claim."""
+    """Evaluate one claim without adjustment.
+
+    Args:
+        name: Name of the claim, with the suffix of its link.
+        claim: The claim or link.
+        group: Claims with which it is adjusted.
+        measured: Measurements of the paper's runs.
+        faults: Exceptions that make the claim count as not run.
+
+    Returns:
+        A result that has a p-value only if it can decide the claim.
+    """
     try:
         found = claim.findings(measured)
         baselines, winner = claim.baselines(measured.scores), claim.expected_winner(measured.scores)
@@ -119,7 +138,15 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
 
 
 def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
-    """Decide a claim whose p-value is adjusted."""
+    """Decide a claim by its adjusted p-value at a level of 5 %.
+
+    Args:
+        result: Result with an adjusted p-value.
+        measured: Measurements of the paper's runs.
+
+    Returns:
+        The result, with a verdict if the p-value is significant.
+    """
     assert result.found is not None and result.p_value is not None, "it was evaluated"
     if result.p_value > LEVEL:
         return result
@@ -132,7 +159,12 @@ def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
 
 
 def fewest_seeds(claim: Claim, measured: Measurements) -> int:
-    """Return the smallest number of trainings of a system that a claim needs; enough if it needs none."""
+    """Return the smallest number of trainings of any system that a claim needs; `ENOUGH_SEEDS` if it needs none.
+
+    Args:
+        claim: The claim or link.
+        measured: Measurements of the paper's runs.
+    """
     products = claim.needs(measured.view, measured.scores)
     runs = {product.run for product in products if isinstance(product, Trained)}
     return min(Counter((run.paper, run.system, run.dataset) for run in runs).values(), default=ENOUGH_SEEDS)

@@ -74,7 +74,15 @@ class LayerTimings:
         return slopes[1 if variable == "n" else 2].tolist()
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
-        """Test at every n < d how many times longer `than` takes, less one."""
+        """Test at every size with n < d how many times longer another layer takes, less one.
+
+        Args:
+            layer: Name of the layer that should be cheaper.
+            than: Name of the other layer.
+
+        Returns:
+            One piece of evidence per size, with a t test over repeats.
+        """
         return [
             over_seeds(f"n = {n}, d = {d}", (self.seconds[than, n, d] / self.seconds[layer, n, d] - 1).tolist())
             for n, d in product(self.lengths, self.widths)
@@ -105,6 +113,9 @@ class LayerClaim(Claim):
     def timings(self, measured: Measurements) -> LayerTimings:
         """Read the measured times.
 
+        Returns:
+            Times of every layer at every size.
+
         Raises:
             NotRun: They are missing.
         """
@@ -120,6 +131,7 @@ class ExponentClaim(LayerClaim):
     at_most: Number
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Fit the exponent in each repeat and test it against both bounds."""
         times = self.timings(measured)
         exponents = times.exponents(self.layer, self.variable)
         evidence = within_bounds(f"exponent of {self.variable}", exponents, self.at_least, self.at_most)
@@ -134,6 +146,7 @@ class CheaperClaim(LayerClaim):
     than: LayerName
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the layers at every size whose length is below its width."""
         times = self.timings(measured)
         evidence = times.cheaper_below_width(self.layer, self.than)
         ours = "; ".join(f"{one.name}: {1 + one.value:.1f} times" for one in evidence)
@@ -167,4 +180,5 @@ class ProvedClaim(Claim):
     tests: list[TestName] = Field(min_length=1, description="file::name of the tests that prove it")
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Return the names of the tests that prove the statement; there is nothing to measure."""
         return Findings("", [], "; ".join(self.tests))

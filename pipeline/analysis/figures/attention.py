@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 LEAST = 0.02
-"""Smallest weight that is drawn; the CSV has all."""
+"""Smallest weight that is drawn; the CSV has all weights."""
 
 
 class AttentionHeads(Figure):
@@ -33,10 +33,10 @@ class AttentionHeads(Figure):
     kind: Literal["attention_heads"]
     system: SystemName
     split: ScoredSplit = "test"
-    decoding: DecodingName = Field(description="Whose weights, averaged or not, are looked at")
+    decoding: DecodingName = Field(description="Decoding whose weights, averaged or not, are used")
     rule: Literal["distant", "pronoun", "contrast"] = Field(
-        description="The sentence and word whose heads look farthest; the pronoun that two heads resolve most sharply; "
-        "the two heads that differ most"
+        description="distant: sentence and word whose heads attend farthest; pronoun: pronoun that two heads resolve "
+        "most sharply; contrast: two heads that differ most"
     )
 
     def needs(self, view: PaperView) -> Iterator[Product]:
@@ -69,7 +69,16 @@ class AttentionHeads(Figure):
 
 
 def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str, list[int], list[int] | None]]:
-    """Return (title, heads, queries: None = all) of each panel."""
+    """Return the panels of a figure of attention heads.
+
+    Args:
+        rule: Rule that chose the sentence, as in `AttentionHeads`.
+        heads: Heads to be drawn, from 0.
+        query: Position of the word that the rule chose; None if it chose none.
+
+    Returns:
+        For each panel its title, its heads and the positions of its queries; None: all positions.
+    """
     word = [] if query is None else [query]
     if rule == "distant":
         return [("", heads, word)]
@@ -79,7 +88,14 @@ def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str,
 
 
 def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:
-    """Draw both columns of words, the query in bold."""
+    """Draw a column of queries on the left and one of keys on the right.
+
+    Args:
+        axes: The panel.
+        tokens: Subwords of the sentence.
+        title: Title of the panel.
+        query: Position of the query that is printed in bold; None: none.
+    """
     for place, token in enumerate(tokens):
         weight = "bold" if place == query else "normal"
         axes.text(-0.03, place, shown_as(token), ha="right", va="center", fontsize=8, fontweight=weight)
@@ -112,7 +128,14 @@ def lines(axes: "Axes", weights: list[list[float]], queries: list[int] | None, n
 
 
 def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], query: int) -> None:
-    """Draw a column of squares for each head right of the keys, because lines of several heads hide one another."""
+    """Draw a column of squares for each head right of the keys, because lines of several heads hide one another.
+
+    Args:
+        axes: The panel.
+        weights: Attention weights, shape (heads, n, n).
+        heads: Numbers of the heads, from 0.
+        query: Position of the query whose weights are drawn.
+    """
     from matplotlib.patches import Rectangle
 
     step = min(0.09, 1.2 / len(heads))
@@ -175,11 +198,14 @@ class Alignments(Figure):
 
 
 def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
-    """Draw all panels.
+    """Draw a row of alignments for each system, and the entropies of all systems below.
 
     Args:
         labels: Name of each system.
         records: Alignments of each system.
+
+    Returns:
+        The picture.
     """
     picture = new_figure(1.7 * PANELS, 1.7 * len(records) + 2.2)
     grid = picture.add_gridspec(len(records) + 1, PANELS, height_ratios=[*[1.0] * len(records), 1.2])

@@ -21,7 +21,7 @@ TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
 
 
 class LossCurves(Figure):
-    """Dev loss against training loss, a point a validation (Weighted Transformer, Figure 2)."""
+    """Dev loss against training loss, one point per validation (Weighted Transformer, Figure 2)."""
 
     kind: Literal["loss_curves"]
     systems: list[SystemName] = Field(min_length=1, description="A curve each")
@@ -56,7 +56,12 @@ class LossCurves(Figure):
 
 
 def label_of(view: PaperView, system: str) -> str:
-    """Return the paper's own words for a system; those of the Transformer's table are only symbols."""
+    """Return the paper's own words for a system; those of the Transformer's table are only symbols.
+
+    Args:
+        view: The paper at one scale.
+        system: System as the paper writes it.
+    """
     description = view.experiment.system_entry(view.paper, system).description
     owner, _ = view.experiment.locate(system, view.paper)
     return f"Transformer, {description}" if owner == "attention" else description
@@ -105,7 +110,7 @@ class BranchWeights(Figure):
 
     kind: Literal["branch_weights"]
     system: SystemName
-    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
+    layer: Count = Field(description="Encoder layer; the last one if there are fewer")
     window: Count = Field(description="Entries of the progress log that the mean filter spans")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
@@ -144,14 +149,19 @@ class BranchWeights(Figure):
 
 
 def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the centred running mean over the first axis; at the ends, over the entries that there are."""
+    """Return the centred running mean over the first axis; near the ends, over the entries that exist.
+
+    Args:
+        values: Shape (steps, M).
+        window: Number of entries that the filter spans.
+    """
     centred = slice((window - 1) // 2, (window - 1) // 2 + len(values))
     counts, *sums = (np.convolve(one, np.ones(window))[centred] for one in (np.ones(len(values)), *values.T))
     return np.stack(sums, axis=1) / counts[:, None]
 
 
 FEWEST = 20
-"""A point of fewer sentences is left out."""
+"""Fewest sentences of a point; other points are left out."""
 
 
 class BleuByLength(Figure):
@@ -161,9 +171,9 @@ class BleuByLength(Figure):
     systems: list[SystemName] = Field(min_length=1, description="A curve each")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
-    metric: MetricName = Field(description="Which BLEU of the score files")
-    longer_than: list[CountOrNone] = Field(min_length=1, description="Source words")
-    sentences: Count = Field(description="Sentences sampled; all where there are fewer")
+    metric: MetricName = Field(description="BLEU of the score files that is drawn")
+    longer_than: list[CountOrNone] = Field(min_length=1, description="Source words that sentences of a point exceed")
+    sentences: Count = Field(description="Number of sentences sampled; all if there are fewer")
     seed: Seed = Field(default=1, description="Seed of the sample")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
@@ -209,7 +219,13 @@ class BleuByLength(Figure):
         return np.sort(generator.choice(total, min(total, self.sentences), replace=False))
 
     def interval(self, folders: RunFolders, system: str, indices: np.ndarray) -> dict[str, float]:
-        """Return BLEU of some sentences and its interval, each averaged over seeds."""
+        """Return BLEU of some sentences and its interval, each averaged over seeds.
+
+        Args:
+            folders: Reader of the paper's runs.
+            system: System as the paper writes it.
+            indices: Indices of the sentences in the concatenated test sets.
+        """
         by_seed = folders.statistics(folders.view.runs(system, self.dataset), self.scored, [self.decoding])
         total = metric_named(self.metric).total
         found = [bootstrap_interval(np.concatenate(rows)[indices], total) for rows in by_seed]
@@ -218,7 +234,13 @@ class BleuByLength(Figure):
 
 
 def sample_facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:
-    """Describe the sample for the caption."""
+    """Return the caption's facts about the sample.
+
+    Args:
+        kept: Indices of the sampled sentences that are longer than each length.
+        sample: Number of sentences in the sample.
+        total: Number of sentences in the test sets.
+    """
     counts = ", ".join(f"{len(indices)} longer than {words}" for words, indices in kept.items())
     left_out = f"Points of fewer than {FEWEST} sentences are left out."
     return f"{sample} of {total} sentences drawn at random: {counts}. {left_out}"

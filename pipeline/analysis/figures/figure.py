@@ -51,18 +51,26 @@ class Drawing:
 class Figure(Closed):
     """A figure that is drawn from runs."""
 
-    caption: str = Field(description="Stands alone: what is drawn, of what; facts of the runs are added below it")
+    caption: str = Field(description="Self-contained caption: what is drawn, and of which runs; facts are added to it")
     dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
-        """Yield the products that it is drawn from."""
+        """Yield the products that it is drawn from.
+
+        Raises:
+            NotImplementedError: The kind does not override it.
+        """
         raise NotImplementedError
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw the figure.
 
+        Returns:
+            The picture with its numbers and facts.
+
         Raises:
             UserError: A product that it is drawn from is faulty.
+            NotImplementedError: The kind does not override it.
         """
         raise NotImplementedError
 
@@ -73,6 +81,9 @@ def new_figure(width: float, height: float) -> "Picture":
     Args:
         width: In inches.
         height: In inches.
+
+    Returns:
+        An empty picture in the common style.
     """
     import matplotlib  # here, so that kinds of figures are known without it
     from matplotlib.figure import Figure as Picture
@@ -82,7 +93,12 @@ def new_figure(width: float, height: float) -> "Picture":
 
 
 def save(picture: "Picture", svg: Path) -> None:
-    """Write `svg`, and a PNG beside it."""
+    """Write a picture as SVG, and as PNG beside it.
+
+    Args:
+        picture: The picture.
+        svg: SVG file to write.
+    """
     disable_math_text(picture)
     for path, metadata in ((svg, {"Date": None}), (svg.with_suffix(".png"), {"Software": None})):
         with atomic_write(path, "wb") as handle:
@@ -100,7 +116,12 @@ def disable_math_text(picture: "Picture") -> None:
 
 
 def curve_style(number: int, marker_size: int = 4) -> dict[str, Any]:
-    """Return colour and marker of a curve: distinct for 64 curves, the first eight by colour alone."""
+    """Return colour and marker of a curve: distinct for 64 curves, the first eight by colour alone.
+
+    Args:
+        number: Number of the curve, from 0.
+        marker_size: Size of the markers in points.
+    """
     marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
     return {"color": COLOURS[number % len(COLOURS)], "marker": marker, "markersize": marker_size}
 

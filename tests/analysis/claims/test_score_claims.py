@@ -365,7 +365,9 @@ def test_beyond_training_counts_sentences_that_are_too_short(project_with):
         write_score(project, runs(project, system)[0], "perplexity", "final", split, perplexity_statistics(1.0))
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (NOT_RUN, "")
-    assert row["evidence"].startswith("2 of 3 sentences of test2 have no more than the 9 subwords")
+    assert row["evidence"].startswith(
+        "2 of 3 sentences of test2 are no longer than the longest trained on (9 subwords)"
+    )
 
 
 @pytest.mark.parametrize("changes", [{"metric": "bleu_paper"}, {"split": ["test", "test3"]}, {"split": "test2"}])

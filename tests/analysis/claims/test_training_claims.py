@@ -204,7 +204,7 @@ def test_branch_log_must_start_with_the_draw(project_with):
     for run in runs(project, "C"):
         write_branches(project, run, np.array([[0.75, 0.25], [0.5, 0.5]]), first=300)
     row = row_of(project)
-    assert row["verdict"] == NOT_RUN and "before draws were logged" in row["evidence"]
+    assert row["verdict"] == NOT_RUN and "before initial weights were logged" in row["evidence"]
 
 
 def put_timed_training(project, system, dev, seconds, device="toy processor"):
