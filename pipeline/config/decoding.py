@@ -65,6 +65,9 @@ class DecodingConfig(DecodingSettings):
     def check_language_model(self):
         """Check the weights of language models.
 
+        Returns:
+            The settings themselves.
+
         Raises:
             ValueError: A weight has no language model, or fixed weights are given together with weights to tune.
         """

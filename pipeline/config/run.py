@@ -49,6 +49,9 @@ class RunSpec(Closed):
     def check_fusion(self):
         """Check the settings of a fusion.
 
+        Returns:
+            The settings themselves.
+
         Raises:
             ValueError: It has no language model, or lacks the run to start from.
         """
@@ -65,6 +68,9 @@ class RunSpec(Closed):
     @model_validator(mode="after")
     def check_training(self):
         """Check that training settings fit the model and its data.
+
+        Returns:
+            The settings themselves.
 
         Raises:
             ValueError: One does not.
@@ -141,7 +147,7 @@ class RunSpec(Closed):
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings to one mapping with dotted keys.
+    """Return nested settings as one mapping with dotted keys.
 
     Args:
         settings: Nested settings.
@@ -158,7 +164,12 @@ def run_folder_above(path: Path) -> Path | None:
 
 
 def load_run(path: Path) -> RunSpec:
-    """Read a `run.yaml`. Its folders are relative to its own folder, so that a work folder can be moved.
+    """Read a `run.yaml`.
+
+    Its folders are relative to its own folder, so that a work folder can be moved.
+
+    Returns:
+        The settings, with folders relative to the working directory.
 
     Raises:
         UserError: The file is missing, has an unknown key or a bad value.

@@ -129,6 +129,9 @@ class TrainingConfig(Closed):
     def check_batch_size(self):
         """Check that one batch size is given.
 
+        Returns:
+            The settings themselves.
+
         Raises:
             ValueError: None is given, or two.
         """
@@ -139,6 +142,9 @@ class TrainingConfig(Closed):
     @model_validator(mode="after")
     def check_schedule(self):
         """Check the settings of the schedule and ranges.
+
+        Returns:
+            The settings themselves.
 
         Raises:
             ValueError: A setting is missing, or a range is empty.

@@ -1,4 +1,4 @@
-"""Decoding of a run: everything that reports read of it under one decoding, by hand or at the end of its training."""
+"""Decoding of a run: every output that reports read, made by its own job or at the end of the training job."""
 
 import argparse
 import contextlib
@@ -51,6 +51,11 @@ def is_complete(args: argparse.Namespace) -> bool:
 def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> None:
     """Make the missing outputs of a decoding and write the manifest.
 
+    Args:
+        run_folder: Folder of a finished run.
+        plan: Decoding and its outputs.
+        threads: CPU threads; None = all cores that this process may use.
+
     Raises:
         UserError: An input is missing, or an output failed; the others are there.
     """
@@ -64,7 +69,12 @@ def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> 
 
 
 def manifest_at(run_folder: Path, plan: DecodingPlan) -> ManifestWriter:
-    """Return the manifest of a decoding."""
+    """Return the manifest of a decoding.
+
+    Args:
+        run_folder: Folder of the run.
+        plan: Decoding, whose name is the manifest's folder.
+    """
     return ManifestWriter(run_folder, run_folder / plan.name / OUTPUTS_FILE)
 
 
@@ -73,6 +83,14 @@ def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> d
 
     Averaged weights are only made if another output needs them, or while their checkpoints are kept: `reprise free` may
     have removed both.
+
+    Args:
+        run_folder: Folder of the run.
+        plan: Decoding and its outputs.
+        manifest: Manifest of the outputs that are there.
+
+    Returns:
+        The digest of inputs and settings of each missing output, by its file.
     """
     keys = output_keys(run_folder, plan)
     lacking = manifest.lacks(keys)

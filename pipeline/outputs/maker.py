@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 class OutputMaker:
     """Maker of the outputs of a run under one decoding.
 
-    Building the search may replace parts of the model, so outputs that only measure the weights are made before.
+    Building the search may replace parts of the model, so outputs that only measure the weights are made first.
 
     Args:
         run_folder: Folder of the run.
@@ -36,7 +36,13 @@ class OutputMaker:
         self.planned = {output.file: output for output in plan.outputs}
 
     def make(self, name: str) -> list[Path]:
-        """Make one output and return its files.
+        """Make one output.
+
+        Args:
+            name: Path of the output's file in the run's folder.
+
+        Returns:
+            The file that reports read, and those beside it.
 
         Raises:
             UserError: It cannot be made.
@@ -48,22 +54,22 @@ class OutputMaker:
                 config = self.plan.config
                 write_average(self.run_folder, config.average_last, config.averaged == "best", out)
             case "alignments":
-                write_alignments(run=self.run_folder, split=given(output.split), threads=self.threads, out=out)
+                write_alignments(run=self.run_folder, split=required(output.split), threads=self.threads, out=out)
             case "gates":
-                measure_gates(self.trained, Path(given(output.dataset)), out)
+                measure_gates(self.trained, Path(required(output.dataset)), out)
             case "attention":
-                write_map(self.trained, given(output.split), given(output.choice), out)
+                write_map(self.trained, required(output.split), required(output.choice), out)
             case "perplexity":
                 elsewhere = Path(output.corpus) if output.corpus else None
-                measure_perplexity(self.trained, Path(given(output.dataset)), elsewhere, given(output.split), out)
+                measure_perplexity(self.trained, Path(required(output.dataset)), elsewhere, required(output.split), out)
             case "tuned":
                 choose_weights(self.trained, self.plan.config, self.language_model, out)
             case "translation" | "parse":
                 text = out.with_suffix(".txt") if output.kind == "translation" else None
-                translate_split(self.trained, self.search, self.config, given(output.split), out, text)
+                translate_split(self.trained, self.search, self.config, required(output.split), out, text)
             case "transcript":
-                corpus = Path(given(output.corpus))
-                transcribe_split(self.trained, self.search, self.config, corpus, given(output.split), out)
+                corpus = Path(required(output.corpus))
+                transcribe_split(self.trained, self.search, self.config, corpus, required(output.split), out)
         return files_of(output, out)
 
     @cached_property
@@ -92,14 +98,19 @@ class OutputMaker:
         return Path(self.plan.language_model) if self.plan.language_model else None
 
 
-def given(value: Value | None) -> Value:
+def required(value: Value | None) -> Value:
     """Return a field that every output of this kind has."""
     assert value is not None
     return value
 
 
 def files_of(output: PlannedOutput, out: Path) -> list[Path]:
-    """Return the files of an output: the one that reports read, and those written beside it."""
+    """Return the files of an output: the one that reports read, and those written beside it.
+
+    Args:
+        output: The planned output.
+        out: Its path.
+    """
     match output.kind:
         case "averaged" | "parse" | "transcript":
             return [out, out.with_suffix(".json")]

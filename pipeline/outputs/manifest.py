@@ -25,9 +25,9 @@ def part_of(path: Path) -> Path:
 
 
 def entries_of(path: Path) -> dict[str, Output]:
-    """Return the entries of a manifest, complete or not; the newest version of an entry counts.
+    """Return the entries of a manifest, complete or not. The newest version of an entry counts.
 
-    A manifest that `verify --repair` set aside is read too: each entry is compared with its files.
+    A manifest that `verify --repair` set aside is read too, because each entry is compared with its files.
     """
     versions = (path.with_name(f"{path.name}.stale"), path, part_of(path))
     found: dict[str, Output] = {}
@@ -58,7 +58,12 @@ class ManifestWriter:
         return [name for name, key in keys.items() if not self.has(name, key)]
 
     def has(self, name: str, key: str) -> bool:
-        """Return whether an output was made from these inputs and its files are unchanged."""
+        """Return whether an output was made from these inputs and its files are unchanged.
+
+        Args:
+            name: Path of the output in the run's folder.
+            key: Digest of its inputs and settings.
+        """
         entry = self.entries.get(name)
         if entry is None or entry.error or entry.key != key:
             return False

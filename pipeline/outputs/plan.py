@@ -86,6 +86,10 @@ class ScoringPlan(Closed):
 def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
     """Return the digest of the inputs and settings of each output, by its file.
 
+    Args:
+        run_folder: Folder of a finished run.
+        plan: Decoding and its outputs.
+
     Raises:
         UserError: The run is not trained, or its language model or a corpus is missing.
     """
@@ -106,7 +110,12 @@ def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
 
 
 def identify_weights(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
-    """Return the digest of the final weights and, if the decoding averages checkpoints, how."""
+    """Return the digest of the final weights and, if checkpoints are averaged, which and how many.
+
+    Args:
+        run_folder: Folder of a finished run.
+        plan: Decoding, which says what is averaged.
+    """
     found: dict[str, Any] = {"training": final_digest(run_folder)}
     if plan.settings and plan.config.reads_checkpoints:
         found |= {"averaged": plan.config.averaged, "count": plan.config.average_last}

@@ -33,17 +33,12 @@ def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> N
     Args:
         run: Folder of a decoded run.
         plan: Decoding and its score files.
-    """
-    score(run, parse_json(ScoringPlan, plan, "--plan"))
-
-
-def score(run_folder: Path, plan: ScoringPlan) -> None:
-    """Score new and changed outputs and write the manifest.
 
     Raises:
         UserError: An output could not be scored; the others are.
     """
-    manifest, keys, scored = score_outputs(run_folder, plan, plan.scores)
+    wanted = parse_json(ScoringPlan, plan, "--plan")
+    manifest, keys, scored = score_outputs(run, wanted, wanted.scores)
     manifest.finish(keys)
     log.info("%s: %d of %d outputs scored", manifest.path, scored, len(keys))
 
@@ -52,6 +47,10 @@ def score_available(run_folder: Path, plan: ScoringPlan) -> None:
     """Score the outputs of an incomplete decoding, for partial reports.
 
     The scores are listed in `scores.part.json`, from which the rule `score` continues.
+
+    Args:
+        run_folder: Folder of a run whose decoding may be incomplete.
+        plan: Decoding and its score files.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE)
     there = {name for name, entry in decoded.items() if not entry.error}
@@ -62,7 +61,12 @@ def score_available(run_folder: Path, plan: ScoringPlan) -> None:
 def score_outputs(
     run_folder: Path, plan: ScoringPlan, scores: Sequence[PlannedScore]
 ) -> tuple[ManifestWriter, dict[str, str], int]:
-    """Make the missing ones of some score files.
+    """Make those of some score files that are missing or out of date.
+
+    Args:
+        run_folder: Folder of the run.
+        plan: Decoding, whose name is the manifest's folder.
+        scores: Score files to make.
 
     Returns:
         The manifest, the key of each score file, and how many were made.
@@ -82,6 +86,11 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
     """Return the digest of a score's inputs: the output, the references, and the names of the metrics.
 
     The report beside an output is left out, because it has the time that decoding took.
+
+    Args:
+        run_folder: Folder of the run.
+        plan: Decoding, whose manifest has the digests of the output.
+        planned: The score file.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE).get(planned.output)
     corpus = Path(planned.corpus)
@@ -96,7 +105,14 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
 
 
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:
-    """Score one output and return the written files.
+    """Score one output.
+
+    Args:
+        run_folder: Folder of the run.
+        planned: The score file.
+
+    Returns:
+        The written files: the score file, the sentence statistics, and any trees.
 
     Raises:
         UserError: The output has other lines than the test set.

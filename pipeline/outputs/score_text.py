@@ -84,7 +84,14 @@ def score_text(
 
 
 def scored_tokens(how: Tokenisation, language: str, raw: Texts, tokens: Texts) -> Texts:
-    """Return hypotheses and references as metrics of tokenised text compare them."""
+    """Return tokenised hypotheses and references in the form that metrics of tokenised text compare.
+
+    Args:
+        how: Tokenisation of the dataset.
+        language: Language of the text.
+        raw: Untokenised hypotheses and references.
+        tokens: Tokenised hypotheses and references.
+    """
 
     def both(texts: list[str], lines: list[str]) -> list[str]:
         return [how.scored(*pair, language) for pair in zip(texts, lines, strict=True)]
@@ -102,8 +109,16 @@ def digest_of(references: list[Path]) -> str:
 def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
     """Read hypotheses and references.
 
+    Args:
+        hypotheses: File of a system's output, one sentence per line.
+        references: Files of the references.
+        lines: Number of sentences of the test set.
+
+    Returns:
+        The lines of all files.
+
     Raises:
-        UserError: A file has not `lines` lines.
+        UserError: A file has another number of lines.
     """
     return Texts(read_lines(hypotheses, lines), [read_lines(path, lines) for path in references])
 
@@ -182,6 +197,9 @@ def scored_split(
         references: Digest of the references.
         inputs: Files that were read, first the one that a system wrote.
         others: Further fields of `Scored`.
+
+    Returns:
+        Record of the test set, with the digests of all files that were read.
     """
     return Scored(
         dataset=dataset.name,

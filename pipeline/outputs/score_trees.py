@@ -74,7 +74,17 @@ def score_parses(
 
 
 def rebuild_parses(gold: list[Tree], sentences: list[str], sequences: list[str], lexicon: TagLexicon) -> Parses:
-    """Rebuild the parse of each sentence from the sequence that a model wrote, in order and by alignment."""
+    """Rebuild the parse of each sentence from the sequence that a model wrote, in order and by alignment.
+
+    Args:
+        gold: Gold trees.
+        sentences: Words of each sentence, separated by spaces.
+        sequences: Symbols that the model wrote, separated by spaces.
+        lexicon: Words that each tag is seen with in training, for the alignment.
+
+    Returns:
+        The gold trees with the parses of both kinds and the repairs that each sequence needed.
+    """
     outputs = [(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
     rebuilt = [rebuild(*output) for output in outputs]
     by_alignment = [rebuild(align_tags(symbols, sentence, lexicon), sentence)[0] for symbols, sentence in outputs]
@@ -86,6 +96,9 @@ def tag_lexicon(training: list[Path]) -> TagLexicon:
 
     Args:
         training: Files of the sentences and of their linearised trees.
+
+    Returns:
+        Counts of words and tags in the first `EXAMPLES` trees.
     """
     texts = (lines_of(path, "delete `report.json` in its folder and rerun") for path in training)
     examples = islice(zip(*texts, strict=True), EXAMPLES)
@@ -95,8 +108,13 @@ def tag_lexicon(training: list[Path]) -> TagLexicon:
 def check_words(gold: list[Tree], sentences: list[str], path: Path) -> None:
     """Check that the words are those of the gold trees.
 
+    Args:
+        gold: Gold trees.
+        sentences: Words of each sentence, separated by spaces.
+        path: File of the sentences, for the message.
+
     Raises:
-        UserError: They are not.
+        UserError: A sentence has other words.
     """
     for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
         if words(tree) != sentence.split(" "):

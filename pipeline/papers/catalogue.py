@@ -57,6 +57,9 @@ class Catalogue:
             where: Setting that names it, for messages.
             above: Scales that are based on this one.
 
+        Returns:
+            The scale, with all entries of its bases.
+
         Raises:
             UserError: The scale is unknown, one of its bases, or has a bad key or value.
         """
@@ -102,7 +105,7 @@ class Catalogue:
         return name
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """Return the dataset if scores of it lie in a file of their own: transcripts by a recogniser.
+        """Return the dataset if its scores have files of their own, as those of recognisers do.
 
         Args:
             dataset: Dataset that is scored.
@@ -156,7 +159,12 @@ class Catalogue:
         return owner, name
 
     def system_entry(self, paper: str, reference: str) -> SystemEntry:
-        """Return the entry of a system that is referred to in `paper`."""
+        """Return the entry of a system that is referred to in `paper`.
+
+        Args:
+            paper: Paper in which the reference is written.
+            reference: `name`, or `other/name` of another paper.
+        """
         owner, name = self.locate(reference, paper)
         return self.papers[owner].systems[name]
 
@@ -181,19 +189,39 @@ class Catalogue:
         return dict(reversed(chain.items()))
 
     def table(self, paper: str, table: str) -> TableEntry:
-        """Return the entry of a measured table."""
+        """Return the entry of a measured table.
+
+        Args:
+            paper: Name of the paper.
+            table: Name of the table.
+        """
         return self.entry(paper, "tables", table)
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
-        """Return the entry of a table of transcripts."""
+        """Return the entry of a table of transcripts.
+
+        Args:
+            paper: Name of the paper.
+            table: Name of the table.
+        """
         return self.entry(paper, "transcripts", table)
 
     def figure(self, paper: str, figure: str) -> Figure:
-        """Return the entry of a figure."""
+        """Return the entry of a figure.
+
+        Args:
+            paper: Name of the paper.
+            figure: Name of the figure.
+        """
         return self.entry(paper, "figures", figure)
 
     def examples(self, paper: str, table: str) -> Examples:
-        """Return the entry of a table of example translations."""
+        """Return the entry of a table of example translations.
+
+        Args:
+            paper: Name of the paper.
+            table: Name of the table.
+        """
         return self.entry(paper, "examples", table)
 
     def entry(self, paper: str, section: str, name: str) -> Any:
@@ -225,6 +253,9 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
         papers: All papers by name.
         paper: Paper that names the decoding.
         name: `name`, or `other/name` of another paper.
+
+    Returns:
+        The settings, with a language model named as `paper/system@dataset` if another paper owns it.
 
     Raises:
         UserError: A name is unknown, the bases form a circle, or settings contradict each other.

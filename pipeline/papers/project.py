@@ -63,7 +63,7 @@ class Project(Catalogue):
         return run_content(self.run_spec(run), data, parts)
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
-        """Merge one section of a system and its bases, before the scale's rules and without defaults.
+        """Return one section of a system merged with its bases, before the scale's rules and without defaults.
 
         Args:
             paper: Paper that owns the system.
@@ -97,7 +97,7 @@ class Project(Catalogue):
             settings["fusion"] = self.section(run, "fusion").model_dump()
             settings["language_model"] = {"run": language_model.folder, "model": model}
         elif self.settings(run.paper, run.system, "fusion"):
-            raise UserError(f"{self.where(run)}: fusion: set language_model, which is fused")
+            raise UserError(f"{self.where(run)}: fusion needs a language model: set language_model")
         if initial := taken.get("initial"):
             settings["initial"] = initial.folder
         spec = validate(RunSpec, settings, self.where(run))
@@ -132,7 +132,7 @@ class Project(Catalogue):
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
 
     def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:
-        """Apply this scale's rules to settings of a system; published recipes stay unchanged.
+        """Return settings after this scale's rules; published recipes stay unchanged.
 
         Args:
             section: model, fusion, training or decoding.
@@ -273,6 +273,9 @@ def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project
         root: Root folder of the project.
         overrides: Values that replace those of config.yaml.
 
+    Returns:
+        The project, with every reference and value checked.
+
     Raises:
         UserError: A file has a bad key or value.
     """
@@ -301,6 +304,9 @@ class ProjectOptions:
 
         Args:
             papers: Names given by `--paper`.
+
+        Returns:
+            The project, with every reference and value checked.
 
         Raises:
             UserError: `root` has no project, a setting is wrong, or a paper is unknown.

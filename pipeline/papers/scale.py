@@ -28,6 +28,9 @@ class Rule(Closed):
     def check_operation(self):
         """Check that a rule has one operation and bounds that fit.
 
+        Returns:
+            The rule itself.
+
         Raises:
             ValueError: It has no operation or several, or its bounds do not fit.
         """
@@ -128,7 +131,7 @@ class Scale(Rules):
         return own[-1] if own else self.resources["train"].gpus
 
     def scaled(self, section: str, settings: dict[str, Any], lineage: Iterable[str]) -> dict[str, Any]:
-        """Apply the rules of this scale to one section of settings.
+        """Return one section of settings after the rules of this scale.
 
         Args:
             section: Name of the section.

@@ -40,7 +40,7 @@ class Config(Closed):
 
     @field_validator("tensorboard", "cuda_graphs", mode="before")
     @classmethod
-    def read_booleans_that_snakemake_hands_over_as_text(cls, value: Any) -> Any:
+    def parse_snakemake_booleans(cls, value: Any) -> Any:
         """Convert the text of `--config tensorboard=true` to a boolean."""
         return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
@@ -48,6 +48,9 @@ class Config(Closed):
     @classmethod
     def expand_folders(cls, value: Any) -> Any:
         """Expand `~` and variables such as `$SCRATCH`, as a shell does.
+
+        Returns:
+            The value with expanded folders.
 
         Raises:
             ValueError: A user or variable is unknown, or the folder would be read as an option.
@@ -66,6 +69,9 @@ class Config(Closed):
     def check_seeds(cls, seeds: list[int] | int) -> list[int] | int:
         """Refuse a seed that is listed twice.
 
+        Returns:
+            The seeds themselves.
+
         Raises:
             ValueError: A seed is listed twice.
         """
@@ -77,6 +83,9 @@ class Config(Closed):
     @classmethod
     def check_mirror(cls, mirror: str | None) -> str | None:
         """Refuse a mirror that is neither a folder nor a URL.
+
+        Returns:
+            The mirror itself.
 
         Raises:
             ValueError: The mirror is neither.
@@ -93,6 +102,9 @@ class Config(Closed):
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """Parse `KEY=VALUE` texts, with values as in config.yaml.
+
+    Returns:
+        Values by key.
 
     Raises:
         UserError: A text has no `=`, or its value is not valid YAML.

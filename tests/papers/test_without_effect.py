@@ -80,7 +80,7 @@ WITHOUT_EFFECT = {
     ),
     "a fusion without language model": (
         (COLD_FUSION, lambda paper: paper["systems"]["CF1"].pop("language_model")),
-        "fusion: set language_model, which is fused",
+        "fusion needs a language model: set language_model",
     ),
 }
 
