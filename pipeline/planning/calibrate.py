@@ -22,8 +22,7 @@ from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.rates import Calibration, Point, family_of, shape_of
-from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
+from pipeline.planning.run_forecast import Calibration, Point, RunForecast, family_of, flops_of, forecast_run, shape_of
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
@@ -35,7 +34,7 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 PROBE_SENTENCES = 2
-LONGEST_S = 2.0  # of one measured micro-batch; a longer one is cut
+LONGEST_S = 2.0  # longest measured micro-batch; a longer one is cut
 REPEATS = 3
 DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
 
@@ -76,9 +75,9 @@ def calibrate(
             break
         points.append(measure(forecast, corpus, chosen))
         log.info(
-            "%s of %s: %.3f s an update, %.1f GFLOP/s; decoding %.1f GFLOP/s",
+            "%s of %s: %.3f s per step, %.1f GFLOP/s; decoding %.1f GFLOP/s",
             *(forecast.spec.system, forecast.spec.paper, points[-1].update_s),
-            *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
+            *(points[-1].training_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
     description = machine.describe_machine(chosen, used, 1)
     Calibration(device=description.device, threads=used, points=tuple(points)).write(out)
@@ -95,7 +94,7 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
         of_kind = found.setdefault(family_of(spec), {})
         if (shape := shape_of(spec, corpus)) not in of_kind:
             of_kind[shape] = forecast_run(spec, corpus), corpus
-    return [sorted(of_kind.values(), key=lambda one: one[0].update_flops) for of_kind in found.values()]
+    return [sorted(of_kind.values(), key=lambda one: one[0].step_flops) for of_kind in found.values()]
 
 
 def interleaved(groups: Iterable[list[Item]]) -> Iterator[Item]:
@@ -119,12 +118,21 @@ def bisected(items: list[Item]) -> list[Item]:
 
 
 def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Point:
-    """Time a training step and a decoding of one shape, with random weights and sequences."""
-    spec, update = forecast.spec, forecast.update
+    """Time a training step and a decoding of one shape, with random weights and sequences.
+
+    Args:
+        forecast: Run of this shape, with the lengths of its mean step.
+        corpus: Vocabulary sizes and kind of its corpus.
+        device: Device to measure.
+
+    Returns:
+        FLOPs and seconds of both.
+    """
+    spec, step = forecast.spec, forecast.step
     torch.manual_seed(1)
     model = build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
-    src_length, tgt_length = max(1, round(update.src_length)), round(update.tgt_length)
+    src_length, tgt_length = max(1, round(step.src_length)), round(step.tgt_length)
 
     def sequences(count: int) -> AnyBatch:
         return random_batch(spec, corpus, count, src_length, tgt_length).to(device)
@@ -134,29 +142,35 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
             sums = model.loss(batch, spec.training.label_smoothing)
         (sums.loss / sums.tokens).backward()
 
-    in_update = update.tgt_positions / update.tgt_length
-    parts = -(-round(max(update.src_positions, update.tgt_positions)) // batch_size(spec, corpus.kind))
+    in_step = step.tgt_positions / step.tgt_length
+    parts = -(-round(max(step.src_positions, step.tgt_positions)) // batch_size(spec, corpus.kind))
     probe = sequences(PROBE_SENTENCES)
     backward(probe)
     probed = timed(lambda: backward(probe), device, 1)
-    rows = max(1, round(min(in_update / parts, PROBE_SENTENCES * LONGEST_S / probed)))
+    rows = max(1, round(min(in_step / parts, PROBE_SENTENCES * LONGEST_S / probed)))
     batch = sequences(rows)
     backward(batch)
-    backward_s = timed(lambda: backward(batch), device, REPEATS) * in_update / rows
-    update_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+    backward_s = timed(lambda: backward(batch), device, REPEATS) * in_step / rows
+    step_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
     decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sequences, device)
     return Point(
         shape=shape_of(spec, corpus),
         family=family_of(spec),
-        update_flops=forecast.update_flops,
-        update_s=update_s,
+        update_flops=forecast.step_flops,
+        update_s=step_s,
         decoding_flops=decoding_flops,
         decoding_s=decoding_s,
     )
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
-    """Return the median time of an optimiser step, seconds."""
+    """Return the median time of an optimiser step, seconds.
+
+    Args:
+        optimiser: Optimiser of the measured model.
+        backward: Computes gradients, which is not timed.
+        device: Device of the model.
+    """
     seconds = []
     for step in range(REPEATS):
         backward()
@@ -171,9 +185,16 @@ def decoding_seconds(
     """Return FLOPs and seconds of a beam search over one batch.
 
     Untrained weights end no sequence before its limit. A language model writes nothing, so its forward pass is timed.
+
+    Args:
+        model: In evaluation mode.
+        forecast: Run of this shape, with the lengths of its mean step.
+        corpus: Vocabulary sizes and kind of its corpus.
+        sequences: Returns a batch with so many random sequences.
+        device: Device of the model.
     """
-    update = forecast.update
-    rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
+    step = forecast.step
+    rows = max(1, DECODING.batch_tokens // max(1, round(step.src_length)))
     search = None if forecast.spec.model.reads == "text" else build_decoder(model, DECODING)
 
     def decode(batch: AnyBatch) -> object:
@@ -188,11 +209,17 @@ def decoding_seconds(
     else:
         limits = batch.expected_length + 1 + DECODING.max_extra_length
         positions = DECODING.beam_size * count * int(limits.max())
-    return flops_of(forecast.spec, corpus, count * src_length, positions, update) / (1 + BACKWARD), seconds
+    return flops_of(forecast.spec, corpus, count * src_length, positions, step) / (1 + BACKWARD), seconds
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Return the median time in seconds; on a CPU its own CPU time, so that other load does not matter."""
+    """Return the median time in seconds; on a CPU its own CPU time, so that other load does not matter.
+
+    Args:
+        work: Work to time.
+        device: Device that does the work.
+        repeats: Number of measurements.
+    """
     seconds = []
     for _ in range(repeats):
         began = clock(device)
@@ -226,7 +253,13 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
 
 
 def symbols(vocab: int, count: int, length: int) -> torch.Tensor:
-    """Return random ids, shape (count, length), each row ended by EOS."""
+    """Return random ids, shape (count, length), each row ended by EOS.
+
+    Args:
+        vocab: Entries of the vocabulary.
+        count: Number of rows.
+        length: Length with EOS; every second row is one shorter and padded.
+    """
     rows = torch.randint(EOS + 1, vocab, (count, length))
     rows[:, -1] = EOS
     rows[1::2, -1] = PAD

@@ -61,6 +61,12 @@ def check_data(
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
     """Report on each dataset.
 
+    Args:
+        project: The project.
+        names: Datasets to report on.
+        offline: Ask no address; any missing file is then a failure.
+        verify: Hash large files too.
+
     Raises:
         UserError: Files cannot be obtained. The message lists them.
     """
@@ -82,6 +88,11 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
 def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
     """Check that domains of speech differ as their dataset files say.
 
+    Args:
+        project: The project.
+        names: Datasets to check; those without `gap` are skipped.
+        runs: Runs of recognisers, whose encoder positions are checked.
+
     Raises:
         UserError: Some do not. The message lists them.
     """
@@ -92,10 +103,10 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
             continue
         project.known(source := target.gap.source, project.datasets, f"workflow/datasets/{name}.yaml: gap.source")
         if any(not file.is_here for one in (source, name) for file in files_of(project, one, verify=False)):
-            log.info("%s: not compared with %s before the files of both are here", name, source)
+            log.info("%s: can be compared with %s only when the files of both are here", name, source)
             continue
-        said, faults = faults_of_text(target.gap, transcripts(project, source), transcripts(project, name))
-        log.info("%s: %s", name, said)
+        summary, faults = faults_of_text(target.gap, transcripts(project, source), transcripts(project, name))
+        log.info("%s: %s", name, summary)
         faults += faults_of_positions(project, target.gap, [run for run in runs if run.dataset in (source, name)])
         failures += [f"workflow/datasets/{name}.yaml: `gap` does not hold: {fault}" for fault in faults]
     if failures:
@@ -103,7 +114,13 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
 
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
-    """Return all files that a dataset needs; none if its raw text was extracted already."""
+    """Return all files that a dataset needs; none if its raw text was extracted already.
+
+    Args:
+        project: The project.
+        name: Name of the dataset.
+        verify: Hash large files too.
+    """
     if is_extracted(project.layout.corpus(name)):
         return []
     dataset, config = project.dataset_records[name], project.config
@@ -120,12 +137,20 @@ def log_stand_ins(project: Project) -> None:
         for package, holds in record.packages.items():
             if package not in project.licensed:
                 log.info("%s: needs %s, %s; %s stands in", name, package, holds, record.otherwise)
-                where = f", to be had from {CATALOGUE}{package}" if package.startswith("LDC") else ""
+                where = f", available from {CATALOGUE}{package}" if package.startswith("LDC") else ""
                 log.info("  to use it: licensed: {%s: FOLDER} in config.yaml%s", package, where)
 
 
 def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
-    """Log a dataset: its state, its licence, and each file, missing ones first."""
+    """Log a dataset: its state, its licence, and each file, missing ones first.
+
+    Args:
+        project: The project.
+        name: Name of the dataset.
+        files: Its files.
+        silent: Faults of addresses that would not serve their file.
+        offline: Whether no address was asked.
+    """
     record = project.dataset_records[name]
     if not files:
         origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"
@@ -134,7 +159,7 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
     log.info("%s: %s", name, record.title)
     log.info("  licence: %s", record.licence)
     if kept := [source for source in sources_of(record).values() if not source.redistributable]:
-        log.info("  %d of its files are not to be passed on, or their licence doesn't say so", len(kept))
+        log.info("  %d of its files must not be redistributed, or their licence does not say that they may", len(kept))
     unknown = sum(file.bytes is None for file in missing)
     log.info(
         "  %d of %d files are here; %s to fetch%s",
@@ -152,7 +177,13 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
 
 
 def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
-    """Yield which files cannot be obtained, and what to do."""
+    """Yield which files cannot be obtained, and what to do.
+
+    Args:
+        project: The project.
+        record: The dataset.
+        lost: Its files that are missing and that no address serves.
+    """
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (
@@ -163,22 +194,22 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
     own = {name for name, source in fetched.items() if source.path}
     if changed := [file.note for file in damaged if file.name in own]:
         yield (
-            f"{record.name}: changed: {shortened_list(changed)}; put back what was there, or write the sha256 and the "
-            f"lines of what is there now into workflow/datasets/{record.name}.yaml: then it is another corpus"
+            f"{record.name}: changed: {shortened_list(changed)}; restore the old files, or write the new sha256 and "
+            f"number of lines into workflow/datasets/{record.name}.yaml, which defines another corpus"
         )
     if others := [file.note for file in damaged if file.name not in own]:
-        yield f"{record.name}: damaged: {shortened_list(others)}; put whole ones in their place"
+        yield f"{record.name}: damaged: {shortened_list(others)}; replace them with intact copies"
     public = [file.name for file in lost if file.name in fetched and file.state != "damaged"]
     if joined := [name for name in public if fetched[name].documents]:
         yield (
-            f"{record.name}: {shortened_list(joined)}: published as single documents; where there is a network, run "
-            f"`snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
+            f"{record.name}: {shortened_list(joined)}: published as single documents; on a machine with network "
+            f"access, run `snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
             f"{project.layout.downloads}"
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; fetch them elsewhere, then name "
-            "the folder that has them by these names as `mirror:` in config.yaml"
+            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; download them elsewhere under "
+            "these names, and set `mirror:` in config.yaml to their folder"
         )
 
 

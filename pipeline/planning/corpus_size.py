@@ -37,8 +37,10 @@ from pipeline.data.text.alphabet import Alphabet
 from pipeline.models.settings import Reads
 
 SAMPLED_PAIRS = 100_000
-LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text
-RATIO_SPREAD = 0.2  # the same of the ratio of target to source length
+LENGTH_SPREAD = 0.55
+"""Standard deviation of the logarithm of sentence lengths, as in news text."""
+RATIO_SPREAD = 0.2
+"""Standard deviation of the logarithm of target over source length."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ class Corpus:
     def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
         """Measure an encoded corpus, or take the sizes that its dataset file expects.
 
+        Args:
+            dataset: Dataset whose sizes are wanted.
+            corpus: Folder of its corpus, which need not exist.
+
+        Returns:
+            Measured or expected sizes.
+
         Raises:
             UserError: The corpus is not encoded, and its dataset file expects nothing.
         """
@@ -104,11 +113,16 @@ class Corpus:
             case TokenisedRecord(size=CorpusSize() as size):
                 pairs, tgt_vocab = by_split(dataset, size.pairs), expected_tgt_vocab(dataset, size)
                 return cls(pairs, size.src_subwords, size.tgt_subwords, dataset.subwords.vocab_size, tgt_vocab, None)
-        raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; or encode the corpus first")
+        raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; add it, or encode the corpus first")
 
     @classmethod
     def measured(cls, record: ParallelCorpus | SpeechCorpus | TextCorpus, encoded: Path) -> "Corpus":
-        """Return the sizes of an encoded corpus."""
+        """Return the sizes of an encoded corpus.
+
+        Args:
+            record: Record of the encoded corpus.
+            encoded: Its folder.
+        """
         train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
             pairs={split: record.splits[split].pairs for split in get_args(SplitName) if split in record.splits},
@@ -145,7 +159,12 @@ class Corpus:
         return sides[0], sides[1]
 
     def encoded_sources(self, encoded: Path, pairs: int) -> np.ndarray:
-        """Return the lengths of the encoded training sources, shape (pairs,)."""
+        """Return the lengths of the encoded training sources, shape (pairs,).
+
+        Args:
+            encoded: Folder of the encoded corpus.
+            pairs: Number of training pairs, for corpora without a source, whose lengths are 0.
+        """
         match self.kind:
             case "speech":
                 return FrameStore(encoded / "train", FEATURES).lengths()
@@ -153,7 +172,7 @@ class Corpus:
                 return np.zeros(pairs, np.int32)
         return TokenStore(encoded / "train.src").lengths()
 
-    def update_shape(self, training: TrainingConfig) -> StepShape:
+    def step_shape(self, training: TrainingConfig) -> StepShape:
         """Return the mean training step, cut from the lengths as the training cuts its batches."""
         counted = training.sentences_per_update, training.max_length
         parallel = self.kind == "parallel"
@@ -163,17 +182,21 @@ class Corpus:
         return self.shapes[key]
 
     def counted(self, training: TrainingConfig) -> StepShape:
-        """Return the mean step of trainings whose batches count utterances, or sentences without a source."""
+        """Return the mean step of trainings whose batches count utterances, or sentences without a source.
+
+        Raises:
+            UserError: The training does not say how many sentences a step has.
+        """
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
         src, tgt = src[fits], tgt[fits]
         by_length = src if self.kind == "speech" else tgt
         sentences = training.sentences_per_update
         if sentences is None:
-            raise UserError(f"updates on {self.kind} are counted in sentences; set training.sentences_per_update")
-        updates = FixedSizeSteps(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
-        rows = np.diff(updates.cuts)
-        widths = [np.maximum.reduceat(side[updates.shuffled(1)], updates.cuts[:-1]) for side in (src, tgt)]
+            raise UserError(f"batches of {self.kind} are counted in sentences: set training.sentences_per_update")
+        steps = FixedSizeSteps(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
+        rows = np.diff(steps.cuts)
+        widths = [np.maximum.reduceat(side[steps.shuffled(1)], steps.cuts[:-1]) for side in (src, tgt)]
         positions = [float((rows * width).mean()) for width in widths]
         if self.kind == "text":
             positions[0] = 0.0
@@ -189,19 +212,28 @@ class Corpus:
         order, starts = order_by_cell(assign_cells(src, tgt), seed=1)
         bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(side[order], starts) for side in (src, tgt)], 1)
-        cuts, update_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
+        cuts, step_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
-        positions = (rows[:, None] * update_widths).mean(axis=0).tolist()
+        positions = (rows[:, None] * step_widths).mean(axis=0).tolist()
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
 
 def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]:
-    """Return sizes by split."""
+    """Return the sizes of a dataset by the name of the split.
+
+    Args:
+        dataset: Dataset that has the splits.
+        counts: Size of each split, in the order of the dataset file.
+    """
     return dict(zip(dataset.split_names, counts, strict=True))
 
 
 def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
     """Return the expected entries of the target vocabulary.
+
+    Args:
+        dataset: Dataset of parallel text.
+        size: Sizes that its file expects.
 
     Raises:
         UserError: The vocabulary is all symbols of the text, and their number is not given.
@@ -209,7 +241,8 @@ def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
     settings = dataset.tgt_subwords or dataset.subwords
     found = size.tgt_vocab if isinstance(settings, SymbolVocabulary) else settings.vocab_size
     if found is None:
-        raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size.tgt_vocab` is missing; or encode the corpus")
+        file = f"workflow/datasets/{dataset.name}.yaml"
+        raise UserError(f"{file}: `size.tgt_vocab` is missing; add it, or encode the corpus first")
     return found
 
 

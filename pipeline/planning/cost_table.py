@@ -33,7 +33,7 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 
     `ratio` is measured over forecast. For an unfinished run, the forecast covers the training steps done so far,
     including those that were repeated after a kill. On a CPU the forecast is of CPU time, so it is compared with
-    `processor_hours`; `hours` is wall-clock time, with whatever else ran there.
+    `processor_hours`; `hours` is wall-clock time, which other load on the machine lengthens.
 
     Args:
         plan: Forecast that `plan` wrote.
@@ -52,8 +52,15 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
     """Read the forecast.
 
+    Args:
+        path: CSV that `plan` wrote.
+        project: The project, for the command in the message.
+
+    Returns:
+        A row per job.
+
     Raises:
-        UserError: There is none. The message names the command that writes it.
+        UserError: The file cannot be read. The message names the command that writes it.
     """
     with (
         read_errors(f"`{snakemake_command(project, 'plan')}` writes it, before `cost`"),
@@ -63,7 +70,13 @@ def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
 
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
-    """Return the row of a planned job, or None if it has not begun."""
+    """Return the measured row of a planned job, or None if the job has not begun.
+
+    Args:
+        project: The project.
+        planned: Row of the plan.
+        devices: Names of known GPUs.
+    """
     if planned["job"] not in ("train", "translate"):
         return None
     run, *rest = planned["name"].split()
@@ -79,7 +92,13 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
 
 
 def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]) -> dict[str, Any]:
-    """Return the row of a training."""
+    """Return the row of a training.
+
+    Args:
+        planned: Row of the plan.
+        cost: Measured cost of the training.
+        devices: Names of known GPUs.
+    """
     total, last = cost.total, cost.starts[-1]
     share = total.steps / int(planned["steps"])
     forecast = forecast_hours(planned, last.device, devices)
@@ -108,7 +127,13 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
 
 
 def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> float | None:
-    """Return the forecast for the device that was used: a named GPU, else this machine; None if there is none."""
+    """Return the forecast hours on the device that was used: a known GPU, else this machine; None if there are none.
+
+    Args:
+        planned: Row of the plan.
+        device: Name of the device that was used.
+        devices: Names of known GPUs.
+    """
     named = next((name for name in devices if name in device), None)
     text = planned[f"gpu_hours_{named}"] if named else planned["hours_here"]
     return float(text) if text else None

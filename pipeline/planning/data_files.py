@@ -14,7 +14,7 @@ from pipeline.data.fetch.download import addresses, fault_of, is_noted, places, 
 from pipeline.data.fetch.packages import expanded
 from pipeline.data.fetch.web import Deadline, RequestError, answer
 
-HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request
+HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that was not verified yet is hashed only on request
 ANSWER_S = 5.0
 REQUESTS_AT_ONCE = 16
 
@@ -29,7 +29,7 @@ class DataFile:
         note: Where it is, what is wrong with it, or its name in a mirror.
         bytes: Its size, if known.
         addresses: URLs, each with the bytes that it should serve.
-        done: Bytes that a broken download left.
+        done: Bytes that an interrupted download left.
     """
 
     name: str
@@ -56,12 +56,27 @@ def is_extracted(corpus: Path) -> bool:
 
 
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
-    """Return the files that a dataset fetches; `verify` also hashes large ones."""
+    """Return the state of each file that a dataset fetches.
+
+    Args:
+        dataset: Dataset that names the files.
+        downloads: Folder of downloaded files.
+        mirror: Folder or URL tried before the public addresses; None = none.
+        verify: Hash large files too.
+    """
     return [fetched_file(name, source, downloads, mirror, verify) for name, source in sources_of(dataset).items()]
 
 
 def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None, verify: bool) -> DataFile:
-    """Return the state of a file in downloads and mirror."""
+    """Return the state of one file in downloads and mirror.
+
+    Args:
+        name: Name of the file in downloads.
+        source: Its size, checksum and addresses.
+        downloads: Folder of downloaded files.
+        mirror: Folder or URL tried before the public addresses; None = none.
+        verify: Hash the file even if it is large.
+    """
     faults = []
     for path in places(name, source, downloads, mirror):
         if not path.exists():
@@ -91,7 +106,12 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
 
 
 def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile]:
-    """Return the files of licensed packages that a dataset reads, in the folders that config.yaml names."""
+    """Return the files of licensed packages that a dataset reads, in the folders that config.yaml names.
+
+    Args:
+        dataset: Dataset that may read licensed packages.
+        folders: Folders of licensed packages by name.
+    """
     if not isinstance(dataset, LicensedPackages):
         return []
     named = [package for package in dataset.packages if package in folders]
@@ -117,7 +137,12 @@ def silent_addresses(files: list[DataFile]) -> dict[str, str]:
 
 
 def fault_of_address(url: str, expected: int | None) -> str | None:
-    """Return why an address would not serve a file of this size, from the headers of its answer; None if it would."""
+    """Return why an address would not serve a file, from the headers of its answer; None if it would.
+
+    Args:
+        url: The address.
+        expected: Size of the file in bytes; None if unknown.
+    """
     try:
         with (
             Deadline(ANSWER_S) as deadline,

@@ -28,7 +28,7 @@ class Design:
         name: Name of the claim.
         primary: Whether it belongs to the primary claims.
         quantity: The metric.
-        seeds: Trainings of each system.
+        seeds: Number of trainings of each system.
         smallest: Smallest detectable effect; None if no noise was measured at this scale and on this data.
         printed: Printed effect; None if the paper prints none.
         noise: Where the noise was measured; empty if it is unknown.
@@ -44,7 +44,12 @@ class Design:
 
 
 def designs(project: Project, paper: str) -> Iterator[Design]:
-    """Yield the design of every claim between systems, also where the noise is unknown."""
+    """Yield the design of every claim that compares systems, whether or not the noise is known.
+
+    Args:
+        project: The project.
+        paper: Paper that makes the claims.
+    """
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
     pools = NoisePools(view, claims.model_copy(update={"claims": tested}).systems)
@@ -60,8 +65,8 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
             if isinstance(link, RatioClaim):
                 scale, shown = np.log, f"log {quantity}"
             noise = noise_here(project, pools, systems, dataset, quantity)
-            freedom = design_degrees_of_freedom(pools, systems[0], dataset)
-            smallest = smallest_effect(noise, quantity, seeds, freedom, scale) if noise else None
+            degrees = sum(len(view.runs(one, dataset)) - 1 for one in pools.alike(systems[0], dataset).values())
+            smallest = smallest_effect(noise, quantity, seeds, degrees, scale) if noise else None
             printed = printed_effect(project, paper, link, scale)
             title = noise.title if noise else ""
             yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, title)
@@ -70,7 +75,18 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
 def noise_here(
     project: Project, pools: NoisePools, systems: list[str], dataset: str, quantity: str
 ) -> MeasuredNoise | None:
-    """Return the noise of a quantity that was measured at this scale, on this data and with this kind of system."""
+    """Return the noise of a quantity that was measured at this scale, on this data and with this kind of system.
+
+    Args:
+        project: The project.
+        pools: Families of the paper's systems.
+        systems: Systems that are compared.
+        dataset: Dataset that they are trained on, as the papers name it.
+        quantity: Metric, or another number of a training.
+
+    Returns:
+        None if it was not measured, or if the systems are of several families.
+    """
     families = {pools.family(system, dataset) for system in systems}
     noise = project.noise_of(families.pop()) if len(families) == 1 else None
     if noise is None or quantity not in noise.values:
@@ -86,19 +102,14 @@ def smallest_effect(
 
     Args:
         noise: Values of many trainings of one system.
-        quantity: What is compared.
-        seeds: Trainings of each system.
-        degrees_of_freedom: Of the pooled variance; 0 if no system has two trainings.
-        scale: Scale of the effect; None: the quantity's own.
+        quantity: Metric, or another number of a training.
+        seeds: Number of trainings of each system.
+        degrees_of_freedom: Degrees of freedom of the pooled variance; 0 if no system has two trainings.
+        scale: Scale of the effect; None = the quantity's own.
     """
     values = (scale or scale_of(quantity))(np.array(noise.values[quantity]))
     squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
     return Evidence("", 0.0, squared**0.5, degrees_of_freedom or len(values) - 1).detectable
-
-
-def design_degrees_of_freedom(pools: NoisePools, system: str, dataset: str) -> int:
-    """Degrees of freedom that the noise of a system's kind will have."""
-    return sum(len(pools.view.runs(one, dataset)) - 1 for one in pools.alike(system, dataset).values())
 
 
 def scale_of(quantity: str) -> Scale:
@@ -107,7 +118,14 @@ def scale_of(quantity: str) -> Scale:
 
 
 def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> float | None:
-    """Return the printed difference of two terms or factors, larger first; None if no table prints all of them."""
+    """Return the printed difference of two terms or factors, larger first; None if no table prints all of them.
+
+    Args:
+        project: The project.
+        paper: Paper that makes the claim.
+        claim: The claim, or a link of it.
+        scale: Scale on which values are compared.
+    """
     if not isinstance(claim, ScoreClaim):
         return None
     score = project.claims[paper].scores[claim.score]
@@ -119,7 +137,14 @@ def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> 
 
 
 def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:
-    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it."""
+    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it.
+
+    Args:
+        project: The project.
+        paper: Paper that makes the claim.
+        term: System and decodings.
+        score: Metric, splits and decoding.
+    """
     where, decodings = project.locate(term.system, paper), term.decodings or [score.decoding]
     for owner in dict.fromkeys((paper, where[0])):
         for name, table in project.papers[owner].tables.items():

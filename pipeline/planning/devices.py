@@ -15,7 +15,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, Positive, load_yaml, validate
 
-if TYPE_CHECKING:  # brings numpy, which the Snakefile does without
+if TYPE_CHECKING:  # imports numpy, which the Snakefile does not need
     from pipeline.planning.corpus_size import StepShape
 
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
@@ -24,25 +24,27 @@ Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 class Utilisation(Closed):
     """Fraction of the peak that a training reaches."""
 
-    fp32: Share = Field(description="Of trainings in single precision")
-    bf16: Share = Field(description="Of trainings in bfloat16")
+    fp32: Share = Field(description="Fraction in single precision")
+    bf16: Share = Field(description="Fraction in bfloat16")
 
 
 class Roofline(Closed):
     """Throughput of large kernels."""
 
-    products: Positive = Field(description="Products in bfloat16, operations a second")
-    bandwidth: Positive = Field(description="Bytes a second")
-    kernel_s: Positive = Field(description="Least time of a kernel, seconds")
+    products: Positive = Field(description="Throughput of matrix multiplications in bfloat16, FLOP/s")
+    bandwidth: Positive = Field(description="Memory bandwidth, bytes per second")
+    kernel_s: Positive = Field(description="Shortest time of a kernel, seconds")
 
 
 class Device(Closed):
     """A kind of GPU."""
 
-    fp32: Positive = Field(description="Peak of products in single precision, operations a second")
-    bf16: Positive | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
-    utilisation: Utilisation = Field(description="Share of the peak that a training reaches")
-    roofline: Roofline | None = Field(default=None, description="To price trainings in bfloat16; null = by utilisation")
+    fp32: Positive = Field(description="Peak of matrix multiplications in single precision, FLOP/s")
+    bf16: Positive | None = Field(description="Peak in bfloat16, FLOP/s; null = not supported, use single precision")
+    utilisation: Utilisation = Field(description="Fraction of the peak that a training reaches")
+    roofline: Roofline | None = Field(
+        default=None, description="Throughput that forecasts use for trainings in bfloat16; null = use utilisation"
+    )
 
     def rate(self, precision: str) -> float:
         """Return the FLOP/s of a training."""
@@ -52,11 +54,14 @@ class Device(Closed):
 
 
 Devices = dict[str, Device]
-"""Devices by name, which is a part of the system's name: `A100` of `NVIDIA A100-SXM4-80GB`."""
+"""Devices by name, which is contained in the name that CUDA reports: `A100` in `NVIDIA A100-SXM4-80GB`."""
 
 
 def load_devices(path: Path) -> Devices:
     """Read the devices.
+
+    Returns:
+        Devices by name.
 
     Raises:
         UserError: A key or value is wrong.
@@ -75,26 +80,28 @@ def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
     Raises:
         UserError: The GPUs are known not to have bfloat16.
     """
-    card, devices = gres_of(sbatch)[0], load_devices(ROOT / "workflow/devices.yaml")
-    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in card.lower())
+    requested, devices = gres_of(sbatch)[0], load_devices(ROOT / "workflow/devices.yaml")
+    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in requested.lower())
     if precision == "bf16" and (name := next(known, None)):
         raise UserError(
-            f"{where}: its precision is bf16, which a {name} (--gres=gpu:{card}) does not have; name other cards in "
-            "slurm/site.yaml, or set precision to fp32, and say why, under `training:` of workflow/scales/paper.yaml"
+            f"{where}: its precision is bf16, which a {name} (--gres=gpu:{requested}) does not have; request other "
+            "GPUs in slurm/site.yaml, or set precision to fp32 under `training:` in workflow/scales/paper.yaml"
         )
 
 
 HOST_LAUNCH_S = 44e-6
-"""Seconds of the host for a counted launch without CUDA graphs: median of fifteen trainings (26 to 70 µs) on an H100 of
-a virtual machine (docs/measured/gpu-launches.md).
+"""Host seconds per counted launch without CUDA graphs.
+
+Median of fifteen trainings (26 to 70 µs) on an H100 of a virtual machine (docs/measured/gpu-launches.md).
 """
 GRAPH_LAUNCH_S = 5.5e-6
-"""Seconds of a GPU for a counted launch in a CUDA graph: median of six trainings of small kernels on an H100 (5.1 to
-7.0 µs; docs/measured/gpu.md).
+"""GPU seconds per counted launch in a CUDA graph.
+
+Median of six trainings of small kernels on an H100 (5.1 to 7.0 µs; docs/measured/gpu.md).
 """
 PARAMETER_BYTES = 45.0
 """Bytes that a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
-UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
+STEP_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
 """Bytes that an optimiser step moves for each parameter: weights and moments."""
 
 
@@ -131,35 +138,67 @@ COUNTED = {
 NO_LAUNCHES = LaunchCounts(0)
 
 
-def step_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: float, device: Device) -> float:
-    """Return the seconds of a step of `flops` operations on one GPU: the longer of computing and launching."""
-    return max(device_seconds(spec, update, parameters, flops, device), launch_seconds(spec, update))
+def step_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device) -> float:
+    """Return the seconds of a training step on one GPU: the longer of computing and launching.
+
+    Args:
+        spec: The run.
+        step: Shape of the mean step.
+        parameters: Number of parameters.
+        flops: FLOPs of the step.
+        device: The GPU.
+    """
+    return max(device_seconds(spec, step, parameters, flops, device), launch_seconds(spec, step))
 
 
-def device_seconds(spec: RunSpec, update: "StepShape", parameters: int, flops: float, device: Device) -> float:
-    """Return the computing time by the roofline of the device in bfloat16, else by its assumed utilisation."""
+def device_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device) -> float:
+    """Return the computing time of a step: by the device's roofline in bfloat16, else by its assumed utilisation.
+
+    Args:
+        spec: The run.
+        step: Shape of the mean step.
+        parameters: Number of parameters.
+        flops: FLOPs of the step.
+        device: The GPU.
+    """
     training, roofline = spec.training, device.roofline
     if roofline is None or training.precision != "bf16":
         return flops / device.rate(training.precision)
-    moved = parameters * (micro_batches(spec, update) * PARAMETER_BYTES + UPDATE_BYTES[training.optimiser])
+    moved = parameters * (micro_batches(spec, step) * PARAMETER_BYTES + STEP_BYTES[training.optimiser])
     moved += flops * launch_counts(spec).moved / (1 if spec.model.reads == "speech" else spec.model.schedule_width)
     return flops / roofline.products + moved / roofline.bandwidth
 
 
-def launch_seconds(spec: RunSpec, update: "StepShape") -> float:
-    """Return the seconds that the kernels of a step take to launch, by the host or in a CUDA graph."""
+def launch_seconds(spec: RunSpec, step: "StepShape") -> float:
+    """Return the seconds that the kernels of a step take to launch, by the host or in a CUDA graph.
+
+    Args:
+        spec: The run.
+        step: Shape of the mean step.
+    """
     each = GRAPH_LAUNCH_S if spec.training.cuda_graphs else HOST_LAUNCH_S
-    return each * micro_batches(spec, update) * launches(spec, update.src_length, update.tgt_length)
+    return each * micro_batches(spec, step) * launches(spec, step.src_length, step.tgt_length)
 
 
-def micro_batches(spec: RunSpec, update: "StepShape") -> int:
-    """Return the micro-batches of a step."""
+def micro_batches(spec: RunSpec, step: "StepShape") -> int:
+    """Return the number of micro-batches of a step.
+
+    Args:
+        spec: The run.
+        step: Shape of the mean step.
+    """
     positions = spec.training.micro_batch_frames if spec.model.reads == "speech" else spec.training.micro_batch_tokens
-    return int(-(-max(update.src_positions, update.tgt_positions) // positions))
+    return int(-(-max(step.src_positions, step.tgt_positions) // positions))
 
 
 def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
-    """Return the launches of a micro-batch; 0 if none were counted."""
+    """Return the kernel launches of a micro-batch; 0 if they were not counted for this architecture.
+
+    Args:
+        spec: The run.
+        src_length: Longest source of the micro-batch, positions.
+        tgt_length: Longest target of the micro-batch, positions.
+    """
     found = launch_counts(spec)
     return found.always + found.source * src_length + found.target * tgt_length
 

@@ -32,10 +32,14 @@ Transcripts = Mapping[str, Sequence[str]]
 
 
 class CharacterNgrams:
-    """A character model with Witten–Bell interpolation, trained in seconds."""
+    """A character n-gram model with Witten–Bell interpolation, trained in seconds.
+
+    Args:
+        lines: Training text.
+    """
 
     def __init__(self, lines: Iterable[str]):
-        # of each n-gram; of each history, what followed it, and how many different characters did
+        # by n-gram: its count; by history: all characters after it, and how many different ones
         self.counts, self.total, self.kinds = (Counter[str]() for _ in range(3))
         for history, character in contexts(lines):
             for n in range(ORDER):
@@ -45,7 +49,12 @@ class CharacterNgrams:
                 self.total[before] += 1
 
     def probability(self, history: str, character: str) -> float:
-        """Return the probability of a character after a history."""
+        """Return the probability of a character after a history.
+
+        Args:
+            history: At least ORDER - 1 characters before it.
+            character: A character, or END.
+        """
         found = 1 / (len(CHARACTERS) + 1)
         for n in range(ORDER):
             before = history[len(history) - n :]
@@ -69,19 +78,34 @@ def contexts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
-    """Return the fraction of test words that no training line contains."""
+    """Return the fraction of test words that no training line contains.
+
+    Args:
+        train: Training lines.
+        test: Test lines.
+    """
     known = {word for line in train for word in line.split()}
     words = [word for line in test for word in line.split()]
     return sum(word not in known for word in words) / len(words)
 
 
 def evenly_spaced(lines: Sequence[str], count: int) -> list[str]:
-    """Return `count` lines at equal steps."""
+    """Return some lines at equal steps.
+
+    Args:
+        lines: All lines.
+        count: Number of lines to return.
+    """
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
 def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> tuple[str, list[str]]:
     """Compare two domains of text, with models trained on equally many lines.
+
+    Args:
+        gap: Limits between the domains.
+        source: Transcripts of the source domain.
+        target: Transcripts of the target domain.
 
     Returns:
         The measurements in words, and the limits of `gap` that do not hold.
@@ -96,12 +120,18 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
     least, most = gap.perplexity_ratio
     if not least <= other / own <= most:
         faults.append(f"it is {other / own:.2f} times as perplexing to {gap.source}, not {least:g} to {most:g} times")
-    said = f"{unknown:.1%} of its words unknown to {gap.source}, {other / own:.2f} times as perplexing to it"
-    return f"{said} ({other:.2f} against {own:.2f} a character, {ORDER}-grams)", faults
+    summary = f"{unknown:.1%} of its words unknown to {gap.source}, {other / own:.2f} times as perplexing to it"
+    return f"{summary} ({other:.2f} against {own:.2f} per character, {ORDER}-grams)", faults
 
 
 def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId]) -> list[str]:
-    """Return where encoder positions of recognisers hold more characters than `gap` allows."""
+    """Return a message for each recogniser whose encoder positions hold more characters than allowed.
+
+    Args:
+        project: The project.
+        gap: Limits between the domains.
+        runs: Trainings on either domain; those that are no attention recognisers are skipped.
+    """
     found: dict[tuple[str, int], float] = {}
     for run in runs:
         if isinstance(model := project.run_spec(run).model, AttentionRecogniserConfig):
@@ -109,15 +139,20 @@ def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId])
             frames = model.frames_a_position
             found[run.dataset, MILLISECONDS * frames] = size.tgt_subwords * frames / size.src_subwords
     return [
-        f"{dataset} has {characters:.2f} characters a position of {milliseconds} ms, more than "
-        f"{gap.characters_a_position:g}; read more slowly, or join or pool fewer frames"
+        f"{dataset} has {characters:.2f} characters per encoder position of {milliseconds} ms, more than "
+        f"{gap.characters_a_position:g}; let the text be read more slowly, or join or pool fewer frames"
         for (dataset, milliseconds), characters in found.items()
         if characters > gap.characters_a_position
     ]
 
 
 def transcripts(project: Project, name: str) -> Transcripts:
-    """Return the text that is or will be read aloud. Text that only a mirror has is fetched."""
+    """Return the text of each split that is or will be read aloud. Text that only a mirror has is fetched.
+
+    Args:
+        project: The project.
+        name: Name of a dataset that is read aloud.
+    """
     record, corpus = project.dataset_records[name], project.layout.corpus(name)
     assert isinstance(record, ReadAloudDataset)
     prepared = {split: corpus / f"prepared/{split}.en" for split in ("train", "test")}

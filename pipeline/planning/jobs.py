@@ -14,30 +14,29 @@ from pipeline.data.store.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
-from pipeline.planning.rates import Calibration
-from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
+from pipeline.planning.run_forecast import BYTES, LONGER, Calibration, RunForecast, forecast_run, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 
-MEASURED = 64  # utterances that the stage alignments looks at
-# Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
+ALIGNED_UTTERANCES = 64  # utterances that the output `alignments` reads
+# Sentence pairs per second on one core of a 2020s server (bench/prepare.py)
 PREPARED_PER_SECOND = 6000
 ENCODED_PER_SECOND = 11_000
 SPELT_PER_SECOND = 100_000
-# Measured by bench/features.py, of one core too: seconds of speech a second.
+# Seconds of speech per second on one core (bench/features.py)
 SPOKEN_PER_SECOND, FEATURES_PER_SECOND = 600, 340
-PREPARED_BYTES = 1.9  # cleaned and tokenised text, over raw text
+PREPARED_BYTES = 1.9  # bytes of cleaned and tokenised text per byte of raw text
 SUBWORD_BYTES, OFFSET_BYTES = 2, 8
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job.
+    """A job with its forecast cost and progress.
 
     Attributes:
-        kind: Kind of the job.
+        kind: First column of the plan, e.g. train or translate.
         name: Its name in the plan.
-        dataset: Its dataset.
+        dataset: Dataset of its corpus or training.
         done: Fraction that is done.
         forecast: Forecast of a training.
         flops: FLOPs; 0 if it does not compute with a model.
@@ -46,7 +45,7 @@ class Job:
         disk_bytes: Disk space when it is done.
         peak_bytes: Disk space while it runs.
         download_bytes: Bytes that it downloads.
-        run: Its run.
+        run: Its run; None for jobs of corpora.
     """
 
     kind: str
@@ -76,7 +75,8 @@ class Jobs:
         project: The project.
         papers: Names of the papers.
         calibration: Speed of this machine, if measured.
-        corpora: Cache of corpus sizes.
+        corpora: Cache of corpus sizes by dataset.
+        forecasts: Cache of forecasts by paper, system and dataset.
         to_fetch: Bytes to download by file; several datasets may need the same file.
     """
 
@@ -161,7 +161,12 @@ class Jobs:
         return self.forecasts[key]
 
     def run_jobs(self, run: RunId, made_of_it: Iterable[RunArtifact]) -> Iterator[Job]:
-        """Yield the training of a run and the jobs that follow."""
+        """Yield the training of a run and the jobs that follow.
+
+        Args:
+            run: The run.
+            made_of_it: Products that follow from its training.
+        """
         corpus, forecast = self.corpus(run.dataset), self.forecast(run)
         yield Job(
             "train",
@@ -180,7 +185,12 @@ class Jobs:
             yield from self.following_jobs(product, forecast)
 
     def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
-        """Yield the jobs after a training; scoring takes no time beside decoding."""
+        """Yield the job that makes a product after a training; scoring takes so little time that it has none.
+
+        Args:
+            product: Product of the run.
+            forecast: Forecast of its training.
+        """
         run = product.run
         match product:
             case products.Averaged(_, decoding):
@@ -205,29 +215,52 @@ class Jobs:
     def decoding_job(
         self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, split: str, name: str
     ) -> Job:
-        """Return a job that reads one split of a dataset with a trained model."""
+        """Return a job that reads one split of a dataset with a trained model.
+
+        Args:
+            kind: Kind of the job.
+            product: Product that it makes.
+            forecast: Forecast of the training.
+            dataset: Dataset whose split is read.
+            split: Name of the split.
+            name: Decoding, then the split, as the plan shows them.
+        """
         run, corpus = product.run, self.corpus(dataset)
         settings = self.project.decoding(run.paper, run.system, name.split()[0])
-        if kind not in ("translate", "tune"):  # one pass over the split
-            settings = settings.model_copy(update={"beam_size": 1})
-        flops = decoding_flops(forecast.spec, corpus, corpus.pairs_of(split), settings)
+        hypotheses = settings.beam_size if kind in ("translate", "tune") else 1  # others make one pass over the split
+        flops = forward_flops(forecast.spec, corpus, corpus.pairs_of(split), hypotheses, LONGER)
         if kind == "tune":
             share = min(1.0, settings.tuning_sentences / corpus.pairs_of(split))
             flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
         return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
 
     def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
-        """Return the job that runs over some utterances with each kept checkpoint."""
+        """Return the job that runs over some utterances with each kept checkpoint.
+
+        Args:
+            product: Alignments that it makes.
+            forecast: Forecast of the training.
+            split: Split whose utterances are aligned.
+        """
         training, dataset = forecast.spec.training, product.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
-        flops = passes * forward_flops(forecast.spec, self.corpus(dataset), MEASURED, 1, 1.0)
+        flops = passes * forward_flops(forecast.spec, self.corpus(dataset), ALIGNED_UTTERANCES, 1, 1.0)
         name = f"{product.run.folder} alignments/{split}.json"
         return self.computing_job("attention", product, forecast, dataset, name, flops)
 
     def computing_job(
         self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, name: str, flops: float
     ) -> Job:
-        """Return a job that computes with a trained model."""
+        """Return a job that computes with a trained model.
+
+        Args:
+            kind: Kind of the job.
+            product: Product that it makes.
+            forecast: Forecast of the training.
+            dataset: Dataset that it reads.
+            name: Name of the job in the plan.
+            flops: Forward FLOPs of the job.
+        """
         cost, done = self.calibration, float(self.is_there(product))
         seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None
         precision = forecast.spec.training.precision
@@ -239,7 +272,12 @@ class Jobs:
 
 
 def done_share(folder: Path, steps: int) -> float:
-    """Return the fraction of a training that is done, by its newest checkpoint."""
+    """Return the fraction of a training that is done, by its newest checkpoint.
+
+    Args:
+        folder: Folder of the run.
+        steps: Steps of the whole training.
+    """
     if (folder / DONE_FILE).exists():
         return 1.0
     return newest_checkpoint(folder) / steps

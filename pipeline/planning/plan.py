@@ -13,8 +13,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
 from pipeline.planning.jobs import Job, Jobs
-from pipeline.planning.rates import Calibration
-from pipeline.planning.run_forecast import RunForecast
+from pipeline.planning.run_forecast import Calibration, RunForecast
 from pipeline.report.markup import grid, paragraphs, write_twins
 from pipeline.workflow.targets import reprise_command, snakemake_command
 
@@ -36,9 +35,9 @@ def write_plan(
     reads   papers, scale, dataset files, the corpora that are encoded, workflow/devices.yaml, and the calibration
     writes  <out>, one row per job, and its Markdown twin, one row per training with totals
 
-    Operations are counted from the models and their training steps; nothing is trained. `gpu_hours_<device>` come from
-    workflow/devices.yaml and the model of a training step in gpu_time.py. `hours_here` come from measurements of this
-    machine. `done` is the share of a job that is done already; all other columns are of the whole job.
+    FLOPs are counted from the models and their training steps; nothing is trained. `gpu_hours_<device>` come from
+    workflow/devices.yaml and a model of a training step (planning/devices.py). `hours_here` come from measurements of
+    this machine. `done` is the fraction of a job that is done already; all other columns are of the whole job.
 
     Args:
         paper: Paper to plan. May be given several times; by default all that are reproduced.
@@ -56,7 +55,12 @@ def write_plan(
 
 
 def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
-    """Return a job as a row of the CSV; empty cells are unknown or do not apply."""
+    """Return a job as a row of the CSV; empty cells are unknown or do not apply.
+
+    Args:
+        job: The job.
+        devices: GPUs by name.
+    """
     forecast = job.forecast
     return {
         "job": job.kind,
@@ -76,22 +80,33 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 
 
 def gpu_hours(job: Job, device: Device) -> float:
-    """Return the device hours of a job in the precision of its run."""
+    """Return the hours that a job takes on one GPU, in the precision of its run.
+
+    Args:
+        job: A job that computes with a model.
+        device: The GPU.
+    """
     if (found := job.forecast) is not None:
-        each = step_seconds(found.spec, found.update, found.parameters, job.flops / found.steps, device)
+        each = step_seconds(found.spec, found.step, found.parameters, job.flops / found.steps, device)
         return found.steps * each / 3600
     return job.flops / device.rate(job.precision) / 3600
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
-    """Return the plan as Markdown."""
+    """Return the plan as Markdown.
+
+    Args:
+        project: The project.
+        found: Jobs of the papers.
+        devices: GPUs by name.
+    """
     jobs = found.all
 
     def trained(paper: str) -> list[Job]:
         """Return the jobs of a paper's own systems; those that it shares count where they are described."""
         return [job for job in jobs if job.name.startswith(f"{paper}/")]
 
-    header = ["training", "done", "parameters", "steps", "tokens", "operations", "hours here", *devices, "disk"]
+    header = ["training", "done", "parameters", "steps", "tokens", "FLOPs", "hours here", *devices, "disk"]
     rows = [training_cells(job, job.forecast, devices) for job in jobs if job.forecast]
     totals = [
         total_cells(paper, of_paper, devices, lambda job: 1.0) for paper in found.papers if (of_paper := trained(paper))
@@ -103,7 +118,7 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
         f"{len(jobs)} jobs, {len(rows)} of them trainings, for {', '.join(found.papers)}.",
         grid(header, rows),
         "Trainings, decodings and measurements together:",
-        grid(["jobs", "operations", "hours here", *devices], totals),
+        grid(["jobs", "FLOPs", "hours here", *devices], totals),
         "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
         *(shown_designs(paper, list(designs(project, paper))) for paper in found.papers),
     ]
@@ -111,7 +126,12 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
 
 
 def shown_designs(paper: str, found: list[Design]) -> str:
-    """Return a table of what a paper's claims can show; empty if none compares systems."""
+    """Return a table of the effects that a paper's claims can detect; empty if none compares systems.
+
+    Args:
+        paper: Name of the paper.
+        found: Designs of its claims.
+    """
     if not found:
         return ""
     header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]
@@ -128,30 +148,34 @@ def shown_designs(paper: str, found: list[Design]) -> str:
     noise = next((one.noise for one in found if one.noise), "")
     known = f"with noise between trainings {noise}" if noise else "if the noise between trainings is known"
     about = (
-        f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before claims are "
-        f"adjusted for each other, {known}. Perplexities are in nats. An effect is unknown if no noise was measured at "
-        "this scale and on this data. Claims of other kinds, and those of one training, have "
-        "none."
+        f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before p-values are "
+        f"adjusted, {known}. Perplexities are in nats. An effect is unknown if no noise was measured at this scale and "
+        "on this data. Claims of other kinds, and those about one training, have none."
     )
     return paragraphs(about, grid(header, rows))
 
 
 def notes(project: Project, found: Jobs) -> list[str]:
-    """Return notes about the numbers and the disk."""
+    """Return notes about the numbers and the disk.
+
+    Args:
+        project: The project.
+        found: Jobs of the papers.
+    """
     gpus, calibration = project.scale.resources["train"].gpus, found.calibration
     measures = snakemake_command(project, project.layout.path(Measured()))
     here = (
-        f"on {calibration.device}, threads: {calibration.threads}, by what `python -m pipeline calibrate` measured"
+        f"on {calibration.device}, threads: {calibration.threads}, as `python -m pipeline calibrate` measured"
         if calibration
-        else f"unknown; `{measures}` measures them, where trainings will run"
+        else f"unknown; run `{measures}` on the machine that will train to measure them"
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
     return [
         "Hours are those of one device"
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
-        f"Hours here: {here}; other work beside a training adds to them.",
-        "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16 on "
-        "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
+        f"Hours here: {here}; other load on the machine adds to them.",
+        "GPUs (workflow/devices.yaml): FLOPs over peak rate x assumed utilisation; for trainings in bfloat16 on a GPU "
+        "with a known roofline, matrix multiplications and bytes moved; kernel launches if they take longer.",
         f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
         f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "
         f"for each training that runs; `{reprise_command(project, 'free')}` lists what can be deleted.",
@@ -159,7 +183,13 @@ def notes(project: Project, found: Jobs) -> list[str]:
 
 
 def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) -> list[str]:
-    """Return a row of the table of trainings."""
+    """Return a row of the table of trainings.
+
+    Args:
+        job: A training.
+        forecast: Its forecast.
+        devices: GPUs by name.
+    """
     return [
         job.name,
         f"{100 * job.done:.0f} %",
@@ -174,7 +204,14 @@ def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) 
 
 
 def total_cells(name: str, jobs: list[Job], devices: dict[str, Device], share: Callable[[Job], float]) -> list[str]:
-    """Return a row of totals of the jobs that compute with a model."""
+    """Return a row of totals of the jobs that compute with a model.
+
+    Args:
+        name: Name of the row.
+        jobs: Jobs to sum; those that do not compute with a model are skipped.
+        devices: GPUs by name.
+        share: Returns the fraction of a job that is counted.
+    """
     computing = [job for job in jobs if job.on_device]
     here = [job.seconds * share(job) for job in computing if job.seconds is not None]
     by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in computing)) for device in devices.values()]

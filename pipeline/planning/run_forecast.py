@@ -1,11 +1,16 @@
-"""Forecast of a run: parameters, steps, tokens, FLOPs of training and decoding, and disk space.
+"""Forecast of a run: parameters, FLOPs, disk space, and time on this machine by the measurements of `calibrate`.
 
 FLOPs are counted as the training counts them (`pipeline/training/specification.py`), from the mean step.
 """
 
+import json
 from dataclasses import dataclass
 
-from pipeline.config import DecodingConfig, RunSpec
+import numpy as np
+
+from pipeline.config import RunSpec
+from pipeline.core.records.record import Record
+from pipeline.core.schema import Closed
 from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, StepShape
@@ -14,8 +19,8 @@ from pipeline.training.run_model import build_run_model
 from pipeline.training.specification import run_flops
 from pipeline.training.validation import FIT_STEPS
 
-BYTES = 4  # a weight on disk
-LONGER = 1.2  # steps of a beam search over the length of what it returns
+BYTES = 4  # of a weight on disk
+LONGER = 1.2  # steps of a beam search per symbol of its output
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,8 @@ class RunForecast:
     Attributes:
         spec: The run.
         parameters: Number of parameters.
-        update: The mean training step.
-        update_flops: FLOPs of a step.
+        step: The mean training step.
+        step_flops: FLOPs of a step.
         validation_flops: FLOPs of all validations.
         kept_bytes: Disk space when it is done.
         peak_bytes: Most disk space while it runs.
@@ -34,8 +39,8 @@ class RunForecast:
 
     spec: RunSpec
     parameters: int
-    update: StepShape
-    update_flops: float
+    step: StepShape
+    step_flops: float
     validation_flops: float
     kept_bytes: int
     peak_bytes: int
@@ -48,12 +53,12 @@ class RunForecast:
     @property
     def tokens(self) -> float:
         """Return the number of target subwords without padding."""
-        return self.steps * self.update.tgt_tokens
+        return self.steps * self.step.tgt_tokens
 
     @property
     def training_flops(self) -> float:
         """Return the FLOPs of all steps, as `cost.json` counts them."""
-        return self.steps * self.update_flops
+        return self.steps * self.step_flops
 
     @property
     def flops(self) -> float:
@@ -62,13 +67,21 @@ class RunForecast:
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
-    """Forecast a training."""
+    """Forecast a training from its settings and the sizes of its corpus.
+
+    Args:
+        spec: The run.
+        corpus: Sizes of the corpus that it is trained on.
+
+    Returns:
+        The forecast of the whole training.
+    """
     training = spec.training
     parameters = size_of(lambda: build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)))
-    update = corpus.update_shape(training)
-    update_flops = flops_of(spec, corpus, update.src_positions, update.tgt_positions, update)
+    step = corpus.step_shape(training)
+    step_flops = flops_of(spec, corpus, step.src_positions, step.tgt_positions, step)
     validations = -(-training.max_steps // training.validate_every)
-    validation_flops = FIT_STEPS * update_flops / (1 + BACKWARD)  # and the development set
+    validation_flops = FIT_STEPS * step_flops / (1 + BACKWARD)  # and the development set
     validation_flops += forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0)
     weights = parameters * BYTES
     checkpoints = -(-training.max_steps // training.checkpoint_every)
@@ -76,17 +89,12 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     return RunForecast(
         spec=spec,
         parameters=parameters,
-        update=update,
-        update_flops=update_flops,
+        step=step,
+        step_flops=step_flops,
         validation_flops=validations * validation_flops,
         kept_bytes=kept * weights,
         peak_bytes=(kept + 3 * (RESUME_FILES + 1)) * weights,
     )
-
-
-def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: DecodingConfig) -> float:
-    """Return the FLOPs of translating sentences by beam search."""
-    return forward_flops(spec, corpus, sentences, decoding.beam_size, LONGER)
 
 
 def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
@@ -106,5 +114,106 @@ def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int
 
 
 def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: StepShape) -> float:
-    """Return the FLOPs of a training pass over so many source and target positions."""
+    """Return the FLOPs of a training pass, forward and backward.
+
+    Args:
+        spec: The run.
+        corpus: Corpus, for the target vocabulary.
+        src: Source positions, with padding.
+        tgt: Target positions, with padding.
+        lengths: Mean lengths of the sequences.
+    """
     return run_flops(spec, BatchShape(corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length))
+
+
+PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
+
+
+class Point(Closed):
+    """Measurements of one shape: FLOPs and seconds of a training step, and of decoding a batch by beam search."""
+
+    shape: str
+    family: str
+    update_flops: float
+    update_s: float
+    decoding_flops: float
+    decoding_s: float
+
+    @property
+    def training_rate(self) -> float:
+        """Return the FLOP/s of training."""
+        return self.update_flops / self.update_s
+
+    @property
+    def decoding_rate(self) -> float:
+        """Return the FLOP/s of decoding."""
+        return self.decoding_flops / self.decoding_s
+
+
+def family_of(spec: RunSpec) -> str:
+    """Return the family of a run, within which speed changes smoothly with size."""
+    return spec.model.architecture + (" with fusion" if spec.fusion else "")
+
+
+def shape_of(spec: RunSpec, corpus: Corpus) -> str:
+    """Return the settings and sizes that speed depends on, as text. A dropout counts only as present or absent.
+
+    Args:
+        spec: The run.
+        corpus: Corpus, for the sizes of its vocabularies.
+    """
+    model = spec.model.model_dump()
+    model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
+    training = spec.training
+    size = training.tokens_per_update or f"{training.sentences_per_update} sentences"
+    sizes = [size, training.precision, corpus.src_vocab, corpus.tgt_vocab]
+    parts = [spec.fusion, spec.language_model.model] if spec.fusion and spec.language_model else []
+    fused = [part.model_dump() for part in parts]
+    return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
+
+
+class Calibration(Record):
+    """The measurements of `calibrate` on one device with some number of threads."""
+
+    device: str
+    threads: int
+    points: tuple[Point, ...]
+
+    def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
+        """Return the device seconds of a whole training.
+
+        Args:
+            forecast: Forecast of the training.
+            corpus: Corpus that it is trained on.
+        """
+        return forecast.flops / self.rate("training", forecast.spec, corpus, forecast.step_flops)
+
+    def decoding_seconds(self, forecast: RunForecast, corpus: Corpus, flops: float) -> float:
+        """Return the device seconds of a decoding.
+
+        Args:
+            forecast: Forecast of the training of the decoded model.
+            corpus: Corpus that is decoded.
+            flops: FLOPs of the decoding.
+        """
+        return flops / self.rate("decoding", forecast.spec, corpus, forecast.step_flops)
+
+    def rate(self, what: str, spec: RunSpec, corpus: Corpus, step_flops: float) -> float:
+        """Return the FLOP/s of training or decoding.
+
+        A shape that was not measured is interpolated by FLOPs per step within its family, or within all shapes if its
+        family was not measured.
+
+        Args:
+            what: `training` or `decoding`.
+            spec: The run.
+            corpus: Corpus, for the sizes of its vocabularies.
+            step_flops: FLOPs of the run's mean training step.
+        """
+        shape = shape_of(spec, corpus)
+        if exact := [point for point in self.points if point.shape == shape]:
+            return getattr(exact[0], f"{what}_rate")
+        alike = [point for point in self.points if point.family == family_of(spec)] or self.points
+        known = sorted((point.update_flops, getattr(point, f"{what}_rate")) for point in alike)
+        flops, rates = np.log(np.array(known)).T
+        return float(np.exp(np.interp(np.log(step_flops), flops, rates)))

@@ -10,7 +10,7 @@ from pipeline.papers.project import Project
 from pipeline.planning.devices import load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.plan import gpu_hours
-from pipeline.planning.rates import Calibration as Measured
+from pipeline.planning.run_forecast import Calibration as Measured
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.runs import RunState
 

@@ -111,7 +111,7 @@ def test_load_site_refuses_what_launchers_would_refuse(tmp_path, line, told):
 def test_bf16_training_refuses_gpus_without_bfloat16(card):
     asked = f"--partition=p --gres=gpu:{card}"
     with pytest.raises(
-        UserError, match=r"weighted/B: .*precision is bf16, which a \w+ .* does not have; name other cards"
+        UserError, match=r"weighted/B: .*precision is bf16, which a \w+ .* does not have; request other GPUs"
     ):
         require_bfloat16("weighted/B", "bf16", asked)
     require_bfloat16("weighted/B", "fp32", asked)

@@ -188,7 +188,7 @@ def test_unset_package_is_reported_with_its_stand_in(tmp_path, caplog):
 
 def test_what_only_a_mirror_or_the_user_has_is_named(tmp_path):
     project = load_project(ROOT, {"work": str(tmp_path), "mirror": None, "licensed": {}})
-    with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*as `mirror:`"):
+    with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*set `mirror:`"):
         check(project, ["fsdd"], offline=True)
     with pytest.raises(UserError, match=r"own-text-full, whose folder config\.yaml does not name.*`licensed:`"):
         check(project, ["own-text-full"], offline=True)

@@ -21,7 +21,7 @@ from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
-from pipeline.planning.run_forecast import decoding_flops, forecast_run
+from pipeline.planning.run_forecast import LONGER, forecast_run, forward_flops
 from pipeline.training.validation import FIT_STEPS
 
 VOCABULARY = 50
@@ -80,7 +80,7 @@ def real_batches(folder):
 def test_the_mean_update_is_that_of_the_training(encoded):
     batches = real_batches(encoded)
     updates = [batches.micro_batches(step) for step in range(len(batches))]
-    found = corpus_of(encoded).update_shape(TrainingConfig(**TRAINING))
+    found = corpus_of(encoded).step_shape(TrainingConfig(**TRAINING))
     tokens = sum(batch.num_tokens for update in updates for batch in update)
     sentences = sum(len(batch.src) for update in updates for batch in update)
     assert found.tgt_tokens == pytest.approx(tokens / len(batches))
@@ -100,20 +100,21 @@ def test_operations_are_those_that_the_training_counts(encoded):
         for b in batches.micro_batches(step)
     ]
     found = forecast_run(run, corpus_of(encoded))
-    assert found.update_flops == pytest.approx(sum(counted) / len(batches), rel=0.1)
-    assert found.training_flops == 40 * found.update_flops
-    assert found.tokens == 40 * found.update.tgt_tokens
+    assert found.step_flops == pytest.approx(sum(counted) / len(batches), rel=0.1)
+    assert found.training_flops == 40 * found.step_flops
+    assert found.tokens == 40 * found.step.tgt_tokens
 
 
 def test_validations_and_decodings_are_counted(encoded):
     corpus, found = corpus_of(encoded), forecast_run(spec(), corpus_of(encoded))
     src, tgt = corpus.src_subwords + 1, corpus.tgt_subwords + 1
     once = training_flops(spec().model, BatchShape(VOCABULARY, 20 * src, 20 * tgt, src, tgt)) / 3
-    again = FIT_STEPS * found.update_flops / 3
+    again = FIT_STEPS * found.step_flops / 3
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
-    ratio = decoding_flops(spec(), corpus, 100, beam) / decoding_flops(spec(), corpus, 100, greedy)
+    wide, narrow = (forward_flops(spec(), corpus, 100, one.beam_size, LONGER) for one in (beam, greedy))
+    ratio = wide / narrow
     assert 2 < ratio < beam.beam_size
 
 

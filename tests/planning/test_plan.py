@@ -31,7 +31,7 @@ from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs, done_share
 from pipeline.planning.plan import gpu_hours, notes, render
-from pipeline.planning.rates import Calibration, Point
+from pipeline.planning.run_forecast import Calibration, Point
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
 
@@ -170,7 +170,7 @@ def test_how_hours_here_are_measured_is_a_command_that_works(tmp_path):
     """And makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
     asked = project.layout.path(Measured())
-    assert f"unknown; `{snakemake_command(project, asked)}` measures them" in "\n".join(
+    assert f"unknown; run `{snakemake_command(project, asked)}` on the machine" in "\n".join(
         notes(project, Jobs(project, [], None))
     )
     program, *words = shlex.split(snakemake_command(project, asked))

@@ -11,8 +11,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.planning import calibrate
 from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.rates import Calibration, Point, family_of, shape_of
-from pipeline.planning.run_forecast import forecast_run
+from pipeline.planning.run_forecast import Calibration, Point, family_of, forecast_run, shape_of
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +45,17 @@ def test_a_measured_shape_has_its_own_rate(project):
 
 def test_another_shape_lies_between_its_neighbours_of_its_family(project):
     forecast, corpus = of(project, "base")
-    near = [point(flops=forecast.update_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
-    elsewhere = point(family="other", flops=forecast.update_flops, rate=1)
+    near = [point(flops=forecast.step_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
+    elsewhere = point(family="other", flops=forecast.step_flops, rate=1)
     calibration = Calibration(device="here", threads=1, points=(near[1], elsewhere, near[0]))
-    assert calibration.rate("update", forecast.spec, corpus, forecast.update_flops) == pytest.approx(2e9)
-    assert calibration.rate("update", forecast.spec, corpus, 1e-3 * forecast.update_flops) == pytest.approx(1e9)
+    assert calibration.rate("training", forecast.spec, corpus, forecast.step_flops) == pytest.approx(2e9)
+    assert calibration.rate("training", forecast.spec, corpus, 1e-3 * forecast.step_flops) == pytest.approx(1e9)
 
 
 def test_an_unmeasured_family_takes_what_there_is(project):
     forecast, corpus = of(project, "A", "weighted")
     calibration = Calibration(device="here", threads=1, points=(point(rate=7e9),))
-    assert calibration.rate("update", forecast.spec, corpus, 1.0) == pytest.approx(7e9)
+    assert calibration.rate("training", forecast.spec, corpus, 1.0) == pytest.approx(7e9)
 
 
 def test_of_dropout_only_whether_there_is_any_makes_a_shape(project):
@@ -88,7 +87,7 @@ def test_every_run_has_a_shape_that_is_measured(project):
     groups = shapes(project)
     assert {group[0][0].spec.model.architecture for group in groups} >= {"transformer", "weighted_transformer"}
     for group in groups:
-        flops = [forecast.update_flops for forecast, _ in group]
+        flops = [forecast.step_flops for forecast, _ in group]
         assert flops == sorted(flops)
 
 
@@ -99,7 +98,7 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(project):
         found = measure(forecast, corpus, torch.device("cpu"))
         assert found.shape == shape_of(forecast.spec, corpus)
         assert min(found.update_flops, found.update_s, found.decoding_flops, found.decoding_s) > 0
-        assert 1e7 < found.update_rate < 1e13
+        assert 1e7 < found.training_rate < 1e13
         families[found.family] = found
     fused = {family for family in families if family.endswith("with fusion")}
     assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
@@ -125,7 +124,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
     assert found.threads == 1 and found.device
     told = [message for message in caplog.messages if "GFLOP/s" in message]
     for number, (forecast, line) in enumerate(zip(expected, told, strict=True)):
-        rates = f"{1 / (number + 2):.3f} s an update, {number + 2:.1f} GFLOP/s; decoding 0.1 GFLOP/s"
+        rates = f"{1 / (number + 2):.3f} s per step, {number + 2:.1f} GFLOP/s; decoding 0.1 GFLOP/s"
         assert line == f"{forecast.spec.system} of {forecast.spec.paper}: {rates}"
 
 

@@ -38,7 +38,7 @@ def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
     write_corpus(tmp_path / "encoded", "speech", 400)
     training = TrainingConfig(**SETTINGS, sentences_per_update=16, max_frames=280)
     dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-speech-source.yaml")
-    shape = Corpus.of(dataset, tmp_path).update_shape(training)
+    shape = Corpus.of(dataset, tmp_path).step_shape(training)
     data = SpeechBatches(
         SpeechSplit(tmp_path / "encoded", "train"),
         training,
@@ -54,7 +54,7 @@ def test_text_has_no_source(tmp_path):
     write_corpus(tmp_path / "encoded", "text", 200)
     training = TrainingConfig(**SETTINGS, sentences_per_update=32)
     dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-text-full.yaml")
-    shape = Corpus.of(dataset, tmp_path).update_shape(training)
+    shape = Corpus.of(dataset, tmp_path).step_shape(training)
     assert shape.src_positions == shape.src_length == 0 and shape.tgt_positions > shape.tgt_tokens > 0
 
 
