@@ -223,6 +223,15 @@ class Measurements:
         """
         return self.folders.source_lengths(self.pools.corpus(system, score.dataset), splits)
 
+    def longest_trained_on(self, system: str, score: NamedScore) -> int:
+        """Return the length of the longest source sentence that a system was trained on.
+
+        Args:
+            system: System as the paper writes it.
+            score: Score whose dataset the system is trained on.
+        """
+        return self.folders.longest_trained_on(self.view.runs(system, score.dataset)[0])
+
     def below_score_floor(self, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
         """Name the systems whose score, under its own decoding, is below the floor; empty if there is none.
 

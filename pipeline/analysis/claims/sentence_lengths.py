@@ -124,8 +124,7 @@ class BeyondTrainingClaim(ScoredPair):
         """
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [measured.statistics_by_split(system, score) for system in systems]
-        first_runs = (measured.view.runs(system, score.dataset)[0] for system in systems)
-        longest = max(map(measured.folders.longest_trained_on, first_runs))
+        longest = max(measured.longest_trained_on(system, score) for system in systems)
         lengths = measured.source_lengths(self.system, score, [self.longer])
         if not (lengths > longest).all():
             found = f"{(lengths <= longest).sum()} of {len(lengths)} sentences of {self.longer}"
