@@ -232,7 +232,15 @@ class GapClaim(ScoreClaim):
         return self.trained_on(scores, self.compared[:1])
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Test that there is a gap, and `at_most` (worst - best) - (term - best), whatever the scale."""
+        """Test that there is a gap, and that the term leaves at most the given share of it, whatever the scale.
+
+        Args:
+            samples: Samples of the term, the worst and the best system.
+            scale: Ignored: a share of the gap is one of differences.
+
+        Returns:
+            worst - best, and at_most (worst - best) - (term - best).
+        """
         term, worst, best = samples
         left = [(self.at_most, worst), (1 - self.at_most, best), (-1, term)]
         return [
@@ -241,6 +249,11 @@ class GapClaim(ScoreClaim):
         ]
 
     def check(self, scores: Scores) -> None:
+        """Check that the score is an error rate.
+
+        Raises:
+            ValueError: A score is unknown, or rises as a system gets better.
+        """
         super().check(scores)
         if metric_named(scores[self.score].metric).sign > 0:
             raise ValueError(f"score {self.score!r} is not an error rate, which falls as a system gets better")

@@ -90,7 +90,12 @@ class LayerTimings:
         ]
 
     def log_ratios(self, layer: str, than: str) -> np.ndarray:
-        """Return each repeat's mean logarithm of t(layer) / t(than) over the larger half of n and of d."""
+        """Return the mean logarithm of t(layer) / t(than) over the larger halves of n and d, shape (repeats,).
+
+        Args:
+            layer: Name of the layer.
+            than: Name of the layer that it is compared with.
+        """
         sizes = product(upper_half(self.lengths), upper_half(self.widths))
         return np.mean([np.log(self.seconds[layer, n, d] / self.seconds[than, n, d]) for n, d in sizes], axis=0)
 
@@ -161,6 +166,14 @@ class TimeRatioClaim(LayerClaim):
     at_most: Number = Field(gt=0, description="Largest ratio of the times")
 
     def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the mean logarithm of the ratio in each repeat with its bound.
+
+        Returns:
+            One quantity, with a t test over repeats.
+
+        Raises:
+            NotRun: The times of a layer are missing.
+        """
         times = self.timings(measured)
         if missing := {self.layer, self.than} - {layer for layer, *_ in times.seconds}:
             raise NotRun(
