@@ -149,6 +149,11 @@ STAGES = {
     ),
     "encode": Command("pipeline.data.text.encode:encode_corpus", "Encode tokenised text as memory-mapped ids"),
     "train": Command("pipeline.training.job:train", "Train a run, or resume it from its last checkpoint"),
+    "search-rate": Command(
+        "pipeline.training.rate_search:search_rate",
+        "Search the learning rate of a run at random",
+        is_stage=False,
+    ),
     "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),
     "decode": Command("pipeline.outputs.decode:decode_run", "Make every output of a run under one decoding"),
     "score": Command("pipeline.outputs.score:score_run", "Score every output of a run under one decoding"),

@@ -30,10 +30,14 @@ def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequ
     return f"{fault}, {state.skipped_in_a_row} skipped in a row" if too_many else None
 
 
-def diverged(name: str, state: TrainingState, fault: str, good: str) -> UserError:
+class Diverged(UserError):
+    """A training whose loss is not finite or far above that of a guess, after going back once."""
+
+
+def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged:
     """Build the error of a training that cannot continue; `good` names the last good weights."""
     again = f", again after rolling back at step {state.returned.at}" if state.returned else ""
-    return UserError(
+    return Diverged(
         f"{name}: {fault}{again}; last good checkpoint: {good}. Lower training.lr_factor (or lr), raise "
         "training.warmup_steps, set training.clip_norm, or use precision fp32"
     )

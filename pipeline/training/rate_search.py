@@ -1,0 +1,101 @@
+"""Random search of a run's learning rate (Cold Fusion, section 4.3), by short trainings with its other settings."""
+
+import logging
+import random
+from math import exp, inf, log
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import RunSpec, load_run
+from pipeline.core.csv_file import write_csv
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, RUN_FILE
+from pipeline.core.records.training import TrainedRun
+from pipeline.training.guards import Diverged
+from pipeline.training.job import train_owned
+from pipeline.training.specification import MachineOptions, write_specification
+
+logger = logging.getLogger(__name__)
+
+
+def search_rate(
+    *,
+    run: Path,
+    lowest: float,
+    highest: float,
+    trials: int = 8,
+    steps: int,
+    seed: int = 1,
+    out: Path,
+    options: MachineOptions,
+) -> None:
+    r"""Search the learning rate of a run at random.
+
+        python -m pipeline search-rate --run work/demo/runs/coldfusion/CF4/grammar-speech-source/seed1-… \
+            --lowest 0.0001 --highest 0.002 --trials 8 --steps 200 --out rates.csv
+
+    Train the run `trials` times for `steps` steps, each time with another rate, drawn log-uniformly. Write a CSV of
+    rate, best dev loss (nats) and its step, the best trial first. Trainings lie beside the CSV in `<its name>-trials`;
+    the same command resumes them, and more trials add to them. Nothing is changed in the run: set the best value in
+    the scale's file.
+
+    Args:
+        run: Folder that holds run.yaml.
+        lowest: Lowest value of `training.lr`, or of `training.lr_factor` where the schedule is inverse_sqrt.
+        highest: Highest value.
+        trials: Number of trainings.
+        steps: Steps of each training.
+        seed: Seed of the draws.
+        out: CSV to write.
+        options: Device, threads and checkpoint interval.
+
+    Raises:
+        UserError: The range is empty; or see `train_run`.
+    """
+    if not 0 < lowest < highest:
+        raise UserError(f"--lowest {lowest:g} --highest {highest:g}: name two numbers above 0, the lower one first")
+    spec, rng = load_run(run / RUN_FILE), random.Random(seed)
+    name, rows = rate_setting(spec), list[dict[str, Any]]()
+    for number in range(1, trials + 1):
+        rate = float(f"{exp(rng.uniform(log(lowest), log(highest))):.3g}")
+        folder = out.with_name(f"{out.stem}-trials") / f"{name}-{rate:g}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_specification(folder, trial(spec, name, rate, steps).model_dump_json())
+        logger.info("trial %d of %d: %s %g", number, trials, name, rate)
+        rows.append({name: rate, **trained(folder, options), "folder": str(folder)})
+    rows.sort(key=lambda row: row["best_dev_loss"])
+    write_csv(out, rows)
+    logger.info(
+        "%s: best %s %g; set it for %s/%s in workflow/scales", out, name, rows[0][name], spec.paper, spec.system
+    )
+
+
+def rate_setting(spec: RunSpec) -> str:
+    """Return the setting that scales the learning rates of a run."""
+    return "lr_factor" if spec.training.schedule == "inverse_sqrt" else "lr"
+
+
+def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
+    """Return the specification of a short training with another learning rate.
+
+    Args:
+        spec: Specification of the run.
+        name: Setting of the rate.
+        rate: Its value.
+        steps: Steps of the training; it is validated at its end at the latest.
+    """
+    changed = {name: rate, "max_steps": steps}
+    changed |= {key: min(getattr(spec.training, key), steps) for key in ("validate_every", "checkpoint_every")}
+    return spec.model_copy(update={"training": spec.training.model_copy(update=changed)})
+
+
+def trained(folder: Path, options: MachineOptions) -> dict[str, float]:
+    """Train a trial unless it is done, and return its best dev loss; infinite if it diverged."""
+    try:
+        train_owned(folder, options)
+    except Diverged as error:
+        logger.warning("%s", error)
+        return {"best_dev_loss": inf, "step": 0}
+    done = TrainedRun.read(folder / DONE_FILE)
+    best, step = (done.best_dev, done.best_dev.step) if done.best_dev else (done.dev, done.steps)
+    return {"best_dev_loss": best.nll_per_token, "step": step}
