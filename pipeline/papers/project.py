@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,12 +53,13 @@ class Project(Catalogue):
         """Return the paths of all files at this scale."""
 
         def content(run: RunId) -> str:
-            return self.run_content(run)  # looked up late: `clear_caches` replaces it
+            # seeds of a system share settings, data and weight sources; looked up late: `clear_caches` replaces it
+            return self.run_content(replace(run, seed=0))
 
         return Layout(Path(self.config.work), self.config.scale, content, self.corpus_content)
 
     def _run_content(self, run: RunId) -> str:
-        """Return the content hash that ends the name of a run's folder."""
+        """Return the content hash that ends the name of a run's folder; it does not depend on the seed."""
         data, parts = self.corpus_content(run.dataset), map(self.run_content, self.weight_sources(run).values())
         return run_content(self.run_spec(run), data, parts)
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob
@@ -21,6 +22,7 @@ from pipeline.core.artifacts import (
     Trained,
     Transcript,
     Translation,
+    manifest_of,
 )
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
@@ -28,7 +30,7 @@ from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import Driver, is_on_this_machine, is_snakemake_process, read_drivers
-from pipeline.workflow.failures import Failed, failures, logs_of
+from pipeline.workflow.failures import Failed, failure_of, logs_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.runs import STATES, Runs, RunState
 
@@ -92,10 +94,15 @@ class Watch:
     def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
-        targets = {project.layout.target(one) for one in self.products}
-        self.paths = {os.path.abspath(os.path.join(project.root, path)) for path in targets}
+        self.manifests = list(dict.fromkeys(map(manifest_of, self.products)))
+        self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
         self.runs, self.interval_s = Runs(graph), interval_s
-        self.logs = self.logs_asked_for()
+
+    @cached_property
+    def paths(self) -> set[str]:
+        """Return the absolute paths of the files that drivers register."""
+        targets = map(self.project.layout.path, self.manifests)
+        return {os.path.abspath(os.path.join(self.project.root, path)) for path in targets}
 
     def look(self) -> Campaign:
         """Read the current state."""
@@ -103,7 +110,9 @@ class Watch:
         jobs = self.jobs(drivers) or []
         living = {words: one for one in drivers if (words := self.in_words(one))}
         driver, made = ", ".join(living), {path for one in living.values() for path in one.makes}
-        states = [self.runs.look(run, jobs, self.trained_file(run) in made) for run in runs_in(self.products)]
+        states = [
+            self.runs.look(run, jobs, bool(made) and self.trained_file(run) in made) for run in runs_in(self.products)
+        ]
         done = sum(one.state == "done" for one in states)
         return Campaign(
             time=time.time(),
@@ -136,27 +145,31 @@ class Watch:
     @property
     def has_submitted(self) -> bool:
         """Return whether a job of one of the runs was ever submitted to Slurm."""
-        return any(map(was_submitted, self.run_folders()))
+        return any(map(was_submitted, self.run_folders))
 
     def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
         """Count the products of some kinds that are made, and all that are wanted."""
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
 
-    def run_folders(self) -> list[Path]:
-        """Return the folders of the watched runs."""
-        return [self.project.layout.run(run) for run in runs_in(self.products)]
+    @cached_property
+    def logs(self) -> dict[Path, set[Path]]:
+        """Return the logs of the stages other than trainings that make the watched products and their site.
 
-    def logs_asked_for(self) -> set[Path]:
-        """Return the logs of the stages that make the watched products and their site."""
+        They are grouped by folder: corpora, runs, then the scale.
+        """
         layout = self.project.layout
-        return {log for one in self.products for log in logs_of(layout, one)} | {layout.scale_folder / SITE_LOG}
+        corpora = [layout.corpus(name) for name in datasets_in(self.products)]
+        found: dict[Path, set[Path]] = {folder: set() for folder in (*corpora, *self.run_folders, layout.scale_folder)}
+        for log in (log for one in self.manifests for log in logs_of(layout, one)):
+            found[log.parent.parent].add(log)
+        found[layout.scale_folder].add(layout.scale_folder / SITE_LOG)
+        return found
 
     def other_failures(self) -> Iterable[Failed]:
         """Yield failed stages other than trainings."""
-        corpora = [self.project.layout.corpus(name) for name in datasets_in(self.products)]
-        for folder in (*corpora, *self.run_folders(), self.project.layout.scale_folder):
-            yield from (one for one in failures(folder) if one.log in self.logs)
+        for folder, logs in self.logs.items():
+            yield from filter(None, (failure_of(folder, log) for log in sorted(logs)))
 
     def hours(self) -> dict[str, float]:
         """Sum up hours of trainings and decodings by device; each process counts as a device."""
@@ -178,7 +191,8 @@ def is_made(path: Path) -> bool:
 
 def was_submitted(folder: Path) -> bool:
     """Return whether a job of this run was ever submitted to Slurm."""
-    return (folder / "slurm").exists() or any(folder.glob("jobs/**/slurm"))
+    jobs = folder / "jobs"
+    return (folder / "slurm").exists() or (jobs.exists() and any(jobs.glob("**/slurm")))
 
 
 def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:

@@ -34,7 +34,7 @@ from pipeline.core.layout import Layout
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.record import read_note
 
-MAKE_LOG = "logs/make.log"
+MAKE_LOG, TRAIN_LOG = "logs/make.log", "logs/train.log"
 TAIL_BYTES = 1 << 16
 
 
@@ -62,12 +62,21 @@ def failures(folder: Path) -> Iterator[Failed]:
 
     The log of `reprise make` repeats all of them and is skipped.
     """
-    notes = {folder / "logs/train.log": folder / "failed.json"}
-    for log in sorted({*(folder / "logs").glob("*.log"), *notes} - {folder / MAKE_LOG}):
-        note = read_note(Failure, notes[log]) if log in notes else None
-        cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
-        if cause:
-            yield Failed(log.stem, folder, cause, log, is_bug)
+    for log in sorted({*(folder / "logs").glob("*.log"), folder / TRAIN_LOG} - {folder / MAKE_LOG}):
+        if found := failure_of(folder, log):
+            yield found
+
+
+def failure_of(folder: Path, log: Path) -> Failed | None:
+    """Return the failure of the stage with this log; None if the stage did not fail.
+
+    Args:
+        folder: The run or corpus.
+        log: Log of the stage. A training that failed has a record besides.
+    """
+    note = read_note(Failure, folder / "failed.json") if log == folder / TRAIN_LOG else None
+    cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
+    return Failed(log.stem, folder, cause, log, is_bug) if cause else None
 
 
 def logged_error(log: Path) -> tuple[str, bool]:

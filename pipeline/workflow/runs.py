@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +21,7 @@ from pipeline.core.records.record import parse_record, read_note
 from pipeline.core.records.training import AnyProgress, ProgressLine, TrainingCost
 from pipeline.core.schema import validate
 from pipeline.papers.project import Project
-from pipeline.workflow.failures import Failed, failures
+from pipeline.workflow.failures import TRAIN_LOG, Failed, failure_of
 from pipeline.workflow.graph import Graph, flatten
 
 State = Literal["done", "running", "waiting", "failed", "not run"]
@@ -107,7 +107,7 @@ class Runs:
             return RunState(run, "waiting", step, steps, reason.meaning if reason else job.reason, remedy, job.job)
         if job or is_locked(folder):
             return running_state(run, folder, step, steps, job.job if job else "")
-        if failed := next(training_failures(folder), None):
+        if failed := failure_of(folder, folder / TRAIN_LOG):
             return RunState(run, "failed", step, steps, failed.cause, remedy_of(failed))
         return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
 
@@ -146,11 +146,6 @@ def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
     note = read_submission(folder)
     number = note.job if note and note.launcher == "slurm" else None
     return next((job for job in jobs if job.job == number and not job.is_over), None)
-
-
-def training_failures(folder: Path) -> Iterator[Failed]:
-    """Yield the failure of a run's training."""
-    return (one for one in failures(folder) if one.stage == "train")
 
 
 def remedy_of(failed: Failed) -> str:

@@ -100,11 +100,9 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
     The folder is listed first, because NFS may hide a fresh file. A file that was removed meanwhile, is empty after a
     crash, or has another format counts as missing.
     """
-    if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
-        return None
     try:
-        return kind.read(path)
-    except UserError:
+        return kind.read(path) if path.name in os.listdir(path.parent) else None
+    except (UserError, FileNotFoundError, NotADirectoryError):
         return None
 
 
