@@ -19,8 +19,7 @@ from pipeline.core.records.corpus import (
     TextCorpus,
     read_corpus,
 )
-from pipeline.data.batches.fixed_size_batches import FixedSizeSteps
-from pipeline.data.batches.parallel_batches import assign_cells, cut_into_steps, order_by_cell
+from pipeline.data.batches.steps import FixedSizeSteps, assign_cells, cut_into_steps, order_by_cell
 from pipeline.data.dataset import (
     AnyDataset,
     CorpusSize,

@@ -14,7 +14,7 @@ from pipeline.data.store.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
-from pipeline.planning.run_forecast import BYTES, LONGER, Calibration, RunForecast, forecast_run, forward_flops
+from pipeline.planning.run_forecast import LONGER, Calibration, RunForecast, forecast_run, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 
@@ -42,8 +42,8 @@ class Job:
         flops: FLOPs; 0 if it does not compute with a model.
         precision: Precision of its FLOPs.
         seconds: Time on the device that `calibrate` measured; None if unknown.
-        disk_bytes: Disk space when it is done.
-        peak_bytes: Disk space while it runs.
+        averaged: Forecast of the training whose checkpoints it averages.
+        data_bytes: Disk space of the data that it writes.
         download_bytes: Bytes that it downloads.
         run: Its run; None for jobs of corpora.
     """
@@ -56,10 +56,21 @@ class Job:
     flops: float = 0.0
     precision: str = ""
     seconds: float | None = None
-    disk_bytes: float = 0.0
-    peak_bytes: float = 0.0
+    averaged: RunForecast | None = None
+    data_bytes: float = 0.0
     download_bytes: int = 0
     run: RunId | None = None
+
+    @property
+    def disk_bytes(self) -> float:
+        """Return the disk space when the job is done."""
+        kept = self.forecast.kept_bytes if self.forecast else 0
+        return self.data_bytes + kept + (self.averaged.weight_bytes if self.averaged else 0)
+
+    @property
+    def peak_bytes(self) -> float:
+        """Return the disk space of a training while it runs; 0 for other jobs."""
+        return self.forecast.peak_bytes if self.forecast else 0.0
 
     @property
     def on_device(self) -> bool:
@@ -126,7 +137,7 @@ class Jobs:
             name,
             name,
             float(extracted),
-            disk_bytes=0 if isinstance(record, ReadAloudDataset) else raw,
+            data_bytes=0 if isinstance(record, ReadAloudDataset) else raw,
             download_bytes=sum(missing.values()),
         )
         prepared = float(self.is_there(Prepared(name)))
@@ -134,7 +145,7 @@ class Jobs:
         seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
         if isinstance(record, ReadAloudDataset):
             spoken = float(self.is_there(Spoken(name)))
-            yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
+            yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, data_bytes=raw)
         match record:
             case SpokenRecord():
                 encoding, working = "features", seconds / FEATURES_PER_SECOND
@@ -142,9 +153,9 @@ class Jobs:
                 encoding, working = "encode", pairs / SPELT_PER_SECOND
             case _:
                 working = pairs / PREPARED_PER_SECOND / threads
-                yield Job("prepare", name, name, prepared, seconds=working, disk_bytes=PREPARED_BYTES * raw)
+                yield Job("prepare", name, name, prepared, seconds=working, data_bytes=PREPARED_BYTES * raw)
                 encoding, working = "encode", pairs / ENCODED_PER_SECOND / threads
-        yield Job(encoding, name, name, encoded, seconds=working, disk_bytes=self.encoded_bytes(name))
+        yield Job(encoding, name, name, encoded, seconds=working, data_bytes=self.encoded_bytes(name))
 
     def encoded_bytes(self, name: str) -> float:
         """Return the size of an encoded corpus."""
@@ -177,8 +188,6 @@ class Jobs:
             flops=forecast.flops,
             precision=forecast.spec.training.precision,
             seconds=self.calibration.training_seconds(forecast, corpus) if self.calibration else None,
-            disk_bytes=forecast.kept_bytes,
-            peak_bytes=forecast.peak_bytes,
             run=run,
         )
         for product in made_of_it:
@@ -194,8 +203,8 @@ class Jobs:
         run = product.run
         match product:
             case products.Averaged(_, decoding):
-                done, weights = float(self.is_there(product)), forecast.parameters * BYTES
-                yield Job("average", f"{run.folder} {decoding}", run.dataset, done, disk_bytes=weights)
+                done = float(self.is_there(product))
+                yield Job("average", f"{run.folder} {decoding}", run.dataset, done, averaged=forecast)
             case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
                 yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
             case products.Transcript(_, decoding, split, scored_on):

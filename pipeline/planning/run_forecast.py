@@ -5,19 +5,18 @@ FLOPs are counted as the training counts them (`pipeline/training/specification.
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pipeline.config import RunSpec
 from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
-from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, StepShape
-from pipeline.training.checkpoint import RESUME_FILES
-from pipeline.training.run_model import build_run_model
+from pipeline.training.checkpoint_files import RESUME_FILES
 from pipeline.training.specification import run_flops
-from pipeline.training.validation import FIT_STEPS
+from pipeline.training.state import FIT_STEPS
 
 BYTES = 4  # of a weight on disk
 LONGER = 1.2  # steps of a beam search per symbol of its output
@@ -29,21 +28,45 @@ class RunForecast:
 
     Attributes:
         spec: The run.
-        parameters: Number of parameters.
+        vocab_sizes: Entries of the source and the target vocabulary.
         step: The mean training step.
         step_flops: FLOPs of a step.
         validation_flops: FLOPs of all validations.
-        kept_bytes: Disk space when it is done.
-        peak_bytes: Most disk space while it runs.
     """
 
     spec: RunSpec
-    parameters: int
+    vocab_sizes: tuple[int, int]
     step: StepShape
     step_flops: float
     validation_flops: float
-    kept_bytes: int
-    peak_bytes: int
+
+    @cached_property
+    def parameters(self) -> int:
+        """Count the parameters of the model, which is built without memory."""
+        from pipeline.models.build import size_of  # loads torch, which FLOPs do not need
+        from pipeline.training.run_model import build_run_model
+
+        return size_of(lambda: build_run_model(self.spec, self.vocab_sizes))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Return the disk space of the weights."""
+        return self.parameters * BYTES
+
+    @property
+    def kept_bytes(self) -> int:
+        """Return the disk space when the training is done."""
+        return self._kept_files * self.weight_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the most disk space while it runs; a resume file has moments besides weights."""
+        return (self._kept_files + 3 * (RESUME_FILES + 1)) * self.weight_bytes
+
+    @property
+    def _kept_files(self) -> int:
+        checkpoints = -(-self.steps // self.spec.training.checkpoint_every)
+        return min(self.spec.training.keep_checkpoints, checkpoints) + 1
 
     @property
     def steps(self) -> int:
@@ -77,23 +100,19 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
         The forecast of the whole training.
     """
     training = spec.training
-    parameters = size_of(lambda: build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)))
+
     step = corpus.step_shape(training)
     step_flops = flops_of(spec, corpus, step.src_positions, step.tgt_positions, step)
     validations = -(-training.max_steps // training.validate_every)
     validation_flops = FIT_STEPS * step_flops / (1 + BACKWARD)  # and the development set
     validation_flops += forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0)
-    weights = parameters * BYTES
-    checkpoints = -(-training.max_steps // training.checkpoint_every)
-    kept = min(training.keep_checkpoints, checkpoints) + 1
+
     return RunForecast(
         spec=spec,
-        parameters=parameters,
+        vocab_sizes=(corpus.src_vocab, corpus.tgt_vocab),
         step=step,
         step_flops=step_flops,
         validation_flops=validations * validation_flops,
-        kept_bytes=kept * weights,
-        peak_bytes=(kept + 3 * (RESUME_FILES + 1)) * weights,
     )
 
 

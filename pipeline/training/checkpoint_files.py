@@ -12,6 +12,8 @@ from pipeline.core.json_file import parse
 from pipeline.core.retries import read_with_retries
 
 WEIGHTS, RESUME = "safetensors", "resume.safetensors"
+RESUME_FILES = 2
+"""Resume files that are kept, the newest ones."""
 METADATA_ENTRY = "reprise"
 """One header entry for all metadata: the order of several is not fixed, and equal content should give equal bytes."""
 

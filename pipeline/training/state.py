@@ -9,6 +9,8 @@ from pydantic import TypeAdapter
 from pipeline.config import TrainingConfig
 from pipeline.core.records.training import BestLoss, Loss, RollBack, TrainingLoss
 
+FIT_STEPS = 8
+"""Training steps whose data are measured again: 3 % of the time if every hundredth step is followed by a validation."""
 EXPLODED = 10
 """A dev loss this many times that of a uniform guess (or the best so far) means divergence, not over-fitting."""
 

@@ -18,11 +18,9 @@ from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import beam_search
 from pipeline.training.distributed import Group
-from pipeline.training.state import perplexity
+from pipeline.training.state import FIT_STEPS, perplexity
 
 GREEDY = DecodingConfig(beam_size=1)
-FIT_STEPS = 8
-"""Training steps whose data are measured again: 3 % of the time if every hundredth step is followed by a validation."""
 
 
 class Validation:

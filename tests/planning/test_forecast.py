@@ -1,5 +1,7 @@
 """A forecast is what the training then counts, from real lengths or expected ones; nothing is built in memory."""
 
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -22,7 +24,7 @@ from pipeline.models.weighted_transformer.settings import WeightedTransformerCon
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
 from pipeline.planning.run_forecast import LONGER, forecast_run, forward_flops
-from pipeline.training.validation import FIT_STEPS
+from pipeline.training.state import FIT_STEPS
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}
@@ -131,6 +133,18 @@ def test_disk_is_that_of_the_checkpoint_policy(encoded):
     found = forecast_run(spec(), corpus_of(encoded))
     assert found.kept_bytes == (3 + 1) * 4 * found.parameters
     assert found.peak_bytes == (3 + 1 + 9) * 4 * found.parameters
+
+
+def test_jobs_and_their_flops_are_forecast_without_torch(tmp_path):
+    code = f"""
+import sys
+from pipeline.papers.project import load_project
+from pipeline.planning.jobs import Jobs
+
+jobs = Jobs(load_project({str(ROOT)!r}, {{"scale": "smoke", "work": {str(tmp_path)!r}}}), ["coldfusion"], None).all
+assert sum(job.flops for job in jobs) > 0 and "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("dataset", ["wmt14-en-de", "grammar-en-de", "craft"])

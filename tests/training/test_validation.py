@@ -10,8 +10,9 @@ from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSpli
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group
+from pipeline.training.state import FIT_STEPS
 from pipeline.training.step import micro_seed
-from pipeline.training.validation import FIT_STEPS, Validation
+from pipeline.training.validation import Validation
 
 CPU = torch.device("cpu")
 

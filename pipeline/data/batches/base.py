@@ -334,23 +334,3 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
     def _split(self, indices: np.ndarray) -> list[np.ndarray]:
         rows = self.micro_batch_positions // self.pairs.longest(indices)
         return np.array_split(indices, -(-len(indices) // rows))
-
-
-def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
-    """Draw a random key for each place begin … end - 1.
-
-    Each key is a function of (seed, epoch, stream, place): Philox is a counter-based generator.
-
-    Args:
-        seed: Seed of the run.
-        epoch: Epoch.
-        begin: First place.
-        end: Last place plus one.
-        stream: Number of the purpose, so that purposes have independent keys.
-
-    Returns:
-        Keys, (end - begin,) uint64.
-    """
-    block = begin // 4  # Philox yields four numbers per count
-    key = np.array([seed, epoch], dtype=np.uint64)
-    return np.random.Philox(key=key, counter=[block, stream, 0, 0]).random_raw(end - 4 * block)[begin - 4 * block :]

@@ -1,8 +1,9 @@
 """Batches with a fixed number of sequences per step, a pure function of (seed, step).
 
-An epoch shuffles the sequences, sorts each stretch of POOL steps by length and permutes the steps. So neighbours in a
-step are of similar length, and no two epochs have the same steps. The first epoch may go from short to long instead
-(SortaGrad, Deep Speech 2, section 3.3; Cold Fusion, section 4.3). The sizes of the steps are the same in every epoch.
+An epoch shuffles the sequences, sorts each stretch of `steps.POOL` steps by length and permutes the steps. So
+neighbours in a step are of similar length, and no two epochs have the same steps. The first epoch may go from short to
+long instead (SortaGrad, Deep Speech 2, section 3.3; Cold Fusion, section 4.3). The sizes of the steps are the same in
+every epoch.
 """
 
 from dataclasses import dataclass
@@ -12,63 +13,8 @@ from torch import Tensor
 
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.batches.base import AnyBatch, Batch, EncodedSplit, Split, TrainingBatches, pad_to, random_keys
-
-POOL = 32
-"""Number of steps among whose sequences an epoch sorts by length."""
-
-
-class FixedSizeSteps:
-    """The steps of an epoch over some sequences; `len()` is their number.
-
-    Args:
-        numbers: Indices of the sequences, (N,), N ≥ 1.
-        lengths: Their lengths, (N,).
-        per_step: Sequences per step; if it does not divide N, some steps have one fewer.
-        seed: Seed of the shuffles.
-        sorted_first: Sort the first epoch from short to long.
-    """
-
-    def __init__(self, numbers: np.ndarray, lengths: np.ndarray, per_step: int, seed: int, sorted_first: bool):
-        self.numbers, self.lengths = numbers.astype(np.int64), lengths.astype(np.int64)
-        self.seed, self.sorted_first = seed, sorted_first
-        steps = -(-len(numbers) // per_step)
-        self.cuts = np.arange(steps + 1) * len(numbers) // steps
-        self._epoch_order = -1, np.empty(0, np.int64), np.empty(0, np.int64)
-        self.padding = self._padding(self.shuffled(1))
-
-    def __len__(self) -> int:
-        return len(self.cuts) - 1
-
-    def sequences_of(self, step: int) -> np.ndarray:
-        """Return the indices of the sequences of global step `step` (from 0), shortest first."""
-        epoch, place = divmod(step, len(self))
-        if self._epoch_order[0] != epoch:  # cached: most steps follow one of the same epoch
-            self._epoch_order = epoch, *self._order(epoch)
-        _, order, steps = self._epoch_order
-        begin, end = self.cuts[steps[place] : steps[place] + 2]
-        return self.numbers[order[begin:end]]
-
-    def heaviest_step(self) -> np.ndarray:
-        """Return the indices of the longest sequences, the last step of an epoch from short to long."""
-        return self.numbers[np.argsort(self.lengths, kind="stable")[self.cuts[-2] :]]
-
-    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the order of the sequences, step after step, and the order of the steps."""
-        if epoch == 0 and self.sorted_first:
-            return np.argsort(self.lengths, kind="stable"), np.arange(len(self))
-        return self.shuffled(epoch), np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
-
-    def shuffled(self, epoch: int) -> np.ndarray:
-        """Shuffle the sequences, then sort each stretch of POOL steps by length."""
-        shuffled = np.argsort(random_keys(self.seed, epoch, 0, len(self.numbers), stream=0))
-        stretch = np.searchsorted(self.cuts[POOL::POOL], np.arange(len(shuffled)), side="right")
-        return shuffled[np.lexsort((self.lengths[shuffled], stretch))]
-
-    def _padding(self, order: np.ndarray) -> float:
-        """Return the share of padding in the positions of an epoch."""
-        longest = np.maximum.reduceat(self.lengths[order], self.cuts[:-1])
-        return 1 - float(self.lengths.sum() / (longest * np.diff(self.cuts)).sum())
+from pipeline.data.batches.base import AnyBatch, Batch, EncodedSplit, Split, TrainingBatches, pad_to
+from pipeline.data.batches.steps import FixedSizeSteps, random_keys
 
 
 class FixedSizeBatches(FixedSizeSteps, TrainingBatches[Split, AnyBatch]):

@@ -1,0 +1,221 @@
+"""How an epoch is cut into training steps. Needs no torch, so that forecasts cut steps as trainings do.
+
+- Pairs are grouped into cells of similar target and source length, and the cells are cut into steps.
+- Other sequences are shuffled, sorted by length within stretches of steps, and cut into steps of equal size.
+"""
+
+import numpy as np
+
+
+def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
+    """Draw a random key for each place begin … end - 1.
+
+    Each key is a function of (seed, epoch, stream, place): Philox is a counter-based generator.
+
+    Args:
+        seed: Seed of the run.
+        epoch: Epoch.
+        begin: First place.
+        end: Last place plus one.
+        stream: Number of the purpose, so that purposes have independent keys.
+
+    Returns:
+        Keys, (end - begin,) uint64.
+    """
+    block = begin // 4  # Philox yields four numbers per count
+    key = np.array([seed, epoch], dtype=np.uint64)
+    return np.random.Philox(key=key, counter=[block, stream, 0, 0]).random_raw(end - 4 * block)[begin - 4 * block :]
+
+
+# Relative widths of the cells: narrow enough for little padding, wide enough that a pair meets new neighbours.
+TGT_CELL_WIDTH, SRC_CELL_WIDTH = 1 / 12, 1 / 6
+LARGEST_CELL = 1 << 14
+"""Most pairs of a cell; permuting a cell is then cheap."""
+
+
+def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
+    """Return the cell of each pair: target buckets times source buckets in a serpentine order.
+
+    Args:
+        src_lengths: Source lengths, EOS included, (pairs,).
+        tgt_lengths: Target lengths, EOS included, (pairs,).
+
+    Returns:
+        Cells, (pairs,) uint16.
+    """
+    src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
+    tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
+    columns = int(src_bucket.max()) + 1
+    column = np.where(tgt_bucket % 2, columns - 1 - src_bucket, src_bucket)
+    return (tgt_bucket * columns + column).astype(np.uint16)
+
+
+def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Order the pairs by cell.
+
+    Large cells are split. Their pairs are shuffled before, so that each piece draws from all sources of the corpus.
+
+    Args:
+        cell_of_pair: Cell of each pair, (pairs,).
+        seed: Seed of the shuffle.
+
+    Returns:
+        Pairs, (pairs,) uint32, and the first place of every cell.
+    """
+    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
+    order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
+    changes = np.flatnonzero(np.diff(cell_of_pair[order].astype(np.int32), prepend=-1))
+    return order, np.union1d(changes, np.arange(0, len(order), LARGEST_CELL))
+
+
+def bucket_table(longest: int, width: float) -> np.ndarray:
+    """Return the bucket of each length 0 … longest; one that begins at n spans max(1, n * width) lengths.
+
+    Args:
+        longest: Largest length.
+        width: Width of a bucket, relative to the length at which it begins.
+    """
+    table = np.zeros(longest + 1, dtype=np.int32)
+    begin, bucket = 1, 0
+    while begin <= longest:
+        end = begin + max(1, int(begin * width))
+        table[begin:end] = bucket
+        begin, bucket = end, bucket + 1
+    return table
+
+
+def cut_into_steps(
+    bounds: np.ndarray, widths: np.ndarray, tokens: int | None, sentences: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut the places into steps of at most `sentences` pairs, or else `tokens` positions per side.
+
+    Args:
+        bounds: First place of each cell, and the number of places, (cells + 1,).
+        widths: Longest source and target of each cell, (cells, 2).
+        tokens: Most padded positions of a step per side; ignored if `sentences` is set.
+        sentences: Pairs of a step; None uses `tokens`.
+
+    Returns:
+        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
+
+    Raises:
+        ValueError: Neither `tokens` nor `sentences` is set.
+    """
+    if sentences is None:
+        if tokens is None:
+            raise ValueError("set the size of a step in tokens or in sentences")
+        return cut_evenly(bounds, widths, tokens)
+    places = int(bounds[-1])
+    cuts = np.linspace(0, places, -(-places // sentences) + 1).astype(np.int64)
+    first = np.searchsorted(bounds, cuts[:-1], side="right") - 1
+    last = np.searchsorted(bounds, cuts[1:], side="left")
+    return cuts, np.array([widths[begin:end].max(axis=0) for begin, end in zip(first, last, strict=True)])
+
+
+def cut_evenly(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut with the smallest budget that needs no more steps than `budget` does, so no small step is left over.
+
+    Args:
+        bounds: First place of each cell, and the number of places, (cells + 1,).
+        widths: Longest source and target of each cell, (cells, 2).
+        budget: Most padded positions of a step per side.
+
+    Returns:
+        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
+    """
+    most = len(cut_greedily(bounds, widths, budget)[0])
+    low, high = int(widths.max()), budget
+    while low < high:
+        middle = (low + high) // 2
+        if len(cut_greedily(bounds, widths, middle)[0]) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return cut_greedily(bounds, widths, high)
+
+
+def cut_greedily(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut the places into steps of at most `budget` padded positions per side.
+
+    Args:
+        bounds: First place of each cell, and the number of places, (cells + 1,).
+        widths: Longest source and target of each cell, (cells, 2).
+        budget: Most padded positions of a step per side.
+
+    Returns:
+        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
+    """
+    cuts, found = [0], []
+    src_width = tgt_width = 0
+    for start, end, src, tgt in zip(bounds[:-1].tolist(), bounds[1:].tolist(), *widths.T.tolist(), strict=True):
+        wider = max(src_width, src), max(tgt_width, tgt)
+        room = cuts[-1] + budget // max(wider)  # where a step of these widths is full
+        if room <= start:  # full without any pair of this cell
+            cuts.append(start)
+            found.append((src_width, tgt_width))
+            wider, room = (src, tgt), start + budget // max(src, tgt)
+        while room < end:
+            cuts.append(room)
+            found.append(wider)
+            wider, room = (src, tgt), room + budget // max(src, tgt)
+        src_width, tgt_width = wider
+    cuts.append(int(bounds[-1]))
+    found.append((src_width, tgt_width))
+    return np.array(cuts), np.array(found)
+
+
+POOL = 32
+"""Number of steps among whose sequences an epoch sorts by length."""
+
+
+class FixedSizeSteps:
+    """The steps of an epoch over some sequences; `len()` is their number.
+
+    Args:
+        numbers: Indices of the sequences, (N,), N ≥ 1.
+        lengths: Their lengths, (N,).
+        per_step: Sequences per step; if it does not divide N, some steps have one fewer.
+        seed: Seed of the shuffles.
+        sorted_first: Sort the first epoch from short to long.
+    """
+
+    def __init__(self, numbers: np.ndarray, lengths: np.ndarray, per_step: int, seed: int, sorted_first: bool):
+        self.numbers, self.lengths = numbers.astype(np.int64), lengths.astype(np.int64)
+        self.seed, self.sorted_first = seed, sorted_first
+        steps = -(-len(numbers) // per_step)
+        self.cuts = np.arange(steps + 1) * len(numbers) // steps
+        self._epoch_order = -1, np.empty(0, np.int64), np.empty(0, np.int64)
+        self.padding = self._padding(self.shuffled(1))
+
+    def __len__(self) -> int:
+        return len(self.cuts) - 1
+
+    def sequences_of(self, step: int) -> np.ndarray:
+        """Return the indices of the sequences of global step `step` (from 0), shortest first."""
+        epoch, place = divmod(step, len(self))
+        if self._epoch_order[0] != epoch:  # cached: most steps follow one of the same epoch
+            self._epoch_order = epoch, *self._order(epoch)
+        _, order, steps = self._epoch_order
+        begin, end = self.cuts[steps[place] : steps[place] + 2]
+        return self.numbers[order[begin:end]]
+
+    def heaviest_step(self) -> np.ndarray:
+        """Return the indices of the longest sequences, the last step of an epoch from short to long."""
+        return self.numbers[np.argsort(self.lengths, kind="stable")[self.cuts[-2] :]]
+
+    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the order of the sequences, step after step, and the order of the steps."""
+        if epoch == 0 and self.sorted_first:
+            return np.argsort(self.lengths, kind="stable"), np.arange(len(self))
+        return self.shuffled(epoch), np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
+
+    def shuffled(self, epoch: int) -> np.ndarray:
+        """Shuffle the sequences, then sort each stretch of POOL steps by length."""
+        shuffled = np.argsort(random_keys(self.seed, epoch, 0, len(self.numbers), stream=0))
+        stretch = np.searchsorted(self.cuts[POOL::POOL], np.arange(len(shuffled)), side="right")
+        return shuffled[np.lexsort((self.lengths[shuffled], stretch))]
+
+    def _padding(self, order: np.ndarray) -> float:
+        """Return the share of padding in the positions of an epoch."""
+        longest = np.maximum.reduceat(self.lengths[order], self.cuts[:-1])
+        return 1 - float(self.lengths.sum() / (longest * np.diff(self.cuts)).sum())
