@@ -36,10 +36,10 @@ def check_data(
     reads   the dataset files, <work>/downloads, the mirror, and the folders of licensed packages
     writes  nothing but its log
 
-    Takes seconds. Ends with an error if a file of a licensed package is missing, if another file is missing and no
-    address answers for it, or with --offline if any file is missing. It also fails if two domains of speech, whose
-    files are here, do not differ as their dataset says (domain_gap.py). Files above 100 MB that were not verified yet
-    are hashed with --verify, and in any case before they are used.
+    Takes seconds. Fails if a file of a licensed package is missing, or another file for which no address answers. With
+    --offline, fails if any file is missing. Also fails if two domains of speech, whose files are here, do not differ as
+    their dataset says (domain_gap.py). Files above 100 MB that were not verified yet are hashed with --verify, and in
+    any case before they are used.
 
     Args:
         paper: Paper whose data is checked. May be given several times; by default all that are reproduced.

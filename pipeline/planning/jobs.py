@@ -171,12 +171,12 @@ class Jobs:
             self.forecasts[key] = forecast_run(self.project.run_spec(run), self.corpus(run.dataset))
         return self.forecasts[key]
 
-    def run_jobs(self, run: RunId, made_of_it: Iterable[RunArtifact]) -> Iterator[Job]:
+    def run_jobs(self, run: RunId, following: Iterable[RunArtifact]) -> Iterator[Job]:
         """Yield the training of a run and the jobs that follow.
 
         Args:
             run: The run.
-            made_of_it: Products that follow from its training.
+            following: Products that follow from its training.
         """
         corpus, forecast = self.corpus(run.dataset), self.forecast(run)
         yield Job(
@@ -190,7 +190,7 @@ class Jobs:
             seconds=self.calibration.training_seconds(forecast, corpus) if self.calibration else None,
             run=run,
         )
-        for product in made_of_it:
+        for product in following:
             yield from self.following_jobs(product, forecast)
 
     def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
