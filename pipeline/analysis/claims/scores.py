@@ -231,6 +231,10 @@ class GapClaim(ScoreClaim):
     def expected_winner(self, scores: Scores) -> list[System]:
         return self.trained_on(scores, self.compared[:1])
 
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        """Return None: a share of a gap is no difference between two systems."""
+        return None
+
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         """Test that there is a gap, and that the term leaves at most the given share of it, whatever the scale.
 
