@@ -38,7 +38,7 @@ from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search
 from pipeline.training.machine import prepare
 from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend
-from reprise.ctranslate2_export import write
+from reprise.ctranslate2 import write
 
 SHAPES = {
     "small": (TransformerConfig(architecture="transformer", num_layers=3, d_model=256, d_ff=1024, num_heads=4), 8000),

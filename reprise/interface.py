@@ -20,7 +20,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project
 from pipeline.report.claims import row_of
 from pipeline.report.filled_table import fill
-from reprise.named import find_project, find_run
+from reprise.find_runs import find_project, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model

@@ -20,8 +20,8 @@ from pipeline.data.trees.linearisation import rebuild
 from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import TrainedModel
+from reprise.find_runs import FoundRun
 from reprise.model_input import GivenSpeech, GivenText, Preparation
-from reprise.named import FoundRun
 from reprise.opening import decoding_of
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_products
 from pipeline.papers.settings import parse_settings
-from reprise.named import PACKED_FILE, FoundRun, find_run
+from reprise.find_runs import PACKED_FILE, FoundRun, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model

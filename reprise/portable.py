@@ -40,9 +40,9 @@ from pipeline.report.markup import literal
 from pipeline.training.machine import prepare_device
 from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
+from reprise.find_runs import PACKED_FILE, FoundRun
 from reprise.model import Model
 from reprise.model_input import Preparation
-from reprise.named import PACKED_FILE, FoundRun
 from reprise.opening import NamedDecoding, changed, decoding_of, split_decoding
 from reprise.scaffold import SCAFFOLD, filled
 from reprise.user_files import ANOTHER_PLACE, filling, whole_folder
@@ -250,7 +250,7 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     """Pack a model into one .tar file, atomically. Raises UserError as `pack`, and if the file exists."""
     if archive.exists():
-        raise UserError(f"{archive}: is there already; name a new file")
+        raise UserError(f"{archive}: already exists; name a new file")
     above = archive.absolute().parent
     with write_errors(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
@@ -277,7 +277,7 @@ def unpack(archive: Path, into: Path) -> Path:
     try:
         folder = into / only_folder(archive)
         if folder.exists():
-            raise UserError(f"{folder} is there already; remove it, or name another FOLDER")
+            raise UserError(f"{folder} already exists; remove it, or name another FOLDER")
         with whole_folder(folder) as new:
             for member, size, content in members(archive, lambda _: True):
                 path = new.parent / member

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from reprise.named import PACKED_FILE
+from reprise.find_runs import PACKED_FILE
 from reprise.portable import SUMS_FILE, PortableModel, unpack, verify
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")

@@ -71,7 +71,7 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
         raise UserError(f"{name}: a rule of the workflow has this name; choose another")
     folder = project.root / "workflow/papers" / name
     if folder.exists():
-        raise UserError(f"{folder}: is there already; choose another name")
+        raise UserError(f"{folder}: already exists; choose another name")
     project.known(dataset, {*project.datasets, *project.scale.datasets}, "--dataset")
     form = project.dataset_records[project.stand_in(dataset)].form
     if form not in BASES:

@@ -35,7 +35,7 @@ COMMANDS = {
             "Verify the digest of every file, and report or set aside damaged ones",
         ),
         "unlock": (
-            "reprise.cli.unlock:unlock",
+            "reprise.cli.make:unlock",
             "Remove the records of a killed Snakemake, unless another one is running",
         ),
         "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),

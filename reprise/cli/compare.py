@@ -14,7 +14,7 @@ from pipeline.core.schema import known
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.comparison import compare_scores
-from reprise.named import FoundRun, find_run
+from reprise.find_runs import FoundRun, find_run
 from reprise.opening import usual_decoding
 
 log = logging.getLogger(__name__)

@@ -96,7 +96,7 @@ def inputs(
             raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
     opened = options.open(model)
     if numbers:
-        from reprise.ctranslate2_search import ctranslate2_search  # an extra
+        from reprise.ctranslate2 import ctranslate2_search  # an extra
 
         opened = replace(opened, search=ctranslate2_search(opened, numbers))
     for lines in chunks_of_files([*files]) if files else chunks_of_input():

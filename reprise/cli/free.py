@@ -21,8 +21,8 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.runs import is_locked
-from reprise.store.scales_beside import not_looked_at
-from reprise.store.training_text import is_read_by_training_alone
+from reprise.find_runs import unchecked_scales
+from reprise.store.training_files import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     if not remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
         print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
-    for line in not_looked_at(loaded, "free"):
+    for line in unchecked_scales(loaded, "free"):
         print(line)
 
 

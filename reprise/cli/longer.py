@@ -21,7 +21,7 @@ from pipeline.papers.content import DIGITS, run_content
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.training.specification import MachineOptions
-from reprise.named import find_run
+from reprise.find_runs import find_run
 
 log = logging.getLogger(__name__)
 

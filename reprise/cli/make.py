@@ -1,18 +1,49 @@
-"""The command `make`: run Snakemake with one screen, or one line per event."""
+"""The commands `make` and `unlock`: run Snakemake with one screen or one line per event, and clean up after it."""
 
 import json
+import logging
+import os
+import re
+import signal
+import subprocess
 import sys
 import time
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.live import Live
 
 from pipeline.core.command_line import Argument
-from pipeline.papers.project import Settings
+from pipeline.core.errors import UserError
+from pipeline.core.files import write_errors
+from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
-from pipeline.workflow.campaign import Watch
+from pipeline.training.progress import clock
+from pipeline.workflow.campaign import Campaign, Watch
+from pipeline.workflow.drivers import prune_stale
+from pipeline.workflow.failures import MAKE_LOG
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
-from reprise.named import find_project
-from reprise.status.look_on import Workflow, look_on, relay
+from reprise.find_runs import find_project
+from reprise.screen import screen
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 1.0
+DETAIL = re.compile(
+    r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete|Exiting|Elapsed)"
+    r"|\[... |\d+ of \d+ steps|error: |failed: "
+)
+"""Beginnings of Snakemake lines that are no events, or are repeated at the end."""
+FIRST_SHARE = 0.02
+"""Share of all training steps below which the pace is unreliable."""
+RULE_FAILED, COMMAND_ENDED = "RuleException:", re.compile(r"(returned non-zero exit status \d+|died with .*)\.$")
+"""First and last line of the failed command that Snakemake prints."""
+EVENT = re.compile(r"\d\d:\d\d:\d\d ")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def make(
@@ -26,7 +57,7 @@ def make(
         reprise make results/table2.csv
         reprise make --set scale=small --cores 4 weighted
 
-    Shows one screen on a terminal, and one line per event in a log. For other targets there is `snakemake` itself. An
+    Shows one screen on a terminal, and one line per event in a log. For other targets use `snakemake` itself. An
     interrupt is passed on, and trainings save their state: the same command resumes them.
 
     reads   what `reprise status` reads
@@ -34,7 +65,7 @@ def make(
 
     Args:
         targets: Papers, `all`, or files in results/.
-        cores: CPU cores that Snakemake uses at once, or `all`; by default what the profile says.
+        cores: CPU cores that Snakemake uses at once, or `all`; by default those of the profile.
         settings: Override a key of config.yaml. May be given several times.
     """
     changed = parse_settings(settings)
@@ -45,6 +76,187 @@ def make(
     options = [*config, *(["--cores", cores] if cores else [])]
     begun, title = time.monotonic(), " ".join(targets)
     with Workflow([*options, "--", *targets], project) as workflow:
-        look_on(workflow, watch, title) if sys.stdout.isatty() else relay(workflow)
+        show_screen(workflow, watch, title) if sys.stdout.isatty() else print_events(workflow)
     made = ", ".join(f"{there} {name}" for name, (there, _) in watch.look().made.items() if there)
     print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)
+
+
+class Workflow:
+    """A running Snakemake in its own process group; leaving the context waits for its end.
+
+    Raises:
+        UserError: It failed; the message contains its errors.
+        SystemExit: It was interrupted.
+    """
+
+    def __init__(self, arguments: list[str], project: Project):
+        self.command = [sys.executable, "-m", "snakemake", "--quiet", "rules", "host", "reason", *arguments]
+        self.root, self.log = project.root, project.layout.scale_folder / MAKE_LOG
+        self.received: int | None = None
+
+    def __enter__(self) -> "Workflow":
+        """Start Snakemake, and forward signals to it."""
+        with write_errors(self.log):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            log = open(self.log, "ab")  # another Snakemake may write to it, at the same scale
+            self.begin = log.tell()
+        with log:
+            options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen(self.command, stdout=log, stdin=subprocess.DEVNULL, **options)
+        self.before = {number: signal.signal(number, self.forward) for number in SIGNALS}
+        return self
+
+    def forward(self, number: int, frame: object) -> None:
+        """Forward a signal to the process group.
+
+        Args:
+            number: The signal.
+            frame: The interrupted frame, which `signal.signal` passes.
+        """
+        self.received = number
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def __exit__(self, *raised: object) -> None:
+        """Wait for the end, and raise what the class describes."""
+        status = self.process.wait()
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        if self.received:
+            print("stopped; run the same command to resume", file=sys.stderr)
+            sys.exit(128 + self.received)
+        if status and raised == (None, None, None):
+            whole = self.log.read_bytes()[self.begin :].rpartition(b"\n")[0]  # a full disk cuts the last line off
+            errors = "\n".join(causes(whole.decode(errors="replace").splitlines()))
+            raise UserError(f"{errors}\nthe whole output is in {self.log}")
+
+    def ticks(self) -> Iterator[None]:
+        """Yield every second until Snakemake ends, and once after."""
+        while self.process.poll() is None:
+            yield
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(EVERY_S)
+        yield
+
+    def lines(self) -> Iterator[str]:
+        """Yield each line of output once it is complete."""
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            log.seek(self.begin)
+            part = ""
+            for _ in self.ticks():
+                *lines, part = (part + log.read()).split("\n")
+                yield from lines
+
+
+def causes(output: list[str]) -> list[str]:
+    """Find the causes of a failure.
+
+    Args:
+        output: Lines that Snakemake printed.
+
+    Returns:
+        The distinct errors of jobs, with their logs if named; otherwise the error of the workflow.
+    """
+    errors = [line.removeprefix("error: ") for line in output if line.startswith("error: ")]
+    if found := [one for one in errors if not any(other.startswith(f"{one} (log: ") for other in errors)]:
+        return list(dict.fromkeys(found))
+    begins = [index for index, line in enumerate(output) if re.match(r"\w+(Error|Exception) in file ", line)]
+    after = output[begins[-1] + 1 :] if begins else []
+    return list(takewhile(lambda line: line.strip() and not line.startswith("  File "), after)) or output[-5:]
+
+
+def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator[str]:
+    """Filter the output of Snakemake.
+
+    Args:
+        lines: Lines of output.
+        is_interrupted: Returns whether the user interrupted it; then only lines of trainings are kept.
+
+    Yields:
+        Events, and for a failed command the name of its log.
+    """
+    command: list[str] = []
+    for line in lines:
+        if command or line == RULE_FAILED:
+            command.append(line)
+            if COMMAND_ENDED.search(line):
+                if not is_interrupted():
+                    yield from failure_in(command)
+                command = []
+            elif not command[1:2] or command[1].startswith("CalledProcessError"):
+                continue
+            else:  # the exception is not of a command
+                yield from command
+                command = []
+        elif not DETAIL.match(line) and (EVENT.match(line) or not is_interrupted()):
+            yield line
+    yield from command  # a full disk cuts its end off
+
+
+def failure_in(command: list[str]) -> list[str]:
+    """Name the log of a failed command, which it names last; without one return the command."""
+    logs = re.findall(r"[^\s'>]+\.log\b", "\n".join(command))
+    return [f"failed: more in {logs[-1]}"] if logs else command
+
+
+def show_screen(workflow: Workflow, watch: Watch, title: str) -> None:
+    """Show the state of a campaign on a terminal until Snakemake ends.
+
+    Args:
+        workflow: The running Snakemake.
+        watch: Reader of the campaign's state.
+        title: First line of the screen, to which the remaining time is added.
+    """
+    pace = Pace()
+    with Live(screen=True, auto_refresh=False) as live:
+        for _ in workflow.ticks():
+            campaign = watch.look()
+            live.update(screen(campaign, f"{title}{pace.left(campaign)}", None, ""), refresh=True)
+
+
+def print_events(workflow: Workflow) -> None:
+    """Print one line per event until Snakemake ends."""
+    for line in events(workflow.lines(), lambda: workflow.received is not None):
+        print(line, flush=True)
+
+
+class Pace:
+    """Estimate of the remaining time from the training steps per second since the start."""
+
+    def __init__(self) -> None:
+        self.begun: tuple[float, float] | None = None
+
+    def left(self, campaign: Campaign) -> str:
+        """Return the remaining time in words; empty if it is not known."""
+        now, done = time.monotonic(), campaign.share
+        self.begun = self.begun or (now, done)
+        since, gained = now - self.begun[0], done - self.begun[1]
+        return f": {clock(since * (1 - done) / gained)} left, by its pace" if gained > FIRST_SHARE and done < 1 else ""
+
+
+def unlock(*, force: bool = False) -> None:
+    """Remove the records of a killed Snakemake, unless another one is running.
+
+        reprise unlock
+        reprise unlock --force        the machine that it ran on is gone
+
+    Each running Snakemake records its targets in .snakemake/drivers. This command removes the records of processes
+    that ended. The next Snakemake does so itself, except for processes of another machine. Jobs on Slurm are not
+    touched: Snakemake adopts them. Snakemake's own locks are removed, too. Writes no file.
+
+    Args:
+        force: Assume that a Snakemake on another machine is dead.
+
+    Raises:
+        UserError: A Snakemake may still be running.
+    """
+    dead, reasons = prune_stale(force)
+    for driver in dead:
+        log.info("process %d on %s is gone: its targets are free", driver.pid, driver.host)
+    if reasons:
+        raise UserError("\n".join(f"not unlocked: {reason}" for reason in reasons))
+    for lock in (locks := list(Path(".snakemake/locks").glob("*.lock"))):
+        lock.unlink(missing_ok=True)
+        log.info("%s is removed", lock)
+    if not (dead or locks):
+        log.info("nothing is locked")

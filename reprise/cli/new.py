@@ -15,7 +15,7 @@ from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
 from pipeline.data.languages import canonical
 from pipeline.papers.project import load_project
-from reprise.named import find_root
+from reprise.find_runs import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares
 from reprise.scaffold import SCAFFOLD, filled, undone_on_failure, write_paper

@@ -107,7 +107,7 @@ def export(
         quantization: Type of the weights; by default float32.
         options: How to decode, and the settings of the project.
     """
-    from reprise.ctranslate2_export import export  # brings torch
+    from reprise.ctranslate2 import export  # brings torch
 
     opened = options.open(model)
     export(opened, out, quantization)

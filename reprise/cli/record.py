@@ -9,8 +9,8 @@ from pipeline.metrics import metric_named
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
-from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets
-from reprise.named import find_run
+from reprise.find_runs import find_run
+from reprise.run_records import RunRecord, describe_test_sets, read_records, shown_metrics, table_rows
 
 log = logging.getLogger(__name__)
 NOTES = """\
@@ -48,10 +48,10 @@ def record(
         metric_named(name)
     for name in runs:
         found = find_run(name, parse_settings(settings))
-        log.info("%s", keep(KeptRun.of(found.folder, found.spec), into))
-    kept = kept_in(into)
-    rows = table_rows(kept, [*metric] or metrics_shown(into / "table.csv", kept))
-    tested = "\n".join(f"- {one}" for one in test_sets(kept))
+        log.info("%s", RunRecord.of(found.folder, found.spec).store(into))
+    records = read_records(into)
+    rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))
+    tested = "\n".join(f"- {one}" for one in describe_test_sets(records))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
-    log.info("%s: %d runs of %d systems", into / "table.md", len(kept), len(rows))
+    log.info("%s: %d runs of %d systems", into / "table.md", len(records), len(rows))

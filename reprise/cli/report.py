@@ -14,7 +14,7 @@ from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import snakemake_command
-from reprise.named import find_project
+from reprise.find_runs import find_project
 
 SHOWN = 80
 """Characters of an example."""

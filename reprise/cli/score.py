@@ -16,7 +16,7 @@ from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project
 from pipeline.workflow.targets import snakemake_command
-from reprise.named import FoundRun
+from reprise.find_runs import FoundRun
 from reprise.opening import DecodingOptions, decoding_of
 
 

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
@@ -15,21 +15,26 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from pipeline.core.artifacts import Product, Trained
+from pipeline.core.artifacts import Calibration, Product, RunId, Trained
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.schema import known
 from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
 from pipeline.workflow.graph import Graph
+from pipeline.workflow.runs import RunState
 from pipeline.workflow.targets import snakemake_command
-from reprise.named import find_project
-from reprise.status.screen import coming, screen
+from reprise.find_runs import find_project
+from reprise.screen import remaining, screen
 
 if TYPE_CHECKING:
-    from reprise.status.forecast import Forecast
+    from pipeline.planning.devices import Devices
+    from pipeline.planning.jobs import Job
 
 WIDTH = 100
+RENEWED_S = 300.0
+"""Age above which a forecast is computed again."""
+HERE = "this machine"
 
 
 def status(
@@ -63,86 +68,135 @@ def status(
         known(paper, project.papers, "PAPER")
     named = [*papers] or list(project.papers)
     graph = Graph(project)
-    watcher, asked = Watch(project, graph.readable(named)), graph.readable([*papers] or project.reproduced)
-    to_come = ToCome(project, named, not no_forecast)
+    watcher, requested = Watch(project, graph.readable(named)), graph.readable([*papers] or project.reproduced)
+    forecast = None if no_forecast else Forecast(project, named)
     title = f"Reprise: {', '.join(named)} at scale {project.config.scale}"
     by_slurm = project.config.scale == "paper" or watcher.has_submitted
-
-    def goes_on(campaign: Campaign) -> str:
-        lost = named_too(project, asked, campaign)
-        return command_for(settings, [*(papers or ["all"]), *lost], by_slurm)
-
     if as_json:
         campaign = watcher.look()
-        print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
-    elif watch:
-        show(watcher, to_come, title, goes_on, every)
-    else:
-        campaign = watcher.look()
-        show_once(screen(campaign, title, None, goes_on(campaign)))
-        if (said := to_come.said(campaign)) is not None:  # computed after the screen is shown
-            show_once(Text(f"\n{said}"))
+        hours = forecast.hours(campaign) if forecast else None
+        print(json.dumps(asdict(campaign) | {"to_come": hours}, default=str))
+        return
+    words: str | None = None
+    live = Live(screen=True, auto_refresh=False) if watch and sys.stdout.isatty() else None
+    with live or nullcontext():
+        while True:
+            campaign = watcher.look()
+            targets = [*(papers or ["all"]), *runs_to_request(project, requested, campaign)]
+            now = screen(campaign, title, words, command_for(settings, targets, by_slurm))
+            live.update(now, refresh=True) if live else print_plain(now)
+            words = forecast.in_words(campaign) if forecast else None  # after the screen, as it takes seconds
+            if not watch:
+                break
+            time.sleep(every)
+    if words is not None:
+        print_plain(Text(f"\n{words}"))
 
 
-class ToCome:
-    """The forecast of remaining hours, unless the user left it out."""
+class Forecast:
+    """A forecast of the remaining device hours, by the plan and the current progress.
 
-    def __init__(self, project: Project, papers: list[str], wanted: bool):
-        self.project, self.papers, self.wanted = project, papers, wanted
+    The plan takes seconds to compute, and is renewed every few minutes.
+
+    Attributes:
+        project: The project at its scale.
+        papers: Papers that are planned.
+        planned: Their jobs that need a device.
+    """
+
+    def __init__(self, project: Project, papers: Iterable[str]):
+        self.project, self.papers = project, list(papers)
+        self.made, self.planned = 0.0, list["Job"]()
 
     @cached_property
-    def forecast(self) -> "Forecast":
-        """Build the forecast at its first use."""
-        from reprise.status.forecast import Forecast  # brings torch
+    def devices(self) -> "Devices":
+        """Load the devices of the workflow."""
+        from pipeline.planning.devices import load_devices
 
-        return Forecast(self.project, self.papers)
+        return load_devices(self.project.root / "workflow/devices.yaml")
 
-    def of(self, campaign: Campaign) -> dict[str, float] | None:
-        """Return the remaining hours by device, or None without a forecast."""
-        return self.forecast.hours(campaign) if self.wanted else None
+    def in_words(self, campaign: Campaign) -> str:
+        """Return the remaining hours in words."""
+        return remaining(self.hours(campaign), snakemake_command(self.project, "plan"))
 
-    def said(self, campaign: Campaign) -> str | None:
-        """Return the remaining hours in words, or None without a forecast."""
-        hours = self.of(campaign)
-        return None if hours is None else coming(hours, snakemake_command(self.project, "plan"))
+    def hours(self, campaign: Campaign) -> dict[str, float]:
+        """Return the remaining hours by device: devices in use, else all that have bfloat16.
+
+        It is empty if trainings run on a CPU that was not calibrated.
+        """
+        from pipeline.planning.plan import gpu_hours  # loads torch
+
+        self.renew()
+        states = {state.run: state for state in campaign.runs}
+        left = [(job, share) for job in self.planned if (share := share_left(job, states))]
+        if not self.project.scale.resources["train"].gpus:
+            known = [job.seconds * share / 3600 for job, share in left if job.seconds is not None]
+            return {HERE: sum(known)} if known or not left else {}
+        used = [name for name in self.devices if any(name in device for device in campaign.hours)]
+        named = used or [name for name, device in self.devices.items() if device.bf16]
+        return {name: sum(gpu_hours(job, self.devices[name]) * share for job, share in left) for name in named}
+
+    def renew(self) -> None:
+        """Compute the plan again if it is old."""
+        if self.planned and time.monotonic() - self.made < RENEWED_S:
+            return
+        from pipeline.planning.jobs import Jobs
+        from pipeline.planning.run_forecast import Calibration as Measured
+
+        calibration = self.project.layout.path(Calibration())
+        measured = Measured.read(calibration) if calibration.exists() else None
+        found = Jobs(self.project, self.papers, measured).all
+        self.made, self.planned = time.monotonic(), [job for job in found if job.on_device]
 
 
-def show_once(what: RenderableType) -> None:
+def share_left(job: "Job", states: Mapping[RunId, RunState]) -> float:
+    """Return the share of a job that is not done.
+
+    Args:
+        job: A job of the plan.
+        states: States of the trainings; a training counts by its last step.
+    """
+    state = states.get(job.run) if job.run and job.kind == "train" else None
+    return 1 - (state.step / state.steps if state else job.done)
+
+
+def print_plain(content: RenderableType) -> None:
     """Print in the width of the terminal, or as plain lines of fixed width in a log."""
     if sys.stdout.isatty():
-        Console().print(what)
+        Console().print(content)
         return
     plain = Console(width=WIDTH, color_system=None)
-    with plain.capture() as said:
-        plain.print(what)
-    print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
+    with plain.capture() as printed:
+        plain.print(content)
+    print("\n".join(line.rstrip() for line in printed.get().splitlines()), flush=True)
 
 
-def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign], str], every_s: float) -> None:
-    """Print the screen again and again until Ctrl-C; in a log, one below the other."""
-    live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
-    with live:
-        said: str | None = None
-        while True:
-            campaign = watch.look()
-            now = screen(campaign, title, said, goes_on(campaign))
-            live.update(now, refresh=True) if isinstance(live, Live) else show_once(now)
-            said = to_come.said(campaign)
-            time.sleep(every_s)
-
-
-def named_too(project: Project, asked: Iterable[Product], campaign: Campaign) -> list[str]:
+def runs_to_request(project: Project, requested: Iterable[Product], campaign: Campaign) -> list[str]:
     """List lost trainings that Snakemake rebuilds only if they are named.
 
     Snakemake does not look at the inputs of reports that exist.
+
+    Args:
+        project: The project.
+        requested: Reports that the user asked for.
+        campaign: State of the campaign.
+
+    Returns:
+        The target files of the trainings; none if a report is missing.
     """
-    if not all(is_made(project.layout.path(one)) for one in asked):
+    if not all(is_made(project.layout.path(one)) for one in requested):
         return []
     return [str(project.layout.path(Trained(one.run))) for one in campaign.of_state("not run")]
 
 
 def command_for(settings: Sequence[str], targets: list[str], by_slurm: bool) -> str:
-    """Return the command that resumes the campaign, on Slurm if it is available and was used."""
+    """Return the command that resumes the campaign.
+
+    Args:
+        settings: `KEY=VALUE` that the user gave with `--set`.
+        targets: Papers, `all` or files.
+        by_slurm: Use Slurm if it is available.
+    """
     profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
     return f"snakemake{profile}{config} -- {' '.join(map(shlex.quote, targets))}"

@@ -1,1 +1,1 @@
-"""Keeping what was made: verify.py looks for damage, adopt.py takes over what earlier versions left."""
+"""The command `verify`, and the checks that it makes."""

@@ -16,14 +16,15 @@ from pipeline.core.digests import write_note
 from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
+from pipeline.core.layout import DONE_FILE
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import liveness_reason, read_drivers
 from pipeline.workflow.file_checks import FileCheck
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.targets import config_options, products_in_file, reports_of_paper
-from reprise.store.lost_records import lost_records, restore
+from reprise.find_runs import unchecked_scales
 from reprise.store.product_checks import Finding, Inspection, is_needed
-from reprise.store.scales_beside import not_looked_at
+from reprise.store.training_files import can_restore_record, restore_record
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
         for finding in findings:
             done.repair(project, finding)
     show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
-    for line in () if targets else [*runs_beside(project, findings), *not_looked_at(project, "verify")]:
+    for line in () if targets else [*runs_beside(project, findings), *unchecked_scales(project, "verify")]:
         log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if repair else wrong
     if left:
@@ -132,7 +133,7 @@ class Repairs:
     def repair(self, project: Project, finding: Finding) -> None:
         """Rename damaged files and stale target files. Unreadable files are left alone."""
         unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
-        stale = set() if self.restore_records(project, finding) else finding.stale - unreadable
+        stale = set() if self.restore(project, finding) else finding.stale - unreadable
         for one in finding.checks:
             if one.path in self.restored:
                 continue
@@ -145,16 +146,18 @@ class Repairs:
                 note_path(one.path).unlink(missing_ok=True)
         self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
 
-    def restore_records(self, project: Project, finding: Finding) -> bool:
+    def restore(self, project: Project, finding: Finding) -> bool:
         """Restore the record of a training if no other needed file is lost; return whether it was."""
         if not isinstance(finding.product, Trained):
             return False
         bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
         folder = project.layout.run(finding.product.run)
-        lost = lost_records(folder, bad)
-        self.asides |= dict(restore(folder, lost)) if lost else {}
-        self.restored |= set(lost)
-        return bool(lost)
+        if not can_restore_record(folder, bad):
+            return False
+        if aside := restore_record(folder):
+            self.asides[folder / DONE_FILE] = aside
+        self.restored.add(folder / DONE_FILE)
+        return True
 
 
 def sweep_all(project: Project) -> None:

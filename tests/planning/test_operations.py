@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.workflow.rules import training_flops
-from reprise.kept import KeptRun
+from reprise.run_records import RunRecord
 
 MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
 RECORDS = [
@@ -19,6 +19,6 @@ RECORDS = [
 @pytest.mark.parametrize("pattern", RECORDS)
 def test_forecast_flops_are_near_those_of_a_finished_training(pattern):
     (path, *_) = sorted(MEASURED.glob(f"{pattern}seed1.json"))
-    kept = KeptRun.read(path)
-    assert kept.trained.steps == kept.run.training.max_steps and kept.cost
-    assert training_flops(kept.run) == pytest.approx(kept.cost.total.flops, rel=0.25)
+    record = RunRecord.read(path)
+    assert record.trained.steps == record.run.training.max_steps and record.cost
+    assert training_flops(record.run) == pytest.approx(record.cost.total.flops, rel=0.25)

@@ -24,9 +24,8 @@ from pipeline.workflow.campaign import Campaign, Watch, describe_driver
 from pipeline.workflow.drivers import DRIVERS, Driver, machine_id, read_drivers
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
-from reprise.cli.status import command_for
-from reprise.status.forecast import Forecast
-from reprise.status.screen import hours
+from reprise.cli.status import Forecast, command_for
+from reprise.screen import hours
 
 SCALE = "smoke"
 
@@ -121,8 +120,8 @@ def test_status_is_printed_before_the_forecast_is_computed(project, runs, capsys
     monkeypatch.setattr(Forecast, "hours", counted)
     options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
     assert main(["status", "weighted", *options]) == 0
-    assert f"{len(runs)} not run" in shown[0] and "to come" not in shown[0]
-    assert capsys.readouterr().out == "\nto come, by the plan: 3.2 h on A100\n"
+    assert f"{len(runs)} not run" in shown[0] and "remaining" not in shown[0]
+    assert capsys.readouterr().out == "\nremaining, by the plan: 3.2 h on A100\n"
 
 
 def test_status_suggests_a_plan_command_of_the_same_scale(project, runs, capsys, monkeypatch):
@@ -137,7 +136,7 @@ def test_long_status_title_gets_its_own_line(project, capsys):
     for papers, title in (([], ", ".join(project.papers)), (["weighted"], "weighted")):
         assert main(["status", *papers, *options]) == 0
         first, second, *_ = capsys.readouterr().out.split("\n")
-        name, driver, _ = f"{first}\n{second}".partition("driven by nobody")
+        name, driver, _ = f"{first}\n{second}".partition("no Snakemake is running")
         assert name.rstrip(" ") == f"Reprise: {title} at scale {SCALE}" + "\n" * (not papers) and driver
 
 
@@ -288,7 +287,7 @@ def test_status_screen_fits_100_columns_and_counts_each_run_once(project, runs, 
     assert max(map(len, said.split("\n"))) <= 100
     assert "please report it" in said
     command = command_for([f"work={project.layout.work}", f"scale={SCALE}"], ["weighted"], by_slurm=False)
-    assert f"nobody drives the campaign; this goes on with it: {command}" in " ".join(said.split())
+    assert f"no Snakemake is running; to continue: {command}" in " ".join(said.split())
 
 
 def test_command_names_a_lost_training_whose_reports_exist(project, runs, capsys, tmp_path, monkeypatch):
@@ -386,7 +385,7 @@ def test_driver_unknown_to_slurm_is_assumed_to_run(project, squeue, driver, caps
         Queue(600.0).jobs(0.0)
         driver(began=time.time() + 5)
     said = " ".join(screen(project, capsys).split())
-    assert "driven by snakemake, job 123 on node7, if it still runs" in said and "nobody drives" not in said
+    assert "run by snakemake, job 123 on node7, if it still runs" in said and "to continue:" not in said
 
 
 def test_a_driver_is_told_as_long_as_slurm_knows_it(project, squeue, driver):

@@ -24,7 +24,7 @@ from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reports_asked_for
 from reprise.__main__ import main
 from reprise.cli import REPRISE
-from reprise.named import named
+from reprise.find_runs import resolve_run
 
 PAGES = [ROOT / "README.md", ROOT / "Makefile", ROOT / "docs/troubleshooting.md"]
 PAGES += sorted([*(ROOT / "docs/tutorials").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")])
@@ -33,7 +33,7 @@ STATE = re.compile(r"\bafter\s+`([^`]+)`", re.IGNORECASE)
 COMMAND = re.compile(r"^(?: {4}|\t@echo \" *\$\(BIN\)/)(reprise .*)$|`(reprise [a-z]+ [^`]*)`", re.MULTILINE)
 MODEL = re.compile(r"^(attention|weighted|multichannel|coldfusion)/[\w-]+(/[\w-]+)*$")
 ELSEWHERE = {
-    "make": "tests/status/test_look_on.py",
+    "make": "tests/status/test_make.py",
     "publish": "tests/use/test_publish.py",
     "train": "tests/training",
 }
@@ -72,7 +72,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 def test_documented_model_is_trained_by_its_state(state, model):
     graph = Graph(load_project(ROOT))
     name = model if model.count("/") > 1 else f"{model}/wmt14-en-de"
-    assert named(graph.project, name) in runs_in(graph.closure(reports_asked_for(graph, target_of(state))))
+    assert resolve_run(graph.project, name) in runs_in(graph.closure(reports_asked_for(graph, target_of(state))))
 
 
 def test_every_kind_of_documented_command_is_found():
@@ -88,7 +88,7 @@ def finished(tmp_path_factory) -> Path:
     config = root / "config.yaml"
     config.write_text(config.read_text().replace("scale: demo", "scale: smoke"))
     project = load_project(root)
-    runs = [named(project, model if model.count("/") > 1 else f"{model}/wmt14-en-de") for _, model in MODELS]
+    runs = [resolve_run(project, model if model.count("/") > 1 else f"{model}/wmt14-en-de") for _, model in MODELS]
     trained = {str(project.layout.path(Trained(run))) for run in runs}
     require(call(root, "snakemake", "--quiet", "all", "--", target_of(DEMO), *sorted(trained)))
     for name in ("sentences.txt", "FILE"):

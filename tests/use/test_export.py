@@ -9,8 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from reprise.ctranslate2_export import plain_transformer
-from reprise.ctranslate2_search import exponent
+from reprise.ctranslate2 import length_exponent, plain_transformer
 
 SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
 PLAIN = {"architecture": "transformer", **SMALL}
@@ -35,9 +34,9 @@ def test_export_refuses_models_that_ctranslate2_does_not_have(config, why):
     ("decoding", "why"),
     [
         ({"length_penalty": 0.6}, r"ranked by \(\(5 \+ length\) / 6\)\^0.6, CTranslate2's by length\^alpha"),
-        ({"length_normalisation": "none", "ngram_order": 3, "lm_weight": 0.2}, "a language model takes part"),
+        ({"length_normalisation": "none", "ngram_order": 3, "lm_weight": 0.2}, "decoding uses a language model"),
     ],
 )
 def test_export_refuses_a_search_that_ctranslate2_does_not_have(decoding, why):
     with pytest.raises(UserError, match=why):
-        exponent("run", DecodingConfig.model_validate(decoding))
+        length_exponent("run", DecodingConfig.model_validate(decoding))

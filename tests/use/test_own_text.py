@@ -20,7 +20,7 @@ from pipeline.data.batches.base import EvalBatches
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
 from reprise.cli.decode import decoded
-from reprise.ctranslate2_search import ctranslate2_search
+from reprise.ctranslate2 import ctranslate2_search
 from reprise.model_input import GivenText
 from reprise.opening import open_model
 
@@ -280,7 +280,7 @@ def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
 def test_a_packed_model_is_no_run(packed, capsys):
     for command, *more in (["score"], ["pack", "again"]):
         assert reprise([command, str(packed), *more, *SMOKE]) == 1
-        assert "is a packed model; this takes a run" in capsys.readouterr().err
+        assert "is a packed model; name a run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ WRONG = {
     "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
     "no archive": (["unpack", "talk.en"], "can't be unpacked"),
     "no packed model": (["unpack", "data"], "so no packed model"),
-    "exported over something": (["export", RUN, "data"], "is there already"),
+    "exported over something": (["export", RUN, "data"], "already exists"),
     "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
     "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; `snakemake "),
     "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "exists already"),
@@ -424,7 +424,7 @@ WRONG = {
         "three shares that sum to 1",
     ),
     "a bad name": (["new", "paper", "My Paper", "--dataset", "cipher"], "small letters"),
-    "paper there": (["new", "paper", "mine", "--dataset", "cipher"], "is there already"),
+    "paper there": (["new", "paper", "mine", "--dataset", "cipher"], "already exists"),
     "paper without data": (["new", "paper", "two"], "name the dataset"),
     "paper on other data": (["new", "paper", "two", "--dataset", "ciper"], "did you mean 'cipher'?"),
 }

@@ -11,8 +11,8 @@ from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
+from reprise.find_runs import resolve_run
 from reprise.model_input import Preparation
-from reprise.named import named
 
 RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
 
@@ -36,7 +36,7 @@ def test_sentences_as_treebanks_write_them_stay_as_they_are():
 def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(root := copy_project(tmp_path))
     project = load_project(root, {"scale": "smoke"})
-    score = Score(named(project, RUN), "scores", "parsing", "test")
+    score = Score(resolve_run(project, RUN), "scores", "parsing", "test")
     target = str(project.layout.target(score))
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
     tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.papers.project import load_project
 from reprise.cli.compare import score_of
-from reprise.named import FoundRun, find_run
+from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
 
 NAME, SMOKE = "attention/base/wmt14-en-de/1", {"scale": "smoke"}

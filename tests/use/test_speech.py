@@ -15,7 +15,7 @@ from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
-from reprise.named import named
+from reprise.find_runs import resolve_run
 from reprise.sound import features, resampled
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,9 @@ CORPUS = "grammar-smoke-speech-source"
 def root(tmp_path_factory) -> Path:
     root = copy_project(tmp_path_factory.mktemp("speech"))
     project = load_project(root, {"scale": "smoke"})
-    targets = [str(project.layout.target(Transcript(named(project, run), "final", "test", CORPUS))) for run in RUNS]
+    targets = [
+        str(project.layout.target(Transcript(resolve_run(project, run), "final", "test", CORPUS))) for run in RUNS
+    ]
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
     return root
 

@@ -53,19 +53,19 @@ def test_unpack_refuses_a_text_file_and_an_existing_folder(tmp_path):
         unpack(tmp_path / "model.tar", tmp_path)
     archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
     unpack(archive, tmp_path)
-    with pytest.raises(UserError, match=rf"model\.tar: can't be unpacked: {tmp_path}/model is there already; "):
+    with pytest.raises(UserError, match=rf"model\.tar: can't be unpacked: {tmp_path}/model already exists; "):
         unpack(archive, tmp_path)
 
 
 def test_open_model_on_an_archive_says_to_unpack_it_first(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
-    with pytest.raises(UserError, match=rf"`reprise unpack {archive}` first, then name the folder$"):
+    with pytest.raises(UserError, match=rf"run `reprise unpack {archive}`, then name the folder$"):
         open_model(archive, "", {}, None)
 
 
 def test_an_archive_that_is_there_is_not_written_over(tmp_path):
     (tmp_path / "model.tar").write_bytes(b"of another model")
-    with pytest.raises(UserError, match=r"model\.tar: is there already"):
+    with pytest.raises(UserError, match=r"model\.tar: already exists"):
         pack_archive(None, "", tmp_path / "model.tar")
     assert (tmp_path / "model.tar").read_bytes() == b"of another model"
 

@@ -61,7 +61,7 @@ def test_faulty_dataset_blocks_only_the_reports_that_need_it(tmp_path, monkeypat
     assert len(without) < len(graph.reports(graph.project.papers))
     assert f"{FAULTY}.yaml: missing key 'kind'; what needs this dataset is left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
-    assert "nobody drives the campaign; this goes on with it" in capsys.readouterr().out
+    assert "no Snakemake is running; to continue: " in capsys.readouterr().out
 
 
 def test_command_on_a_faulty_dataset_reports_its_fault(tmp_path, monkeypatch, capsys):

@@ -58,7 +58,7 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", "check_data")
     assert drivers(project) == [first.pid]
     status = require(call(project, "reprise", "status", "weighted", "--no-forecast", "--set", "scale=smoke"))
-    assert f"driven by snakemake, process {first.pid} of this machine" in status and "nobody" not in status
+    assert f"run by snakemake, process {first.pid} of this machine" in status and "to continue:" not in status
     second = call(project, *FIRST)
     assert second.returncode == 1 and first.poll() is None
     refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]

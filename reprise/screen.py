@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rich.columns import Columns
 from rich.console import Group, RenderableType
@@ -20,17 +20,21 @@ SHOWN = 12
 """Largest number of rows of a section."""
 
 
-def screen(campaign: Campaign, title: str, to_come: str | None, command: str) -> RenderableType:
+def screen(campaign: Campaign, title: str, forecast: str | None, command: str) -> RenderableType:
     """Lay out a campaign.
 
     Args:
         campaign: Its state.
         title: First line.
-        to_come: Remaining hours in words; None without a forecast.
+        forecast: Remaining hours in words; None without a forecast.
         command: Command that resumes the campaign; empty to leave it out.
+
+    Returns:
+        The screen, to be printed by rich.
     """
+    spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]
-    parts.append(Text(f"hours   {cost(campaign, to_come)}"))
+    parts.append(Text(f"hours   {spent} spent" + ("" if forecast is None else f"; {forecast}")))
     if campaign.jobs:
         parts.append(
             Text("on Slurm  " + ", ".join(f"{count} {state}" for state, count in sorted(campaign.jobs.items())))
@@ -42,8 +46,13 @@ def screen(campaign: Campaign, title: str, to_come: str | None, command: str) ->
 
 
 def head(campaign: Campaign, title: str) -> RenderableType:
-    """Return title, driver and time, on one line if they fit."""
-    driver = f"driven by {campaign.driver}" if campaign.driver else "driven by nobody"
+    """Return title, running Snakemake and time, on one line if they fit.
+
+    Args:
+        campaign: Its state.
+        title: First words.
+    """
+    driver = f"run by {campaign.driver}" if campaign.driver else "no Snakemake is running"
     now = time.strftime("%H:%M:%S", time.localtime(campaign.time))
     return Columns([Text(title, style="bold"), Text(f"{driver}  {now}")], padding=(0, 2))
 
@@ -56,21 +65,20 @@ def states(campaign: Campaign) -> RenderableType:
     counted = ((name, *numbers) for name, numbers in campaign.made.items() if name != "trainings" and numbers[1])
     others = "   ".join(f"{name} {count} of {total}" for name, count, total in counted)
     bar = Table.grid(padding=(0, 2, 0, 0))
-    bar.add_row("updates", ProgressBar(total=1.0, completed=campaign.share, width=40), f"{100 * campaign.share:.0f} %")
+    bar.add_row("steps", ProgressBar(total=1.0, completed=campaign.share, width=40), f"{100 * campaign.share:.0f} %")
     return Group(line, bar, Text(others))
 
 
-def cost(campaign: Campaign, to_come: str | None) -> str:
-    """Return the spent and the remaining hours in words."""
-    spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
-    return f"{spent} spent" if to_come is None else f"{spent} spent; {to_come}"
+def remaining(device_hours: dict[str, float], plan: str) -> str:
+    """Return the remaining hours in words.
 
-
-def coming(device_hours: dict[str, float], measuring: str) -> str:
-    """Return the remaining hours in words, or the command that measures the speed of this machine."""
+    Args:
+        device_hours: Remaining hours by device; empty if the speed of this machine is unknown.
+        plan: Command that measures it.
+    """
     if not device_hours:
-        return f"to come: unknown until `{measuring}` has measured this machine"
-    return "to come, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
+        return f"remaining: unknown until `{plan}` has measured this machine"
+    return "remaining, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
 
 
 def running(campaign: Campaign) -> RenderableType | None:
@@ -78,7 +86,7 @@ def running(campaign: Campaign) -> RenderableType | None:
     found = campaign.of_state("running")
     if not found:
         return None
-    rows = columns(6, head=("running", "updates", "left", "perplexity", "tokens/s", ""))
+    rows = columns("running", "steps", "left", "perplexity", "tokens/s", "")
     for one in found[:SHOWN]:
         progress = one.progress
         rows.add_row(
@@ -94,7 +102,7 @@ def running(campaign: Campaign) -> RenderableType | None:
 
 def waiting(campaign: Campaign) -> RenderableType | None:
     """Return the waiting trainings, grouped by reason."""
-    rows = columns(2)
+    rows = columns("", "")
     for state in ("waiting", "not run"):
         found = campaign.of_state(state)
         for why, _ in Counter(one.why for one in found).most_common(SHOWN):
@@ -103,7 +111,13 @@ def waiting(campaign: Campaign) -> RenderableType | None:
 
 
 def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
-    """Return the row of runs that wait for the same reason."""
+    """Return the row of runs that wait for the same reason.
+
+    Args:
+        state: Their state.
+        why: The reason; empty if none is known.
+        runs: The runs, at least one.
+    """
     named = ", ".join(one.run.folder for one in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
     what = f"{len(runs)} {state}"
     return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
@@ -126,17 +140,21 @@ def failed(campaign: Campaign) -> RenderableType | None:
 
 
 def todo(campaign: Campaign, command: str) -> RenderableType | None:
-    """Return what the user has to do."""
+    """Return what the user has to do.
+
+    Args:
+        campaign: Its state.
+        command: Command that resumes it; empty to leave it out.
+    """
     lines = [f"{one.run.folder}: {one.remedy}" for one in campaign.runs if one.remedy and one.state != "failed"]
     if command and not campaign.driver and any(there < total for there, total in campaign.made.values()):
-        lines.append(f"nobody drives the campaign; this goes on with it: {command}")
+        lines.append(f"no Snakemake is running; to continue: {command}")
     return Text("\n".join(f"→ {line}" for line in lines), style="bold") if lines else None
 
 
-def columns(number: int, head: Iterable[str] = ()) -> Table:
-    """Return an empty table without lines."""
-    table = Table(box=None, pad_edge=False, show_header=bool(head), header_style="bright_black", padding=(0, 2, 0, 0))
-    names = [*head] or [""] * number
+def columns(*names: str) -> Table:
+    """Return an empty table without lines; it has a header if a column has a name."""
+    table = Table(box=None, pad_edge=False, show_header=any(names), header_style="bright_black", padding=(0, 2, 0, 0))
     for name in names:
         table.add_column(name, overflow="fold")
     return table

@@ -1,4 +1,4 @@
-"""What looks at one scale names the others whose runs lie beside its own, with the command that looks at them."""
+"""Commands that read one scale name the others with runs, with the command for each."""
 
 import pytest
 from copied_project import ROOT
@@ -25,10 +25,10 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
     caplog.clear()
     for scale in ("smoke", "paper"):
         command = f"`reprise {stage} --set scale={scale} --set work={work}`"
-        assert f"scale {scale} has runs in {work}, too, which were not looked at: {command}" in said
+        assert f"scale {scale} also has runs in {work}, which were not checked: run {command}" in said
     assert main([stage, "--root", str(ROOT), "--set", f"work={work}", "--set", "scale=smoke"]) == 0
     said = capfd.readouterr().out + caplog.text
-    assert "scale smoke has runs" not in said and "scale paper has runs" in said
+    assert "scale smoke also" not in said and "scale paper also has runs" in said
 
 
 def test_command_includes_settings_that_differ_from_config_yaml(tmp_path):

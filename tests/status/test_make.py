@@ -17,8 +17,7 @@ from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
-from reprise.cli.make import make
-from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
+from reprise.cli.make import Pace, Workflow, causes, events, make, print_events, show_screen
 
 SAID = """\
 Job stats:
@@ -52,7 +51,7 @@ def workflow(project):
 
 def test_a_log_has_events_and_the_file_has_all(workflow, capsys):
     with workflow(f"printf '%s' '{SAID}'") as made:
-        relay(made)
+        print_events(made)
     assert capsys.readouterr().out.split("\n")[:-1] == EVENTS
     assert made.log.read_text() == SAID
 
@@ -61,7 +60,7 @@ def test_unwritable_log_is_an_error_before_the_workflow_starts(workflow, project
     project.layout.scale_folder.mkdir(parents=True)
     (project.layout.scale_folder / "logs").write_text("a file, no folder")
     with pytest.raises(UserError, match=r"can't write .*make\.log: File exists"), workflow("touch begun") as made:
-        relay(made)
+        print_events(made)
     assert not (project.root / "begun").exists()
 
 
@@ -70,7 +69,7 @@ def test_what_failed_is_repeated_in_the_end(workflow):
         pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nthe whole output .*make.log$"),
         workflow("echo begun; echo 'error: no memory (log: a.log)'; echo after; exit 1") as made,
     ):
-        relay(made)
+        print_events(made)
 
 
 FAILED = """\
@@ -113,13 +112,13 @@ def test_each_cause_is_told_once(said, told):
 
 def test_log_of_another_process_is_kept_and_not_reported(workflow, capsys):
     with pytest.raises(UserError), workflow("echo 19:08 théirs; echo 'error: theirs'; exit 1") as first:
-        relay(first)
+        print_events(first)
     capsys.readouterr()
     with (
         pytest.raises(UserError, match=r"^ours\nthe whole output") as raised,
         workflow("echo 19:09 ours; echo 'error: ours'; exit 1") as made,
     ):
-        relay(made)
+        print_events(made)
     assert capsys.readouterr().out == "19:09 ours\n" and "theirs" not in str(raised.value)
     assert made.log.read_text() == "19:08 théirs\nerror: theirs\n19:09 ours\nerror: ours\n"
 
@@ -137,7 +136,7 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
 
     with pytest.raises(SystemExit) as ended, workflow(f"trap : TERM; sh {tmp_path}/job; exit 1") as made:
         threading.Thread(target=interrupt, args=[made.log]).start()
-        relay(made)
+        print_events(made)
     assert ended.value.code == 143 and "saved" in made.log.read_text()
     assert "run the same command to resume" in capsys.readouterr().err
 
@@ -146,10 +145,10 @@ def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
     watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"), 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with workflow("sleep 0.1") as made:
-        look_on(made, watch, "toy")
+        show_screen(made, watch, "toy")
     said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
-    assert said.startswith("toy driven by") and "0 done 0 running" in said
-    assert "nobody drives the campaign; this" not in said
+    assert said.startswith("toy no Snakemake is running") and "0 done 0 running" in said
+    assert "to continue:" not in said
 
 
 def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):

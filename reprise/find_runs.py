@@ -1,10 +1,10 @@
 """Find runs and projects by the names that users give them. Loads no torch."""
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pipeline.cluster.markers import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
@@ -16,7 +16,7 @@ from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
 from pipeline.workflow.graph import Graph, runs_in
-from pipeline.workflow.targets import snakemake_command
+from pipeline.workflow.targets import reprise_command, snakemake_command
 
 PACKED_FILE = "model.json"
 """The file that marks the folder of a packed model (portable.py)."""
@@ -32,7 +32,7 @@ class FoundRun:
 
     @property
     def id(self) -> RunId:
-        """Return what names the run."""
+        """Return the identity of the run."""
         return RunId(self.spec.paper, self.spec.system, self.spec.dataset, self.spec.seed)
 
     @property
@@ -51,7 +51,11 @@ class FoundRun:
     def missing(self, product: DecodingArtifact | Score) -> str:
         """Explain that a product of the run does not exist, and name the command that makes it and nothing else.
 
-        The state is either "trained, not decoded" or "decoded, not scored".
+        Args:
+            product: An output or score of the run.
+
+        Returns:
+            A message with the state: "trained, not decoded" or "decoded, not scored".
         """
         path = self.folder / path_in_run(product)
         current = self.project.layout.path(product)
@@ -65,7 +69,12 @@ class FoundRun:
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:
-    """Return whether a run has outputs of the decoding and split that a score counts."""
+    """Return whether a run has the outputs that a score counts.
+
+    Args:
+        folder: Folder of the run.
+        score: The score, which names a decoding and a split.
+    """
     outputs = [*folder.glob(f"translations/{score.decoding}/{score.split}.tok")]
     return bool(outputs or [*folder.glob(f"transcripts/{score.decoding}/{score.split}@*.txt")])
 
@@ -78,7 +87,11 @@ def find_project(settings: dict[str, Any]) -> Project:
 
 
 def find_root() -> Path:
-    """Return the working folder. Raises UserError if it is not that of a project."""
+    """Return the working folder.
+
+    Raises:
+        UserError: It is not that of a project.
+    """
     require_project(Path(), "name the folder of a run or model")
     return Path()
 
@@ -90,23 +103,26 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
         name: `paper/system[/dataset[/seed]]`, or the folder of a run.
         settings: Keys that replace those of config.yaml.
 
+    Returns:
+        The run, with its project at the run's scale.
+
     Raises:
         UserError: There is no such run, or it is not trained; the message names the nearest run or the command.
     """
     if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
-        root = ROOT if is_project(ROOT) and not is_project(Path()) else find_root()  # for what its paper says
+        root = ROOT if is_project(ROOT) and not is_project(Path()) else find_root()  # describes its paper
         project = load_project(root, {"scale": spec.scale} | settings)
         require_weights(project, name, folder)
         return FoundRun(folder, spec, project)
     if (Path(name) / PACKED_FILE).exists():
-        raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
+        raise UserError(f"{name}: is a packed model; name a run, which has its data and scores")
     if Path(name).is_file() and Path(name).suffix == ".tar":
-        raise UserError(f"{name}: is an archive; `reprise unpack {shlex.quote(name)}` first, then name the folder")
+        raise UserError(f"{name}: is an archive; run `reprise unpack {shlex.quote(name)}`, then name the folder")
     if Path(name).exists():
-        raise UserError(f"{name}: no {RUN_FILE} in it or above it; name the folder of a run or of a packed model")
+        raise UserError(f"{name}: has no {RUN_FILE}; name the folder of a run or of a packed model")
     project = find_project(settings)
-    run = named(project, name)
+    run = resolve_run(project, name)
     folder = project.layout.run(run)
     hint = other_settings_hint(project, run.paper, run.system, run.dataset, run.seed)
     require_weights(project, name, folder, hint)
@@ -115,6 +131,12 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
 
 def require_weights(project: Project, name: str, folder: Path, hint: str = "") -> None:
     """Check that a run has its final weights.
+
+    Args:
+        project: The project.
+        name: The run as the user named it, for the message.
+        folder: Its folder.
+        hint: End of the message if the run is not trained.
 
     Raises:
         UserError: It has none. The message says whether they are lost, not trained to the end or not trained.
@@ -132,8 +154,15 @@ def require_weights(project: Project, name: str, folder: Path, hint: str = "") -
     raise UserError(f"{name}: not trained {where}; {train} trains it, `--set scale=…` uses another scale{hint}")
 
 
-def named(project: Project, name: str) -> RunId:
-    """Resolve `paper/system[/dataset[/seed]]` to a run: by default the only trained dataset and the first seed.
+def resolve_run(project: Project, name: str) -> RunId:
+    """Resolve `paper/system[/dataset[/seed]]` to a run.
+
+    Args:
+        project: The project.
+        name: The name; by default the only trained dataset and the first seed are meant.
+
+    Returns:
+        The identity of the run, which may be untrained if the dataset is named.
 
     Raises:
         UserError: A name is unknown, several datasets fit, or the system is not trained on any.
@@ -157,15 +186,27 @@ def named(project: Project, name: str) -> RunId:
         return runs[dataset]
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
-        raise not_trained(project, name, paper, system, int(number))
+        raise_not_trained(project, name, paper, system, int(number))
     if len(set(trained.values())) != 1:
         where = f"with seed {number} it is trained on: {', '.join(sorted(trained))}"
         raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")
     return next(iter(trained.values()))
 
 
-def not_trained(project: Project, name: str, paper: str, system: str, seed: int) -> UserError:
-    """Return the error for a system without a trained run, with the narrowest command that trains one."""
+def raise_not_trained(project: Project, name: str, paper: str, system: str, seed: int) -> NoReturn:
+    """Raise the error for a system without a trained run, with the narrowest command that trains one.
+
+    Args:
+        project: The project.
+        name: The run as the user named it.
+        paper: Its paper.
+        system: Its system.
+        seed: Its seed.
+
+    Raises:
+        UserError: Always.
+        AssertionError: The run has weights.
+    """
     graph, faults = Graph(project), project.dataset_records.faults
     wanted = runs_in(graph.closure(graph.readable([paper])))
     runs = [RunId(paper, system, one.dataset, seed) for one in wanted if (one.paper, one.system) == (paper, system)]
@@ -173,18 +214,40 @@ def not_trained(project: Project, name: str, paper: str, system: str, seed: int)
     unread = f"; skipped, as their files are faulty: {', '.join(faults)}" if faults else ""
     hint = other_settings_hint(project, paper, system, "*", seed)
     if not runs:
-        return UserError(f"{name}: not trained {where}, and no report reads it; name a dataset too{unread}{hint}")
+        raise UserError(f"{name}: not trained {where}, and no report reads it; name a dataset too{unread}{hint}")
     lost = [run for run in runs if (project.layout.run(run) / DONE_FILE).exists()]
-    try:
-        require_weights(project, name, project.layout.run([*lost, *runs][0]), f"{unread}{hint}")
-    except UserError as error:
-        return error
+    require_weights(project, name, project.layout.run([*lost, *runs][0]), f"{unread}{hint}")
     raise AssertionError("the caller found no weights")
 
 
 def other_settings_hint(project: Project, paper: str, system: str, dataset: str, seed: int) -> str:
-    """Return a hint at the newest trained run of that name with other settings or data, or nothing."""
+    """Return a hint at the newest trained run of that name with other settings or data.
+
+    Args:
+        project: The project.
+        paper: Its paper.
+        system: Its system.
+        dataset: Its dataset, or `*` for any.
+        seed: Its seed.
+
+    Returns:
+        The end of a message; empty if there is no such run.
+    """
     found = project.layout.runs.glob(f"{paper}/{system}/{dataset}/seed{seed}-*/{WEIGHTS_FILE}")
     if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
         return ""
-    return f"; with other settings or data there is {weights[-1].parent}: name this folder to use it"
+    return f"; with other settings or data, {weights[-1].parent} is trained: name this folder to use it"
+
+
+def unchecked_scales(project: Project, command: str) -> Iterator[str]:
+    """Yield a line for each other scale that has runs, for commands that read one scale only.
+
+    Args:
+        project: The project at the scale that is read.
+        command: The command, such as `free`.
+    """
+    for scale in project.scales:
+        runs = replace(project.layout, scale=scale).runs
+        if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):
+            advice = reprise_command(project, command, scale=scale)
+            yield f"scale {scale} also has runs in {project.layout.work}, which were not checked: run `{advice}`"

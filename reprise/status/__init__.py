@@ -1,1 +1,0 @@
-"""Screen and forecast of `reprise status`."""
