@@ -17,7 +17,6 @@ from pandas import DataFrame, Series, to_numeric
 
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.analysis.view import PaperView
-from pipeline.papers.project import Project
 from pipeline.report.claims import row_of
 from pipeline.report.filled_table import fill
 from reprise.find_runs import find_project, find_run
@@ -35,6 +34,9 @@ def open_run(name: str | Path, decoding: str = "", threads: int | None = None, *
         threads: CPU threads; None means all cores that this process may use.
         settings: Keys that replace those of config.yaml.
 
+    Returns:
+        The model, ready to use.
+
     Raises:
         UserError: There is no such model, or it is damaged.
     """
@@ -44,26 +46,38 @@ def open_run(name: str | Path, decoding: str = "", threads: int | None = None, *
 
 
 def table(paper: str, name: str, **settings: Any) -> DataFrame:
-    """Return a table of a paper as in its CSV, filled in with current results; NaN marks empty cells."""
+    """Return a table of a paper as in its CSV, filled in with current results; NaN marks empty cells.
+
+    Args:
+        paper: Name of the paper.
+        name: Name of the table.
+        settings: Keys that replace those of config.yaml.
+    """
     return with_numbers(fill(find_project(settings), paper, name).frame)
 
 
 def claims(paper: str, **settings: Any) -> DataFrame:
-    """Return the claims of a paper as in their CSV: printed evidence, ours, p-value, verdict."""
+    """Return the claims of a paper as in their CSV: printed evidence, ours, p-value, verdict.
+
+    Args:
+        paper: Name of the paper.
+        settings: Keys that replace those of config.yaml.
+    """
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
-    return with_numbers(DataFrame(claim_rows(project, paper)))
-
-
-def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
-    """Return the rows of the CSV, in the order of claims.yaml."""
-    return [row_of(one) for one in project.claims[paper].evaluate(PaperView(project, paper))]
+    results = project.claims[paper].evaluate(PaperView(project, paper))
+    return with_numbers(DataFrame([row_of(one) for one in results]))
 
 
 def curves(run: str, **settings: Any) -> DataFrame:
     """Return the losses of a training by step, in nats per symbol without smoothing.
 
-    The columns are `train` and `dev`. Both losses are measured without dropout.
+    Args:
+        run: `paper/system/dataset/seed`, or a run's folder.
+        settings: Keys that replace those of config.yaml.
+
+    Returns:
+        Columns `train` and `dev`, indexed by step. Both losses are measured without dropout.
     """
     curve = loss_curve(find_run(run, settings).folder)
     return DataFrame({"train": curve.train, "dev": curve.dev}, index=Series(curve.steps, name="step"))

@@ -29,20 +29,36 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """A model that translates, parses or transcribes, as it was trained to."""
+    """A model that translates, parses or transcribes, as it was trained to.
+
+    Attributes:
+        trained: Network in evaluation mode, with its settings and corpus.
+        config: Settings of the decoding.
+        preparation: How text or sound is prepared.
+        symbols: Vocabularies of source and target; the source has none for speech or a language model.
+        search: Search of the decoding.
+    """
 
     trained: TrainedModel
     config: DecodingConfig
     preparation: Preparation
     symbols: tuple[Subwords | None, Subwords | Alphabet]
-    """Vocabularies of source and target; None for speech or without a source."""
     search: Decoder
 
     @classmethod
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
-        """Load the model of a run. Raises UserError if weights or settings are missing, damaged or do not fit."""
+        """Return the model of a run, loaded.
+
+        Args:
+            found: The run.
+            decoding: Text of `--decoding`; "" means the usual decoding.
+            threads: CPU threads; None means all cores.
+
+        Raises:
+            UserError: Weights or settings are missing, damaged or do not fit.
+        """
         chosen = decoding_of(found, decoding)
-        trained = heard_as_in_training(TrainedModel.load(chosen.weights, threads))
+        trained = with_training_statistics(TrainedModel.load(chosen.weights, threads))
         symbols = vocabularies(Path(trained.spec.corpus))
         return cls.ready(trained, chosen.config, Preparation.of(found.dataset), symbols, chosen.language_model)
 
@@ -55,7 +71,15 @@ class Model:
         symbols: tuple[Subwords | None, Subwords | Alphabet],
         language_model: Path | None = None,
     ) -> "Model":
-        """Build a model from its loaded parts and its decoding."""
+        """Return a model made from its loaded parts and its decoding.
+
+        Args:
+            trained: The loaded network; its branch weights may be replaced by those of the decoding.
+            config: Settings of the decoding.
+            preparation: How text or sound is prepared.
+            symbols: Vocabularies of source and target.
+            language_model: Folder of the run of an external language model, if the decoding uses one.
+        """
         replace_branch_weights(trained, config)
         search = build_decoder(trained.model, config, prepare_language_model(trained, config, language_model))
         return cls(trained, config, preparation, symbols, search)
@@ -70,16 +94,30 @@ class Model:
         """Return the name of the run."""
         return self.trained.spec.name
 
-    def require(self, form: str, does: str) -> None:
-        """Check that the model was trained for a task. Raises UserError if it was not."""
+    def require(self, form: str, verb: str) -> None:
+        """Check that the model was trained for a task.
+
+        Args:
+            form: Form of the datasets of the task: sentences, trees or speech.
+            verb: The task, for the message.
+
+        Raises:
+            UserError: It was not.
+        """
         reads = "characters" if self.trained.spec.model.reads == "text" else self.preparation.form
         if reads != form:
             verbs = {"sentences": "translates", "trees": "parses", "speech": "transcribes"}
             what = verbs.get(reads, "is a language model without an input")
-            raise UserError(f"{self.name} {what}, it does not {does}")
+            raise UserError(f"{self.name} {what}, it does not {verb}")
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """Translate lines, and detokenise the translations; a line without words gives an empty one.
+        """Translate lines, and detokenise the translations.
+
+        Args:
+            lines: Sentences as written, not tokenised.
+
+        Returns:
+            One translation per line; empty for a line without words.
 
         Raises:
             UserError: It is no translation model, or a line is longer than its positions.
@@ -88,7 +126,17 @@ class Model:
         return self.each(lines, lambda tokens: self.preparation.text(self.outputs(tokens)))
 
     def parse(self, lines: Sequence[str]) -> list[str]:
-        """Return the bracketed tree over the words of each line. Raises UserError as `translate` does."""
+        """Parse lines of words that are separated by spaces.
+
+        Args:
+            lines: Sentences as in the treebank.
+
+        Returns:
+            One bracketed tree per line; empty for a line without words.
+
+        Raises:
+            UserError: It is no parser, or a line is longer than its positions.
+        """
         self.require("trees", "parse")
 
         def trees(tokens: list[str]) -> list[str]:
@@ -98,7 +146,14 @@ class Model:
         return self.each(lines, trees)
 
     def each(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
-        """Apply `work` to the tokenised lines that have words; the others stay empty.
+        """Apply a function to the tokenised lines that have words; the others stay empty.
+
+        Args:
+            lines: Lines of text.
+            work: Maps tokenised lines to as many outputs.
+
+        Returns:
+            One output per line.
 
         Raises:
             UserError: `lines` is one string.
@@ -115,7 +170,14 @@ class Model:
         return self.decoded(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decoded(self, split: GivenText | GivenSpeech) -> list[str]:
-        """Decode a split, and return its outputs in order."""
+        """Decode a split.
+
+        Args:
+            split: Prepared inputs.
+
+        Returns:
+            The outputs in the order of the inputs.
+        """
         batches = EvalBatches[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
@@ -129,7 +191,10 @@ class Model:
 
         Args:
             samples: Shape (n,) or (n, channels), in [-1, 1].
-            rate: In Hz.
+            rate: Sampling rate in Hz.
+
+        Returns:
+            The transcript.
 
         Raises:
             UserError: It is no speech model, or the recording is too short or no sound.
@@ -137,9 +202,16 @@ class Model:
         return self.transcribe_all({"the recording": (samples, rate)})[0]
 
     def transcribe_all(self, sounds: dict[str, tuple[np.ndarray, int]]) -> list[str]:
-        """Transcribe several recordings (samples, rate) by name.
+        """Transcribe several recordings; with `speaker_cmvn`, all must have the same speaker.
 
-        With `speaker_cmvn`, all must have the same speaker.
+        Args:
+            sounds: For each name, samples of shape (n,) or (n, channels) and their rate in Hz.
+
+        Returns:
+            The transcripts in the same order.
+
+        Raises:
+            UserError: It is no speech model, or a recording is too short or no sound.
         """
         from reprise.sound import features, of_one_speaker  # soundfile is needed for speech only
 
@@ -157,7 +229,7 @@ class Model:
         return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
 
 
-def heard_as_in_training(trained: TrainedModel) -> TrainedModel:
+def with_training_statistics(trained: TrainedModel) -> TrainedModel:
     """Use the feature statistics of training: those of another corpus for a fine-tuned model."""
     if not isinstance(trained.corpus, SpeechCorpus):
         return trained

@@ -23,17 +23,17 @@ Form = Literal["sentences", "trees", "speech", "characters"]
 class Preparation(Closed):
     """Facts of the dataset of a model that its use on other text or sound needs."""
 
-    form: Form = Field(description="What a training reads of the dataset")
+    form: Form = Field(description="Form of the dataset")
     src: str = Field(description="Source language, or `speech`")
     tgt: str = Field(description="Target language, or `brackets`")
-    tokeniser: TokeniserName = Field(default="moses", description="What splits text into tokens")
-    segmenter: Segmenter | None = Field(default=None, description="What splits Chinese into words")
-    lowercase: bool = Field(default=False, description="Whether tokenised text is lower-cased")
-    sample_rate: SampleRate | None = Field(default=None, description="Of the speech it was trained on, in Hz")
+    tokeniser: TokeniserName = Field(default="moses", description="Tokeniser of the text")
+    segmenter: Segmenter | None = Field(default=None, description="Segmenter of Chinese words")
+    lowercase: bool = Field(default=False, description="Lower-case tokenised text")
+    sample_rate: SampleRate | None = Field(default=None, description="Sampling rate of the training data, in Hz")
     high_hz: Annotated[float, Field(ge=1000, le=500_000)] | None = Field(
         default=None, description="Upper edge of the mel filters, in Hz"
     )
-    max_seconds: float | None = Field(default=None, description="Of the longest utterance it was trained on")
+    max_seconds: float | None = Field(default=None, description="Seconds of the longest training utterance")
 
     @classmethod
     def of(cls, dataset: AnyDataset) -> "Preparation":
@@ -48,9 +48,15 @@ class Preparation(Closed):
         return Tokenisation(self.tokeniser, self.segmenter, self.lowercase)
 
     def tokens(self, line: str) -> str:
-        """Tokenise a line of source text, with single spaces; empty if there are no words.
+        """Tokenise a line of source text.
 
         Sentences to parse are tokenised already; their parentheses become -LRB- and -RRB-.
+
+        Args:
+            line: The line.
+
+        Returns:
+            Tokens with single spaces; empty if there are no words.
         """
         try:
             text = decode(line.encode("utf-8", "replace"))

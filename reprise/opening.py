@@ -42,7 +42,11 @@ class DecodingOptions:
     settings: Settings = ()
 
     def find(self, name: str) -> FoundRun:
-        """Find the run of that name. Raises UserError as `find_run` does."""
+        """Return the run of that name.
+
+        Raises:
+            UserError: As `find_run` does.
+        """
         return find_run(name, parse_settings(self.settings))
 
 
@@ -57,13 +61,24 @@ class ModelOptions(DecodingOptions):
     threads: int | None = None
 
     def open(self, name: str) -> "Model":
-        """Open the model of that name. Raises UserError as `open_model` does."""
+        """Return the model of that name.
+
+        Raises:
+            UserError: As `open_model` does.
+        """
         return open_model(name, self.decoding, parse_settings(self.settings), self.threads)
 
 
 @dataclass(frozen=True)
 class NamedDecoding:
-    """A decoding of a run, with its weights."""
+    """A decoding of a run, with its weights.
+
+    Attributes:
+        name: Name of the decoding in the paper.
+        config: Its settings, with the user's changes.
+        weights: File of the weights: averaged or final.
+        language_model: Folder of the run of the external language model, if it uses one.
+    """
 
     name: str
     config: DecodingConfig
@@ -80,6 +95,9 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
         settings: Keys that replace those of config.yaml.
         threads: CPU threads; None means all cores that this process may use.
 
+    Returns:
+        The model, ready to use.
+
     Raises:
         UserError: There is no such model, or it is damaged.
     """
@@ -92,7 +110,14 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
 
 
 def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
-    """Return the decoding of `NAME`, `KEY=VALUE,…` (changes of the default one) or `NAME,KEY=VALUE,…`.
+    """Resolve the text of `--decoding`.
+
+    Args:
+        found: The run.
+        text: `NAME`, `KEY=VALUE,…` (changes of the default one) or `NAME,KEY=VALUE,…`.
+
+    Returns:
+        The decoding, with weights that exist.
 
     Raises:
         UserError: There is no such name or key, or weights that it needs do not exist and cannot be averaged.
@@ -112,7 +137,11 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
 
 
 def split_decoding(text: str) -> tuple[str, dict[str, str]]:
-    """Split `NAME,KEY=VALUE,…` into name (or "") and settings. Raises UserError for another form."""
+    """Return the name (or "") and the settings of `NAME,KEY=VALUE,…`.
+
+    Raises:
+        UserError: The text has another form, or a key twice.
+    """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     name = parts.pop(0) if parts and "=" not in parts[0] else ""
     if wrong := [part for part in parts if "=" not in part]:
@@ -125,7 +154,14 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 
 
 def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Return a decoding with some settings changed.
+    """Change some settings of a decoding.
+
+    Args:
+        config: The decoding.
+        changes: Values as YAML, by key or short key.
+
+    Returns:
+        The changed decoding.
 
     Raises:
         UserError: A key is unknown, a value is invalid, or the change needs other weights.
@@ -143,7 +179,15 @@ def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
 
 
 def tuned_weights(found: FoundRun, name: str) -> Path:
-    """Return the file of the tuned fusion weights of a decoding. Raises UserError if it does not exist."""
+    """Return the file of the tuned fusion weights of a decoding.
+
+    Args:
+        found: The run.
+        name: Name of the decoding.
+
+    Raises:
+        UserError: It does not exist.
+    """
     product = Tuned(found.id, name)
     path = found.folder / path_in_run(product)
     if not path.exists():
@@ -152,13 +196,16 @@ def tuned_weights(found: FoundRun, name: str) -> Path:
 
 
 def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_asked_for: bool) -> Path:
-    """Return the averaged weights of a decoding; average the checkpoints of the run if they do not exist.
+    """Return the averaged weights of a decoding, and average the checkpoints of the run if they do not exist.
 
     Args:
         found: The run.
-        name: The decoding, which averages.
+        name: Name of the decoding, which averages.
         config: Its settings.
-        is_asked_for: The user named it. If not, the final weights stand in for an average that cannot be made.
+        is_asked_for: The user named it. If not, the final weights replace an average that cannot be made.
+
+    Returns:
+        File of the weights.
 
     Raises:
         UserError: The user named the decoding and a checkpoint is missing, or a checkpoint is damaged.

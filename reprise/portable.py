@@ -28,7 +28,6 @@ from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
-from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.alphabet import Alphabet
@@ -36,7 +35,6 @@ from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.build import size_of
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.report.markup import literal
 from pipeline.training.machine import prepare_device
 from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
@@ -44,7 +42,7 @@ from reprise.find_runs import PACKED_FILE, FoundRun
 from reprise.model import Model
 from reprise.model_input import Preparation
 from reprise.opening import NamedDecoding, changed, decoding_of, split_decoding
-from reprise.scaffold import SCAFFOLD, filled
+from reprise.scaffold import model_card
 from reprise.user_files import ANOTHER_PLACE, filling, whole_folder
 
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
@@ -53,8 +51,8 @@ ELSEWHERE = "packed"
 
 MATRICES = 16
 """Matrices of a layer, estimated."""
-UNASKED = 2**28
-"""Scalars, a GiB, up to which the size is estimated; counting it takes torch 2 s."""
+UNCOUNTED = 2**28
+"""Weights, a GiB, up to which the size is estimated; counting them takes torch 2 s."""
 
 
 class PortableModel(Record):
@@ -64,21 +62,26 @@ class PortableModel(Record):
 
     run: str = Field(description="paper/system/dataset/seed")
     spec: RunSpec = Field(description="Settings of model and training; folders of other runs are left out")
-    corpus: AnyCorpus = Field(description="Of the training")
+    corpus: AnyCorpus = Field(description="Record of the training corpus")
     preparation: Preparation
     decoding: DecodingConfig
     scores: dict[str, dict[str, MetricValue]] = Field(description="Metrics of this decoding by test set")
-    title: str = Field(description="Of the data that it was trained on")
-    licence: str = Field(description="Of the data, likewise")
-    citation: str = Field(description="Of the data, likewise")
-    redistributable: bool = Field(description="Whether anyone may pass the data on; they are not in here")
+    title: str = Field(description="Title of the training data")
+    licence: str = Field(description="Licence of the training data")
+    citation: str = Field(description="How to cite the training data")
+    redistributable: bool = Field(description="Anyone may pass the training data on; they are not in here")
     weights: str = Field(description="Digest of the run's weights")
     training: str | None = Field(description="Digest of the weights that the training ended in")
-    commit: str = Field(description="Of the code that packed it")
+    commit: str = Field(description="Commit of the code that packed it")
 
 
 def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     """Pack the model of a run, with one decoding, into a folder.
+
+    Args:
+        found: The run.
+        decoding: Text of `--decoding`.
+        folder: Folder to write, absent or empty.
 
     Raises:
         UserError: The folder is not empty, or the decoding needs another model beside this one.
@@ -88,13 +91,20 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
     model = Model.of_run(found, decoding)
     if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: is there and not empty; name a new folder")
+        raise UserError(f"{folder}: is not empty; name a new folder")
     with whole_folder(folder) as new:
         write(model, found, chosen, new)
 
 
 def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) -> None:
-    """Write every file of a packed model into a folder."""
+    """Write every file of a packed model into a folder.
+
+    Args:
+        model: The opened model; its parameters are all marked as trainable.
+        found: Its run.
+        chosen: Its decoding.
+        folder: An empty folder.
+    """
     trained, vocabulary = model.trained, Path(found.spec.corpus).parent
     for path in (vocabulary / name for name in (MODEL, TGT_MODEL) if model.symbols[0] is not None):
         if path.exists():
@@ -117,47 +127,22 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         commit=commit(),
     )
     record.write(folder / PACKED_FILE)
-    (folder / CARD_FILE).write_text(card(found.project.root, record, folder.name), encoding="utf-8")
+    (folder / CARD_FILE).write_text(model_card(found.project.root, record, folder.name), encoding="utf-8")
     sums = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
     with atomic_write(folder / SUMS_FILE) as file:
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
-def interval_of(metric: MetricValue) -> str:
-    """Format the interval of a score; a dash for a single sentence."""
-    return "–" if metric.low is None else f"{metric.low:.2f} to {metric.high:.2f}"
-
-
-def card(root: Path, record: PortableModel, folder: str) -> str:
-    """Return the model card in Markdown."""
-    rows = [
-        f"| {literal(test_set)} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
-        for test_set, metrics in record.scores.items()
-        for name, one in metrics.items()
-    ]
-    verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
-    passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
-    scores = "\n".join(rows) or "| none | | | | |"
-    template = root / SCAFFOLD / "model_card.md"
-    tags = "\n".join(hub_tags(record))
-    terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
-    return filled(
-        template, it=record, tags=tags, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms
-    )
-
-
-def hub_tags(record: PortableModel) -> list[str]:
-    """Return the lines of YAML by which the Hugging Face Hub finds a model: its task, languages and architecture."""
-    tasks = {"speech": "automatic-speech-recognition", "sentences": "translation"}
-    task = tasks.get(record.preparation.form)
-    sides = {record.preparation.src, record.preparation.tgt} - {"speech", "brackets"}
-    lines = [f"pipeline_tag: {task}"] if task else []
-    lines += ["language:", *(f"- {yaml_text(language)}" for language in sorted(sides))] if sides else []
-    return [*lines, "tags:", f"- {yaml_text(record.spec.model.architecture)}", f"- {yaml_text(record.spec.paper)}"]
-
-
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
-    """Return the scores of a run with a decoding, by dev or test set and metric."""
+    """Read the scores of a run with a decoding.
+
+    Args:
+        found: The run.
+        decoding: Name of the decoding.
+
+    Returns:
+        Values by dev or test set and metric.
+    """
     scores: dict[str, dict[str, MetricValue]] = {}
     for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
         if path.with_suffix(".npz").exists():
@@ -167,7 +152,13 @@ def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue
 
 
 def verify(folder: Path) -> list[str]:
-    """Verify the digests of a packed model, and return the names of its files.
+    """Verify the digests of a packed model.
+
+    Args:
+        folder: Its folder.
+
+    Returns:
+        The names of its files.
 
     Raises:
         UserError: A file is missing or altered, or the folder is no packed model.
@@ -175,12 +166,12 @@ def verify(folder: Path) -> list[str]:
     try:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{folder}: no {SUMS_FILE}, so no packed model; `reprise pack` writes one") from error
+        raise UserError(f"{folder}: has no {SUMS_FILE}, so it is no packed model; `reprise pack` writes one") from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
         path = folder / name
         if name not in sums or not path.is_file() or sha256_file(path) != sums[name]:
-            raise UserError(f"{path}: is not as it was packed; get the model anew")
+            raise UserError(f"{path}: is not as it was packed; get the model again")
     return list(sums)
 
 
@@ -192,6 +183,9 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
         decoding: `KEY=VALUE,…` that differ from the packed decoding.
         threads: CPU threads; None means all cores that this process may use.
 
+    Returns:
+        The model, ready to use.
+
     Raises:
         UserError: A file is missing or altered, or weights and settings do not fit.
     """
@@ -202,23 +196,37 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
     config = changed(record.decoding, changes)
     if config.reads_language_model:
-        raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
+        raise UserError("--decoding: ngram_order: the text that it would count isn't packed; remove this key")
     device = prepare_device(threads)
     try:
-        weights = read_tensor_file(folder / WEIGHTS_FILE)[0]
-        if is_larger(record, weights):
-            raise DamagedFileError(f"holds less than the model that {PACKED_FILE} says")
-        model = whole_model(record)
-        load_into(model, weights)
+        model = load_model(record, folder / WEIGHTS_FILE)
     except DamagedFileError as error:
-        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model anew") from error
+        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model again") from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
     symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
     heard = (record.preparation.form == "speech", bool(record.preparation.sample_rate and record.preparation.high_hz))
     sizes = (len(symbols[0]), len(symbols[1])) if symbols[0] else record.corpus.vocab_sizes
     if sizes != record.corpus.vocab_sizes or (any(heard) and not (all(heard) and record.corpus.kind == "speech")):
-        raise UserError(f"{folder / PACKED_FILE}: is of another model than what lies beside it; get the model anew")
+        raise UserError(f"{folder / PACKED_FILE}: is of another model than the files beside it; get the model again")
     return Model.ready(trained, config, record.preparation, symbols)
+
+
+def load_model(record: PortableModel, path: Path) -> Seq2Seq:
+    """Return the model of some settings with the weights of a file.
+
+    Args:
+        record: The settings.
+        path: File of all weights.
+
+    Raises:
+        DamagedFileError: The file is damaged, or its weights do not fit the settings.
+    """
+    weights = read_tensor_file(path)[0]
+    if is_larger(record, weights):
+        raise DamagedFileError(f"holds fewer weights than the model that {PACKED_FILE} describes")
+    model = whole_model(record)
+    load_into(model, weights)
+    return model
 
 
 def whole_model(record: PortableModel) -> Seq2Seq:
@@ -229,7 +237,11 @@ def whole_model(record: PortableModel) -> Seq2Seq:
 def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
     """Return whether the settings describe a larger model than the weights.
 
-    Settings of strangers are not trusted: this is checked before memory is allocated.
+    A stranger may have written the settings, so this is checked before memory is allocated.
+
+    Args:
+        record: The settings.
+        weights: Tensors of any shape, by name.
     """
     spec, scalars = record.spec, sum(weight.numel() for weight in weights.values())
     parts = [spec.model, spec.fusion, spec.language_model and spec.language_model.model]
@@ -239,7 +251,7 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
     largest = max((value for _, value in numbers), default=0)
     if max(layers, default=0) > len(weights) or max(largest, *record.corpus.vocab_sizes) > scalars:
         return True
-    if MATRICES * largest**2 * (1 + sum(layers)) + largest * sum(record.corpus.vocab_sizes) < UNASKED:
+    if MATRICES * largest**2 * (1 + sum(layers)) + largest * sum(record.corpus.vocab_sizes) < UNCOUNTED:
         return False
     try:
         return size_of(lambda: whole_model(record)) > scalars
@@ -248,7 +260,16 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
-    """Pack a model into one .tar file, atomically. Raises UserError as `pack`, and if the file exists."""
+    """Pack a model into one .tar file, atomically.
+
+    Args:
+        found: The run.
+        decoding: Text of `--decoding`.
+        archive: File to create.
+
+    Raises:
+        UserError: The file exists, or the model cannot be packed (see `pack`).
+    """
     if archive.exists():
         raise UserError(f"{archive}: already exists; name a new file")
     above = archive.absolute().parent
@@ -265,8 +286,8 @@ def unpack(archive: Path, into: Path) -> Path:
     """Unpack the folder of the model in an archive.
 
     Args:
-        archive: What `pack_archive` wrote, or another archive of the same folder.
-        into: The folder goes below this one, whole or not at all.
+        archive: File that `pack_archive` wrote, or another archive of the same folder.
+        into: Folder in which the model's folder is created, whole or not at all.
 
     Returns:
         The new folder.
@@ -293,7 +314,12 @@ def unpack(archive: Path, into: Path) -> Path:
 
 
 def only_folder(archive: Path) -> str:
-    """Return the folder that holds all members of an archive. Raises UserError unless there is exactly one."""
+    """Return the folder that holds all members of an archive.
+
+    Raises:
+        UnreadableError: The archive can't be read.
+        UserError: There is not exactly one folder.
+    """
     tops = set[str]()
     try:
         tops.update(Path(name).parts[0] for name, _, _ in members(archive, lambda _: True))

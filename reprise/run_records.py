@@ -120,7 +120,7 @@ def portable_path(name: str) -> str:
 
 
 def read_records(folder: Path) -> list[RunRecord]:
-    """Read all records of a folder, by system and seed.
+    """Return all records of a folder, by system and seed.
 
     Raises:
         UserError: There are none, or a file has a fault.
@@ -214,7 +214,7 @@ def format_scores(found: list[MetricValue]) -> str:
 
 
 def mean_and_deviation(values: list[float], digits: int) -> str:
-    """Format the mean of values, with the standard deviation of several.
+    """Return the mean of values as text, with the standard deviation of several.
 
     Args:
         values: At least one.

@@ -1,15 +1,20 @@
-"""New datasets and papers from the templates of workflow/scaffold."""
+"""Files made from the templates of workflow/scaffold: datasets, papers and model cards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import WRITTEN_FILES, atomic_write
+from pipeline.core.records.outputs import MetricValue
 from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project
+from pipeline.report.markup import literal
 from pipeline.workflow.targets import names_of_rules
+
+if TYPE_CHECKING:
+    from reprise.portable import PortableModel
 
 SCAFFOLD = "workflow/scaffold"
 HALF_THE_DROPOUT = {"changed": "half the dropout", "ascending": "[baseline, changed]"}
@@ -39,15 +44,19 @@ def filled(template: Path, **values: Any) -> str:
     Args:
         template: A text with `{name}` instead of each value.
         values: Each is written as it is; one that is a whole YAML value must come from `yaml_text` or be JSON.
+
+    Returns:
+        The text.
     """
     return template.read_text(encoding="utf-8").format(**values)
 
 
 @contextmanager
 def undone_on_failure(*folders: Path) -> Iterator[None]:
-    """Remove the files that the block wrote if it fails, and those of `folders` that it created.
+    """Remove the files that the block wrote if it fails, as half of a dataset or paper would stop every later command.
 
-    Half of a dataset or paper would stop every later command of the project.
+    Args:
+        folders: Folders that are removed, too, if the block created them.
     """
     before, created = len(WRITTEN_FILES), [folder for folder in folders if not folder.exists()]
     try:
@@ -56,13 +65,21 @@ def undone_on_failure(*folders: Path) -> Iterator[None]:
         while len(WRITTEN_FILES) > before:
             WRITTEN_FILES.popitem()[0].unlink(missing_ok=True)
         for folder in created:
-            with suppress(OSError):  # somebody else put a file there meanwhile
+            with suppress(OSError):  # another process put a file there
                 folder.rmdir()
         raise
 
 
 def write_paper(project: Project, name: str, dataset: str) -> Path:
-    """Write a new paper with two systems, a table and a claim, and return its folder.
+    """Write a new paper with two systems, a table and a claim.
+
+    Args:
+        project: The project.
+        name: Name of the paper.
+        dataset: Dataset on which its systems are trained.
+
+    Returns:
+        Its folder.
 
     Raises:
         UserError: A paper or rule has this name, or the dataset is unknown or has no scored output.
@@ -75,8 +92,50 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
     project.known(dataset, {*project.datasets, *project.scale.datasets}, "--dataset")
     form = project.dataset_records[project.stand_in(dataset)].form
     if form not in BASES:
-        raise UserError(f"--dataset {dataset}: is {form}; papers on {' and '.join(BASES)} can be begun so")
+        raise UserError(f"--dataset {dataset}: is of form {form}; name one of form {', '.join(BASES)}")
     for file in ("table1.csv", "claims.yaml", "paper.yaml"):  # a folder without the last one is no paper yet
         with atomic_write(folder / file) as handle:
             handle.write(filled(project.root / SCAFFOLD / file, name=name, dataset=yaml_text(dataset), **BASES[form]))
     return folder
+
+
+def interval_of(metric: MetricValue) -> str:
+    """Format the interval of a score; a dash for a single sentence."""
+    return "–" if metric.low is None else f"{metric.low:.2f} to {metric.high:.2f}"
+
+
+def model_card(root: Path, record: "PortableModel", folder: str) -> str:
+    """Write the model card.
+
+    Args:
+        root: Root of the project, which has the template.
+        record: The packed model.
+        folder: Name of its folder, for the examples.
+
+    Returns:
+        Markdown with a header in YAML.
+    """
+    rows = [
+        f"| {literal(test_set)} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
+        for test_set, metrics in record.scores.items()
+        for name, one in metrics.items()
+    ]
+    verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
+    passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
+    scores = "\n".join(rows) or "| none | | | | |"
+    template = root / SCAFFOLD / "model_card.md"
+    tags = "\n".join(hub_tags(record))
+    terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
+    return filled(
+        template, it=record, tags=tags, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms
+    )
+
+
+def hub_tags(record: "PortableModel") -> list[str]:
+    """Return the YAML lines by which the Hugging Face Hub finds a model: task, languages and architecture."""
+    tasks = {"speech": "automatic-speech-recognition", "sentences": "translation"}
+    task = tasks.get(record.preparation.form)
+    sides = {record.preparation.src, record.preparation.tgt} - {"speech", "brackets"}
+    lines = [f"pipeline_tag: {task}"] if task else []
+    lines += ["language:", *(f"- {yaml_text(language)}" for language in sorted(sides))] if sides else []
+    return [*lines, "tags:", f"- {yaml_text(record.spec.model.architecture)}", f"- {yaml_text(record.spec.paper)}"]

@@ -25,14 +25,20 @@ HIGHEST_RATE = 1_000_000
 
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
-    """Read samples, shape (n,) or (n, channels) float32, and their rate in Hz.
+    """Read the samples of an audio file.
+
+    Args:
+        path: WAV, FLAC or OGG.
+
+    Returns:
+        Samples, shape (n,) or (n, channels) float32, and their rate in Hz.
 
     Raises:
         UserError: The file is missing or no audio.
     """
     try:
         return soundfile.read(path, dtype="float32")
-    except (soundfile.SoundFileError, OSError, MemoryError) as error:  # of a length that a damaged header says
+    except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
         fault = "no audio that can be read (WAV, FLAC, OGG, …)" if Path(path).is_file() else "no such file"
         raise UserError(f"{path}: {fault}") from error
 
@@ -55,17 +61,17 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     """
     samples = np.asarray(samples)
     if rate > HIGHEST_RATE:
-        raise UserError(f"{name}: says that it has {rate:,} samples a second, which no recording has; is it damaged?")
+        raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
     if samples.ndim not in (1, 2) or rate < 1:
         raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
     samples = samples.astype(np.float64)
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:
-        raise UserError(f"{name}: has samples that are no sound (not finite, or far beyond ±1)")
+        raise UserError(f"{name}: has samples that are no sound: not finite, or far beyond ±1")
     if loudest > LOUDEST:
-        log.warning("%s: is in the units of 16 bits, not in [-1, 1]; it is scaled", name)
+        log.warning("%s: has samples of 16 bits, not in [-1, 1]; scaling them", name)
     elif loudest > 1:
-        log.warning("%s: reaches %.1f, beyond ±1; if its unit is that of 16 bits, divide it by 32768", name, loudest)
+        log.warning("%s: reaches %.1f, beyond ±1; if its samples have 16 bits, divide them by 32768", name, loudest)
     if len(samples) and (offset := np.abs(samples.mean(axis=0)).max()) > samples.std(axis=0).max() > 0:
         log.warning("%s: has a constant offset of %.3g, above its sound; subtract the mean", name, offset)
     if loudest < QUIETEST and len(samples):
@@ -73,16 +79,19 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     mono = mixed(name, in_unit_range(samples))
     frames = MelFilters(model_rate, high_hz)(resampled(mono, rate, model_rate).astype(np.float32))
     if not len(frames):
-        raise UserError(f"{name}: {len(mono) / rate:.3f} s long, too short for a single frame of 25 ms")
+        raise UserError(f"{name}: {len(mono) / rate:.3f} s are too short for a frame of 25 ms")
     return frames.astype(FRAME_DTYPE)
 
 
 def mixed(name: str, samples: np.ndarray) -> np.ndarray:
-    """Return one channel of a recording: the mean of those with sound, or the loudest if they cancel out.
+    """Mix the channels of a recording to one: the mean of those with sound, or the loudest if they cancel out.
 
     Args:
         name: The recording, for the log.
         samples: Shape (n,) or (n, channels).
+
+    Returns:
+        Samples, shape (n,).
     """
     if not len(samples):
         return np.zeros(0)
@@ -93,12 +102,20 @@ def mixed(name: str, samples: np.ndarray) -> np.ndarray:
     mean = channels[:, heard].mean(axis=1)
     if mean.var() >= CANCELLED * power[heard].mean() / heard.sum():
         return mean
-    log.warning("%s: its channels cancel out; channel %d alone is heard", name, loudest + 1)
+    log.warning("%s: its channels cancel out; using channel %d only", name, loudest + 1)
     return channels[:, loudest]
 
 
 def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
-    """Normalise features of one speaker to the mean and deviation of training, each (T, FEATURES)."""
+    """Normalise features of one speaker to the mean and deviation of the training data.
+
+    Args:
+        utterances: Features, each (T, FEATURES).
+        wanted: Statistics of the training data.
+
+    Returns:
+        Normalised features of the same shapes.
+    """
     heard = Moments()
     for frames in utterances:
         heard.add(frames)
@@ -106,9 +123,17 @@ def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.
 
 
 def resampled(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    """Resample (n,) at `rate` Hz to (n * wanted / rate,) at `wanted` Hz by a Fourier transform.
+    """Resample a recording by a Fourier transform; the band is limited to what both rates can hold.
 
-    The band is limited to what both rates can hold. A second of silence at the end prevents wrap-around.
+    A second of silence at the end prevents wrap-around.
+
+    Args:
+        samples: Shape (n,).
+        rate: Their rate in Hz.
+        wanted: Rate of the result in Hz.
+
+    Returns:
+        Samples, shape (n * wanted / rate,).
     """
     if rate == wanted or not len(samples):
         return samples

@@ -32,19 +32,32 @@ def lines_of(path: Path) -> Iterator[str]:
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise not_text(str(path), error) from error
+        raise UserError(not_text(str(path), error)) from error
 
 
 def place_of(path: Path) -> str:
-    """Return the absolute path of a file. Raises UserError if a dataset file cannot contain its name."""
+    """Return the absolute path of a file.
+
+    Raises:
+        UserError: A dataset file cannot contain its name.
+    """
     place = str(path.resolve())
     if not path.name.isprintable() or UNWRITABLE.search(place):
-        raise UserError(f"{one_line(place)}: a dataset file can't have this name; use letters that can be shown")
+        raise UserError(f"{one_line(place)}: a dataset file can't have this name; use printable characters")
     return place
 
 
 def source_name(dataset: str, split: str, path: Path) -> str:
-    """Name a file among those of all datasets; a long name is replaced by a digest."""
+    """Name a file among those of all datasets.
+
+    Args:
+        dataset: Name of the dataset.
+        split: Name of the split.
+        path: The file.
+
+    Returns:
+        A name of at most `LONGEST_NAME` bytes; a digest replaces a long file name.
+    """
     plain = f"{dataset}.{split}.{path.name}"
     if len(os.fsencode(plain)) <= LONGEST_NAME:
         return plain
@@ -70,9 +83,14 @@ def beside_own(path: Path) -> Iterator[Path]:
         new.unlink(missing_ok=True)
 
 
-def not_text(name: str, error: UnicodeDecodeError) -> UserError:
-    """Return the error for a file or line that is not UTF-8."""
-    return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")
+def not_text(name: str, error: UnicodeDecodeError) -> str:
+    """Return the message about a file or line that is not UTF-8.
+
+    Args:
+        name: The file or line.
+        error: Error of decoding it.
+    """
+    return f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first"
 
 
 @contextmanager
@@ -97,7 +115,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def filling(path: Path) -> Iterator[None]:
-    """Turn errors of writing `path` into UserError; a missing file that the block reads is no such error."""
+    """Turn errors of writing a file into UserError; a missing file that the block reads is no such error."""
     try:
         yield
     except FileNotFoundError:

@@ -22,10 +22,12 @@ LONGEST_LINE = 10_000
 FILES_AT_ONCE = 32
 Run = Annotated[str, Argument(metavar="RUN")]
 TextFiles = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
-Numbers = Literal["float32", "int8", "int16", "bfloat16", "float16"]
+ComputeType = Literal["float32", "int8", "int16", "bfloat16", "float16"]
 
 
-def translate(model: Run, files: TextFiles = (), *, ctranslate2: Numbers | None = None, options: ModelOptions) -> None:
+def translate(
+    model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None = None, options: ModelOptions
+) -> None:
     """Translate text, line by line.
 
         reprise translate attention/base/wmt14-en-de talk.en > talk.de
@@ -45,7 +47,7 @@ def translate(model: Run, files: TextFiles = (), *, ctranslate2: Numbers | None 
         write_lines(opened.translate(lines))
 
 
-def parse(model: Run, files: TextFiles = (), *, ctranslate2: Numbers | None = None, options: ModelOptions) -> None:
+def parse(model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None = None, options: ModelOptions) -> None:
     """Parse text, line by line, with words separated by spaces.
 
         reprise parse attention/parsing/wsj sentences.txt > trees.txt
@@ -82,23 +84,36 @@ def transcribe(
     opened = options.open(model)
     at_once = len(files) if opened.hears_speakers else FILES_AT_ONCE
     for first in range(0, len(files), at_once):
-        sounds = {f"{place}: {path}": read_sound(path) for place, path in enumerate(files[first:][:at_once])}
+        sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once])}
         for line in opened.transcribe_all(sounds):
             print(line, flush=True)
 
 
 def inputs(
-    model: str, files: tuple[Path, ...], numbers: Numbers | None, options: ModelOptions
+    model: str, files: tuple[Path, ...], compute_type: ComputeType | None, options: ModelOptions
 ) -> Iterator[tuple[list[str], "Model"]]:
-    """Open a model, and read chunks of lines for it. Raises UserError if a file or the model can't be read."""
+    """Open a model, and read chunks of lines for it.
+
+    Args:
+        model: `paper/system/dataset/seed`, a run's folder, or a packed model's.
+        files: Text files; empty means standard input.
+        compute_type: Type of CTranslate2's numbers; None means our own search.
+        options: How to decode, and the settings of the project.
+
+    Yields:
+        Lines without their ends, and the model.
+
+    Raises:
+        UserError: A file or the model can't be read.
+    """
     for path in files:
         if not path.exists() or path.is_dir():
             raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
     opened = options.open(model)
-    if numbers:
+    if compute_type:
         from reprise.ctranslate2 import ctranslate2_search  # an extra
 
-        opened = replace(opened, search=ctranslate2_search(opened, numbers))
+        opened = replace(opened, search=ctranslate2_search(opened, compute_type))
     for lines in chunks_of_files([*files]) if files else chunks_of_input():
         yield lines, opened
 
@@ -113,7 +128,7 @@ def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
     """Yield the lines of files in large chunks, so that lines of similar length are decoded together."""
     for path in paths:
         numbered = enumerate(lines_of(path), start=1)
-        yield from chunks(short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
+        yield from chunks(checked(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
 
 
 def chunks_of_input() -> Iterator[list[str]]:
@@ -127,15 +142,30 @@ def chunks_of_input() -> Iterator[list[str]]:
 
 
 def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
-    """Decode lines of standard input as UTF-8, in chunks; `read` lines came before."""
+    """Decode lines of standard input as UTF-8.
+
+    Args:
+        lines: Whole lines, without their ends.
+        read: Number of lines before these, for messages.
+
+    Yields:
+        The lines in chunks.
+    """
     numbered = enumerate(lines, start=read + 1)
     yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
 
 
 def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Group lines into chunks.
+    """Group lines into chunks of up to `LINES_AT_ONCE`.
 
-    Lines before one that cannot be read are yielded before its error is raised.
+    Args:
+        lines: Lines; reading one may raise UserError.
+
+    Yields:
+        The chunks. Lines before a faulty one are yielded before its error is raised.
+
+    Raises:
+        UserError: A line can't be read.
     """
     good: list[str] = []
     try:
@@ -153,15 +183,34 @@ def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def text_of(line: bytes, where: str) -> str:
-    """Decode a line as UTF-8. Raises UserError if it is not UTF-8 or too long."""
+    """Return a line decoded as UTF-8.
+
+    Args:
+        line: The line, without its end.
+        where: File and number of the line, for messages.
+
+    Raises:
+        UserError: It is not UTF-8 or too long.
+    """
     try:
-        return short_enough(line.decode(), where)
+        return checked(line.decode(), where)
     except UnicodeDecodeError as error:
-        raise not_text(where, error) from error
+        raise UserError(not_text(where, error)) from error
 
 
-def short_enough(line: str, where: str) -> str:
-    """Return the line. Raises UserError if it is too long for a sentence."""
+def checked(line: str, where: str) -> str:
+    """Check that a line is not too long for a sentence.
+
+    Args:
+        line: The line.
+        where: File and number of the line, for messages.
+
+    Returns:
+        The line.
+
+    Raises:
+        UserError: It has more than `LONGEST_LINE` characters.
+    """
     if len(line) > LONGEST_LINE:
-        raise UserError(f"{where}: {len(line):,} characters; the limit is {LONGEST_LINE:,}; write a sentence a line")
+        raise UserError(f"{where}: {len(line):,} characters; the limit is {LONGEST_LINE:,}; write a sentence per line")
     return line

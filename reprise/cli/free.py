@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pipeline.core.artifacts import Encoded, Raw, RunArtifact, RunId, Spoken
+from pipeline.core.artifacts import Encoded, Product, Raw, RunArtifact, RunId, Spoken
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import format_bytes
@@ -34,7 +34,13 @@ WHOLE = ("old-runs", "unfinished", "old-corpora")
 
 @dataclass(frozen=True)
 class Unneeded:
-    """Files of one kind in one place."""
+    """Files of one kind in one place.
+
+    Attributes:
+        kind: One of `KINDS`.
+        place: Folder of the run, corpus or downloads.
+        files: The files, with their marker files.
+    """
 
     kind: str
     place: Path
@@ -58,7 +64,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         text          raw and prepared training text of encoded corpora; development and test text stay
         audio         audio of encoded corpora of speech; to hear it, fetch or synthesise it again
         old-runs      finished trainings with settings or data other than the current ones; no report reads them
-        unfinished    such trainings that never ended; removing them loses what they have computed
+        unfinished    such trainings that did not end; removing them loses their steps
         old-corpora   corpora of datasets that have changed since
         downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
@@ -73,7 +79,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     found, readers = list(unneeded(loaded)), reports_by_folder(loaded)
     for one in found:
         verb = "removing" if one.kind in remove else "could go"
-        read_by = ", ".join(readers.get(one.place, ["no report of today's settings"]))
+        read_by = ", ".join(readers.get(one.place, ["no report of the current settings"]))
         print(f"{verb} {one.kind}: {len(one.files)} files, {format_bytes(one.bytes)}: {one.place}, read by {read_by}")
     freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
     for one in found:
@@ -86,7 +92,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         print(f"{kind}: {format_bytes(count)} {'removed' if kind in remove else 'could go'}")
     if not remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
-        print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
+        print("nothing was removed" + (f"; to remove it: --remove {' '.join(kinds)}" if kinds else ""))
     for line in unchecked_scales(loaded, "free"):
         print(line)
 
@@ -131,7 +137,12 @@ def reports_by_folder(project: Project) -> dict[Path, list[str]]:
 
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
-    """Yield the checkpoints of a finished run if every output that reports need exists."""
+    """Yield the checkpoints of a finished run if every output that reports need exists.
+
+    Args:
+        folder: Folder of the run.
+        needed: Files of the run that reports need.
+    """
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
     if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_locked(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
@@ -159,7 +170,12 @@ def old_corpora(current: Path) -> Iterator[Unneeded]:
 
 
 def everything_in(kind: str, folder: Path) -> Iterator[Unneeded]:
-    """Yield all files below a folder, if there are any."""
+    """Yield all files below a folder, if there are any.
+
+    Args:
+        kind: One of `KINDS`.
+        folder: The folder.
+    """
     if files := tuple(sorted(path for path in folder.rglob("*") if path.is_file())):
         yield Unneeded(kind, folder, files)
 
@@ -176,23 +192,41 @@ def is_whole(folder: Path) -> bool:
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
-    """Yield the raw and prepared training text of a corpus that is encoded."""
+    """Yield the raw and prepared training text of a corpus that is encoded.
+
+    Args:
+        project: The project.
+        name: Name of the dataset.
+    """
     folder, form = project.layout.corpus(name), project.dataset_records[name].form
-    there = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
-    files = [path for path in there if is_read_by_training_alone(path, form)]
+    found = [path for kind in ("raw", "prepared") for path in sorted((folder / kind).glob("train.*"))]
+    files = [path for path in found if is_read_by_training_alone(path, form)]
     if files and project.layout.path(Encoded(name)).exists():
         # Without its marker file, Snakemake rebuilds the raw text if something needs it again.
-        marks = [path for path in (project.layout.path(Raw(name)),) if path.exists()]
-        yield Unneeded("text", folder, (*marks, *files))
+        yield Unneeded("text", folder, (*existing(project, Raw(name)), *files))
 
 
 def audio(project: Project, name: str) -> Iterator[Unneeded]:
-    """Yield the audio of a speech corpus that is encoded."""
+    """Yield the audio of a speech corpus that is encoded.
+
+    Args:
+        project: The project.
+        name: Name of the dataset.
+    """
     folder = project.layout.corpus(name)
     files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
     if files and project.layout.path(Encoded(name)).exists():
-        marks = [path for path in map(project.layout.path, (Raw(name), Spoken(name))) if path.exists()]
-        yield Unneeded("audio", folder, (*marks, *files))
+        yield Unneeded("audio", folder, (*existing(project, Raw(name), Spoken(name)), *files))
+
+
+def existing(project: Project, *products: Product) -> list[Path]:
+    """Return the files of products that exist.
+
+    Args:
+        project: The project.
+        products: The products.
+    """
+    return [path for path in map(project.layout.path, products) if path.exists()]
 
 
 def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:

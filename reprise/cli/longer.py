@@ -55,12 +55,18 @@ def continue_run(
 
 
 def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) -> None:
-    """Prepare the longer run beside the run in a folder, and train it unless `prepare`.
+    """Prepare the longer run beside another one, and train it.
+
+    Args:
+        run: Folder of the shorter run.
+        steps: Training steps in all.
+        prepare: Only prepare the longer run.
+        options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: The run is not shorter, ended by itself, or has no checkpoint.
+        UserError: The run is not shorter, stopped early, or has no checkpoint.
     """
-    from pipeline.training.checkpoint import Checkpoints  # brings torch, as the others do
+    from pipeline.training.checkpoint import Checkpoints  # loads torch, as the others do
     from pipeline.training.distributed import Group
     from pipeline.training.job import train_owned
     from pipeline.training.machine import choose_device, choose_threads
@@ -75,15 +81,15 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
         usable = not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0))
         options = replace(options, threads=last.threads if usable else None)
     if steps >= LARGEST:
-        raise UserError(f"--steps {steps}: too large; no training has so many steps")
+        raise UserError(f"--steps {steps}: too large; must be below {LARGEST}")
     written: RunSpec = validate(RunSpec, load_yaml(run / RUN_FILE), str(run / RUN_FILE))
     if steps <= written.training.max_steps:
         raise UserError(f"--steps {steps}: {run} has {written.training.max_steps} steps; ask for more")
     done = run / DONE_FILE
     if done.exists() and (ended := TrainedRun.read(done).steps) < (asked := written.training.max_steps):
         raise UserError(
-            f"{run}: stopped early after {ended} of {asked} steps (patience or min_lr), and would stop there again: "
-            "increase the patience of its system, and the workflow resumes from here, or train it again"
+            f"{run}: stopped early after {ended} of {asked} steps (patience or min_lr), and would stop there again; "
+            "increase the patience of its system: the workflow then resumes from here"
         )
     spec = with_length(written, steps, written.training.patience)
     folder = beside(run, spec)
@@ -93,8 +99,8 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
     checkpoints = Checkpoints(folder, run_key(folder), spec.training.keep_checkpoints)
     if not checkpoints.has_begun and continue_from(checkpoints, run, other_schedule=depends_on_length(spec)) is None:
         raise UserError(
-            f"{run}: has no checkpoint to resume from (`free` removes them); to train {folder} "
-            f"from the start: python -m pipeline train --run {folder}"
+            f"{run}: has no checkpoint to resume from (`free` removes them); to train from the start, "
+            f"run `python -m pipeline train --run {folder}`"
         )
     log.info("%s: %d steps", folder, steps)
     if not prepare:
@@ -102,7 +108,15 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
 
 
 def beside(shorter: Path, spec: RunSpec) -> Path:
-    """Return the folder of the longer run, beside `shorter`; its name contains the digest of its data."""
+    """Return the folder of the longer run, beside the shorter one; its name contains the digest of its data.
+
+    Args:
+        shorter: Folder of the shorter run.
+        spec: Settings of the longer run.
+
+    Raises:
+        UserError: The name of the folder of a run or corpus does not end in a digest.
+    """
     folders = [Path(spec.corpus).parent, *map(Path, spec.weight_sources.values()), shorter.absolute()]
     contents = [folder.name.rpartition("-")[2] for folder in folders]
     if any(len(content) != DIGITS for content in contents):

@@ -31,10 +31,10 @@ FILE_KINDS = frozenset(
 )
 """File endings that are ISO 639 codes, but do not name the language of a file."""
 SPLIT = "0.98/0.01/0.01"
-UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
-OF_DATASETS = (
+UNKNOWN = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
+DATASET_OPTIONS = (
     *("src", "tgt", "pairs", "trees", "recordings", "dev", "test", "split", "languages", "redistributable"),
-    *UNSAID,
+    *UNKNOWN,
 )
 Files = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
 
@@ -75,7 +75,7 @@ class DataOptions:
 
     @property
     def shares(self) -> list[float]:
-        """Shares of train, dev and test. Raises UserError if --split is none."""
+        """Shares of train, dev and test."""
         return read_shares(self.split or SPLIT)
 
 
@@ -96,18 +96,21 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
         what: Kind of thing to create.
         name: Lower-case letters, digits and `-`.
         given: The data and facts about them.
+
+    Raises:
+        UserError: The name or an option is invalid, or the data have a fault.
     """
     if not NAME.fullmatch(name):
         raise UserError(
-            f"{one_line(name, 80)}: write a name of at most {LONGEST_NAME} small letters, digits and `-`, "
-            "beginning with a letter"
+            f"{one_line(name, 80)}: write a name of at most {LONGEST_NAME} lower-case letters, digits and `-` "
+            "that starts with a letter"
         )
     if unused := unused_options(what, given):
         raise UserError(f"--{unused[0]}: has no effect beside the other options")
     root = find_root()
     if what == "dataset":
         made = write_dataset(name, given, root)
-        log.info("%s: `reprise new paper NAME --dataset %s` begins a comparison on it", made, name)
+        log.info("%s: `reprise new paper NAME --dataset %s` creates a comparison on it", made, name)
         return
     if not given.dataset:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
@@ -118,29 +121,46 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
 
 
 def unused_options(what: str, given: DataOptions) -> list[str]:
-    """List the given options that have no effect beside the others."""
+    """Return the given options that have no effect beside the others.
+
+    Args:
+        what: `dataset` or `paper`.
+        given: The options.
+    """
     unused = {
         "dataset": True,
         "split": given.dev and given.test and not given.pairs,
         "languages": given.trees or given.recordings,
         "redistributable": given.recordings,  # recordings are never redistributed
     }
-    found = OF_DATASETS if what == "paper" else [option for option, is_unused in unused.items() if is_unused]
+    found = DATASET_OPTIONS if what == "paper" else [option for option, is_unused in unused.items() if is_unused]
     return [option for option in found if getattr(given, option)]
 
 
 def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
-    """Write the file of a dataset, and return it. Raises UserError if the data have a fault."""
+    """Write the file of a dataset.
+
+    Args:
+        name: Name of the dataset.
+        given: The data and facts about them.
+        root: Root of the project.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: A dataset has this name, or the data have a fault.
+    """
     path = root / "workflow/datasets" / f"{name}.yaml"
     if path.exists():
         raise UserError(f"{path}: exists already; choose another name, or remove it")
     splits = root / "data" / name
     with undone_on_failure(splits):
         template, facts = facts_of(name, given, splits)
-        said = {key: json.dumps(getattr(given, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
-        said |= {"name": name, "domain": yaml_text(name), "title": f"{name}, data of one's own"}
+        terms = {key: json.dumps(getattr(given, key) or text, ensure_ascii=False) for key, text in UNKNOWN.items()}
+        terms |= {"name": name, "domain": yaml_text(name), "title": f"{name}, data of one's own"}
         with atomic_write(path) as file:
-            file.write(filled(root / SCAFFOLD / template, **said, **facts))
+            file.write(filled(root / SCAFFOLD / template, **terms, **facts))
         load_dataset(path)
     return path
 
@@ -153,19 +173,22 @@ def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str
         given: The data.
         folder: Folder of the splits that are made of the data.
 
+    Returns:
+        The name of the template, and the values of its fields.
+
     Raises:
         UserError: The options name no data, or data of several kinds, or the data have a fault.
     """
     kinds = [kind for kind in ("src", "pairs", "trees", "recordings") if getattr(given, kind)]
     if len(kinds) != 1 or bool(given.src) != bool(given.tgt):
         raise UserError(
-            "name the data: --src and --tgt, two files that go line by line, or one of --pairs, --trees, --recordings"
+            "name the data: --src and --tgt, two files with parallel lines, or one of --pairs, --trees, --recordings"
         )
     if given.trees:
         return "treebank.yaml", trees.described(name, tree_splits(given, given.trees, folder), given.redistributable)
     if given.recordings:
         if given.dev or given.test:
-            raise UserError("--recordings are split (--split); for splits of your own, edit the tables it writes")
+            raise UserError("--recordings are split by --split; for splits of your own, edit the tables that it writes")
         utterances = recordings.read_table(given.recordings, name)
         facts = recordings.split_recordings(utterances, given.shares, folder)
         return "recordings.yaml", facts | {"folder": json.dumps(os.path.relpath(folder))}
@@ -176,12 +199,16 @@ def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str
 
 
 def languages_of(given: DataOptions) -> tuple[str, str]:
-    """Return the languages of source and target. Raises UserError if they are unknown or the same."""
+    """Return the languages of source and target as canonical ISO 639 codes.
+
+    Raises:
+        UserError: They are unknown or the same.
+    """
     if given.pairs and not given.languages:
         raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
     if kinds := [one for one in named if one in FILE_KINDS and not given.languages]:
-        raise UserError(f"--languages: name the two languages, such as en de; a file's ending says {kinds[0]!r}")
+        raise UserError(f"--languages: name the two languages, such as en de; a file ends in {kinds[0]!r}")
     try:
         src, tgt = map(canonical, named)
     except ValueError as error:
@@ -192,11 +219,20 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
 
 
 def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) -> dict[str, text.Sides]:
-    """Return the files of each split: those given, or those that one corpus is split into, in `folder`."""
+    """Return the source and target file of each split: those given, or those that one corpus is split into.
+
+    Args:
+        given: The data.
+        folder: Folder of the splits that are written.
+        languages: Source and target language.
+
+    Raises:
+        UserError: The options contradict each other, or the data have a fault.
+    """
     has_dev_and_test = has_splits(given, 2)
     if given.pairs:
         if has_dev_and_test:
-            raise UserError("--pairs are split (--split); --dev and --test go with --src and --tgt")
+            raise UserError("--pairs are split by --split; use --dev and --test with --src and --tgt")
         pairs, path, reads = list(text.read_columns(given.pairs)), given.pairs, "cut -f 2"
     else:
         assert given.src and given.tgt
@@ -207,27 +243,37 @@ def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) ->
         pairs, path, reads = list(text.read_pairs(sides)), given.tgt, "cat"
     text.require_raw(path, (tgt for _, tgt in pairs), languages[1], reads)  # a detokeniser removes tabs
     files, empty = text.split_pairs(iter(pairs), given.shares, folder, languages)
-    log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
+    log.info("%s: train, dev and test share no source sentence; %d empty pairs left out", folder, empty)
     return files
 
 
 def tree_splits(given: DataOptions, corpus: Path, folder: Path) -> dict[str, Path]:
-    """Return the files of each split: those given, or those that one treebank is split into, in `folder`."""
+    """Return the file of each split: those given, or those that one treebank is split into.
+
+    Args:
+        given: The data.
+        corpus: The treebank.
+        folder: Folder of the splits that are written.
+    """
     if has_splits(given, 1):
         return {"train": corpus, "dev": given.dev[0], "test": given.test[0]}
     files = trees.split_trees(corpus, given.shares, folder)
-    log.info("%s: train, dev and test, no sentence in two of them", folder)
+    log.info("%s: train, dev and test share no sentence", folder)
     return files
 
 
 def has_splits(given: DataOptions, files: int) -> bool:
     """Return whether --dev and --test are given.
 
+    Args:
+        given: The data.
+        files: Files that each of them must have.
+
     Raises:
         UserError: Only one of them is given, or not with this number of files.
     """
     if bool(given.dev) != bool(given.test):
-        raise UserError("--dev and --test go together; without them the data are split (--split)")
+        raise UserError("give both --dev and --test, or neither, to split the data by --split")
     if given.dev and {len(given.dev), len(given.test)} != {files}:
-        raise UserError(f"--dev and --test: {files} file{'s' * (files > 1)} each")
+        raise UserError(f"--dev and --test: give {files} file{'s' * (files > 1)} for each")
     return bool(given.dev)

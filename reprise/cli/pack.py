@@ -1,16 +1,20 @@
 """Move models elsewhere: pack and unpack them, export them to CTranslate2, publish them on the Hugging Face Hub."""
 
 import logging
+import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
+from reprise.find_runs import PACKED_FILE
 from reprise.opening import DecodingOptions, ModelOptions
 
 log = logging.getLogger(__name__)
 Run = Annotated[str, Argument(metavar="RUN")]
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def pack(model: Run, out: Path, *, options: DecodingOptions) -> None:
@@ -26,11 +30,14 @@ def pack(model: Run, out: Path, *, options: DecodingOptions) -> None:
         model: Run as paper/system/dataset/seed, or its folder; no packed model.
         out: Folder to write, or a file NAME.tar.
         options: How to decode, and the settings of the project.
+
+    Raises:
+        UserError: The output has the ending of another archive, or the model cannot be packed.
     """
-    from reprise.portable import pack, pack_archive  # brings torch
+    from reprise.portable import pack, pack_archive  # loads torch
 
     if is_other_archive(out):
-        raise UserError(f"{out}: an archive of a model is a .tar file; name one, or a folder")
+        raise UserError(f"{out}: an archive of a model is a .tar file; write NAME.tar or a folder")
     found = options.find(model)
     (pack_archive if out.suffix == ".tar" else pack)(found, options.decoding, out)
     log.info("%s: %s", out, found.id.folder)
@@ -55,7 +62,7 @@ def unpack(
         model: File to unpack, or the folder of a packed model.
         into: Folder to unpack into.
     """
-    from reprise.portable import unpack, verify  # brings torch
+    from reprise.portable import unpack, verify  # loads torch
 
     folder = model if model.is_dir() else unpack(model, into)
     print(f"{folder}: {len(verify(folder))} files are as they were packed")
@@ -80,10 +87,38 @@ def publish(
         model: Packed model: the .tar file or folder that `reprise pack` wrote.
         repository: Repository of the Hub.
         private: Create the repository as a private one.
-    """
-    from reprise.publish import publish  # brings torch
 
-    print(publish(model, repository, private))
+    Raises:
+        UserError: The extra `hub` is not installed, the model is damaged or may not be passed on, or the Hub refuses.
+    """
+    from reprise.portable import SUMS_FILE, PortableModel, unpack, verify  # loads torch
+
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+    except ImportError as error:
+        raise UserError("huggingface_hub is not installed; `pip install '.[hub]'` installs it") from error
+    if not REPOSITORY.fullmatch(repository):
+        raise UserError(f"{repository}: write NAME/REPOSITORY, such as my-name/base-en-de")
+    with tempfile.TemporaryDirectory() as beside:
+        folder = model if model.is_dir() else unpack(model, Path(beside))
+        files = verify(folder)
+        record = PortableModel.read(folder / PACKED_FILE)
+        if not (record.redistributable or private):
+            raise UserError(f"{model}: its data may not be passed on ({record.licence}); add --private")
+        api = HfApi()
+        try:
+            address = api.create_repo(repository, private=private, exist_ok=True)
+            if not (record.redistributable or api.model_info(repository).private):
+                raise UserError(f"{repository}: is public, but the data of {model} may not be passed on")
+            message = f"Upload {record.run}, packed at commit {record.commit}"
+            api.upload_folder(
+                repo_id=repository, folder_path=folder, commit_message=message, allow_patterns=[*files, SUMS_FILE]
+            )
+        except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, ConnectionError, OSError) as error:
+            hint = "is HF_TOKEN set, or did `hf auth login` run?"
+            raise UserError(f"{repository}: not uploaded: {error}; {hint}") from error
+    print(address)
 
 
 def export(
@@ -99,7 +134,7 @@ def export(
 
     `ctranslate2.Translator` opens the folder. Its `subwords.model`, of sentencepiece, turns tokenised text into pieces
     (`encode(line, out_type=str)`) and back. Without a length penalty both rank hypotheses alike. With one, CTranslate2
-    divides by length^alpha, while the papers divide by ((5 + length) / 6)^alpha.
+    divides scores by length^alpha, and the papers by ((5 + length) / 6)^alpha.
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.
@@ -107,7 +142,7 @@ def export(
         quantization: Type of the weights; by default float32.
         options: How to decode, and the settings of the project.
     """
-    from reprise.ctranslate2 import export  # brings torch
+    from reprise.ctranslate2 import export  # loads torch
 
     opened = options.open(model)
     export(opened, out, quantization)

@@ -38,11 +38,22 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
 
 
 def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
-    """Yield the report line by line. Raises UserError if the dataset is not encoded yet."""
+    """Report on a prepared dataset.
+
+    Args:
+        project: The project.
+        dataset: The dataset.
+
+    Yields:
+        The report, line by line.
+
+    Raises:
+        UserError: The dataset is not encoded yet.
+    """
     layout = project.layout
     prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
     if not encoded.exists():
-        raise UserError(f"{dataset.name}: not prepared yet; `{snakemake_command(project, encoded)}` does it")
+        raise UserError(f"{dataset.name}: not prepared yet; run `{snakemake_command(project, encoded)}`")
     passed = "anyone may pass it on" if may_be_passed_on(dataset) else "not to be passed on"
     yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({passed})\nto cite: {dataset.citation}\n"
     sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]
@@ -65,22 +76,34 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
 
 
 def line_at(path: Path, number: int) -> str:
-    """Return the beginning of a line, counted from 1, as one printable line."""
+    """Return the beginning of a line as one printable line.
+
+    Args:
+        path: A text file.
+        number: Number of the line, from 1.
+    """
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         return one_line(next(islice(lines, number - 1, None), "").strip()[:SHOWN])
 
 
 def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
-    """Yield how many sentences each split shares with an earlier one, ignoring case and spacing.
+    """Count the sentences that each split shares with an earlier one, ignoring case and spacing.
 
     Text is compared by its source side, speech by its transcript.
+
+    Args:
+        dataset: The dataset.
+        prepared: Folder of its prepared text.
+
+    Yields:
+        A line for each pair of splits that overlap.
     """
     names = {"speech": "{}.en", "trees": f"{{}}.tok.{dataset.languages[0]}"}
     before: dict[str, set[str]] = {}
     for split in dataset.split_names:
         path = prepared / names.get(dataset.form, f"{{}}.{dataset.languages[0]}").format(split)
         if not path.exists():
-            yield f"{split}: how much of it is elsewhere too is not known, as its text was removed to free the disk"
+            yield f"{split}: overlap with other splits unknown, as its text was removed to free disk space"
             continue
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
         keys = [comparison_key(line) for line in lines]

@@ -1,4 +1,4 @@
-"""The command `score`: decode and score a test set without writing into the run's folder."""
+"""The commands `score` and `compare`: score a run without writing into its folder, and test differences of scores."""
 
 import contextlib
 import logging
@@ -8,16 +8,23 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline import stages
-from pipeline.core.artifacts import Prepared
+from pipeline.analysis.view import measure_of
+from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
+from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, Settings
+from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import snakemake_command
-from reprise.find_runs import FoundRun
-from reprise.opening import DecodingOptions, decoding_of
+from reprise.find_runs import FoundRun, find_run
+from reprise.opening import DecodingOptions, decoding_of, usual_decoding
+
+log = logging.getLogger(__name__)
+USUAL_METRICS = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
+"""Metric of a comparison by default, by form of the dataset."""
 
 
 def score(
@@ -40,7 +47,7 @@ def score(
         options: How to decode, and the settings of the project.
     """
     with tempfile.TemporaryDirectory() as folder, silenced(logging.getLogger("pipeline.metrics")):
-        found = scored(options.find(model), options.decoding, split, threads, Path(folder))
+        found = decode_and_score(options.find(model), options.decoding, split, threads, Path(folder))
     for name, metric in found.metrics.items():
         interval = "" if metric.low is None else f"({metric.low:.2f} to {metric.high:.2f})"
         print(f"{name:12} {metric.value:7.2f}  {interval:18} {metric.signature}")
@@ -59,7 +66,7 @@ def silenced(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def scored(found: FoundRun, decoding: str, split: str, threads: int | None, folder: Path) -> ScoreFile:
+def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | None, folder: Path) -> ScoreFile:
     """Decode and score a split with the stages that the workflow runs.
 
     Args:
@@ -67,7 +74,10 @@ def scored(found: FoundRun, decoding: str, split: str, threads: int | None, fold
         decoding: Text of `--decoding`.
         split: Split of its dataset.
         threads: CPU threads; None means all cores.
-        folder: Folder for all files.
+        folder: Empty folder for the outputs.
+
+    Returns:
+        The scores.
 
     Raises:
         UserError: The split or decoding is unknown, or the run is a language model.
@@ -75,42 +85,131 @@ def scored(found: FoundRun, decoding: str, split: str, threads: int | None, fold
     dataset, corpus = found.dataset, Path(found.spec.corpus)
     known(split, dataset.split_names, f"--split of {found.spec.dataset}")
     chosen = decoding_of(found, decoding)
-    tokens, text, score = (folder / name for name in ("out.tok", "out.txt", "score.json"))
+    tokens, text, scores = (folder / name for name in ("out.tok", "out.txt", "score.json"))
     settings = chosen.config.model_dump_json()
     decode = ["--weights", chosen.weights, "--split", split, "--decoding", settings]
     decode += ["--language-model", chosen.language_model] if chosen.language_model else []
     decode += ["--threads", threads] if threads else []
-    of = ["--dataset", found.project.datasets[dataset.name], "--split", split, "--out", score]
+    scoring = ["--dataset", found.project.datasets[dataset.name], "--split", split, "--out", scores]
     prepared = ["--prepared", corpus.parent / "prepared"]
     if split == "train" and dataset.form == "sentences":
         require_text(found.project, dataset, corpus.parent / "prepared")
     match dataset.form:
         case "sentences":
-            do("translate", *decode, "--out", tokens, "--text", text)
-            do("score-text", *of, *prepared, "--tokenised", tokens, "--text", text)
+            run_stage("translate", *decode, "--out", tokens, "--text", text)
+            run_stage("score-text", *scoring, *prepared, "--tokenised", tokens, "--text", text)
         case "trees":
-            do("translate", *decode, "--out", tokens)
+            run_stage("translate", *decode, "--out", tokens)
             trees = "--trees", folder / "out.trees", "--aligned-trees", folder / "out.aligned.trees"
-            do("score-trees", *of, *prepared, "--sequences", tokens, *trees)
+            run_stage("score-trees", *scoring, *prepared, "--sequences", tokens, *trees)
         case "speech":
-            do("transcribe", *decode, "--corpus", corpus, "--out", text)
-            do("score-speech", *of, "--corpus", corpus, "--transcripts", text)
+            run_stage("transcribe", *decode, "--corpus", corpus, "--out", text)
+            run_stage("score-speech", *scoring, "--corpus", corpus, "--transcripts", text)
         case _:
-            raise UserError(f"{found.id.folder}: is a language model, which the stage `perplexity` measures")
-    return ScoreFile.read(score)
+            raise UserError(f"{found.id.folder}: is a language model; measure it with the stage `perplexity`")
+    return ScoreFile.read(scores)
 
 
 def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
-    """Check that the training text still exists. Raises UserError if `free` removed it."""
+    """Check that the training text of a corpus still exists.
+
+    Args:
+        project: The project.
+        dataset: Dataset of the corpus.
+        prepared: Folder of its prepared text.
+
+    Raises:
+        UserError: `free` removed the text.
+    """
     if not all((prepared / f"train.{language}").exists() for language in dataset.languages):
         report = project.layout.path(Prepared(dataset.name))
-        is_todays = (project.root / report).resolve() == (prepared / "report.json").resolve()
-        again = (
-            f"; remove {report}, too, then `{snakemake_command(project, report)}` makes it again" if is_todays else ""
-        )
-        raise UserError(f"{prepared}: the text of `train` was removed to free the disk{again}")
+        is_current = (project.root / report).resolve() == (prepared / "report.json").resolve()
+        command = snakemake_command(project, report)
+        again = f"; remove {report}, too, and run `{command}` to rebuild it" if is_current else ""
+        raise UserError(f"{prepared}: the text of `train` was removed to free disk space{again}")
 
 
-def do(*words: object) -> None:
+def run_stage(*words: object) -> None:
     """Run a stage of the workflow in this process."""
     stages.invoke(stages.parse(list(map(str, words))))
+
+
+def compare(
+    runs: Annotated[tuple[str, str], Argument(metavar="RUN")],
+    *,
+    metric: str | None = None,
+    split: str | None = None,
+    decoding: Annotated[str, Argument(metavar="NAME")] = "",
+    settings: Settings = (),
+) -> None:
+    """Test whether one run's score is better than another's.
+
+        reprise compare weighted/A/wmt14-en-de/1 attention/base/wmt14-en-de/1 --metric sacrebleu
+
+    Runs a paired bootstrap over the sentences of a test set. Compares what the workflow has scored, or two score files
+    of the same test set.
+
+    Args:
+        runs: Two of paper/system/dataset/seed, a run's folder, or a score file.
+        metric: Metric to compare; by default bleu_paper, f1, wer or perplexity, by the output of the models.
+        split: Split to compare: dev, test, test2, …; by default test.
+        decoding: Decoding of both; by default the usual one.
+        settings: Override a key of config.yaml. May be given several times.
+
+    Raises:
+        UserError: The runs or files cannot be compared.
+    """
+    from pipeline.report.comparison import compare_scores
+
+    files = [name for name in runs if name.endswith(".json")]
+    if len(files) == 1:
+        raise UserError(f"{files[0]}: is a score file; compare it with another score file, not with a run")
+    if files:
+        if decoding or split or settings:
+            raise UserError("--split, --decoding, --set: apply to runs only; remove them to compare score files")
+        ours, theirs = map(Path, files)
+        metric = metric or usual_metric(ours)
+    else:
+        first, second = (find_run(name, parse_settings(settings)) for name in runs)
+        metric = metric or USUAL_METRICS[first.dataset.form]
+        ours, theirs = (find_score(one, metric, split or "test", decoding) for one in (first, second))
+    found = compare_scores(ours, theirs, metric)
+    between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
+    print(f"{metric}: {runs[0]} less {runs[1]}: {found.difference:+.2f} ({between})")
+
+
+def usual_metric(path: Path) -> str:
+    """Return the default metric of a score file.
+
+    Raises:
+        UserError: It has none of the default metrics.
+    """
+    metrics = ScoreFile.read(path).metrics
+    if not (usual := [metric for metric in USUAL_METRICS.values() if metric in metrics]):
+        raise UserError(f"{path}: has no default metric; choose one with --metric: {', '.join(metrics)}")
+    return usual[0]
+
+
+def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
+    """Return the score file of a run.
+
+    Args:
+        found: The run.
+        metric: Metric that it must have.
+        split: Split of the run's dataset.
+        decoding: Name of a decoding. Empty means the usual one or, if that is not scored, the first scored one.
+
+    Raises:
+        UserError: The run is not scored by this metric on this split.
+    """
+    known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
+    known(usual := decoding or usual_decoding(found), found.decodings, "--decoding")
+    measure = measure_of(metric)
+    scored_on = found.project.scored_apart(found.spec.dataset, measure)
+    for name in [usual, *(() if decoding else found.decodings)]:
+        path = found.folder / path_in_run(Score(found.id, measure, name, split, scored_on))
+        if path.exists():
+            if name != usual:
+                log.warning("%s: decoding %r is not scored yet; comparing %r", found.id.folder, usual, name)
+            return path
+    raise UserError(found.missing(Score(found.id, measure, usual, split, scored_on)))

@@ -12,7 +12,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.report.claims import render as verdicts
+from pipeline.report.claims import render as render_claims
 from pipeline.report.claims import row_of, tally
 from pipeline.report.filled_table import FilledTable, fill
 from pipeline.report.markdown import render
@@ -42,12 +42,22 @@ def show(*, project: ProjectOptions, paper: str | None = None, table: str | None
 
 
 def show_table(project: Project, paper: str, table: str | None, wide: bool) -> None:
-    """Print a table or the claims of a paper. Raises UserError if there is none of that name at this scale."""
+    """Print a table or the claims of a paper.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of a table, or `claims`; None means the usual table.
+        wide: Show every column and note.
+
+    Raises:
+        UserError: The paper has no such table at this scale.
+    """
     table = table or usual_table(project, paper)
     title = f"{project.papers[paper].title}: {table}, scale {project.config.scale}\n"
     if table == "claims":
         results = project.claims[paper].evaluate(PaperView(project, paper))
-        print(verdicts(project, paper, results) if wide else f"{title}\n{overview(results)}")
+        print(render_claims(project, paper, results) if wide else f"{title}\n{overview(results)}")
         return
     if scales := other_scales(project, paper, table):
         raise UserError(f"--table {table}: {only_at(scales)}")
@@ -61,7 +71,12 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
 
 
 def usual_table(project: Project, paper: str) -> str:
-    """Return the table that is shown by default: table2, else the first."""
+    """Return the table that is shown by default: table2, else the first.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+    """
     tables = list(project.tables_here(paper) or project.papers[paper].tables)
     return "table2" if "table2" in tables or not tables else tables[0]
 
@@ -73,7 +88,7 @@ def overview(claims: Sequence[ClaimResult]) -> str:
     names, found = [shortened(one.name) for one in claims], [str(one.verdict) for one in claims]
     left = WIDTH - sum(max(map(len, column)) + 3 for column in (["claim", *names], ["verdict", *found])) - 4
     ours = [row_of(one)["ours"] for one in claims]
-    lines = [[name, verdict, shortened(said, left)] for name, verdict, said in zip(names, found, ours, strict=True)]
+    lines = [[name, verdict, shortened(text, left)] for name, verdict, text in zip(names, found, ours, strict=True)]
     return grid(["claim", "verdict", "ours"], lines) + f"\n\n{fill_text(f'{tally(claims)}.', WIDTH)}"
 
 
@@ -98,17 +113,33 @@ def narrow(filled: FilledTable) -> str:
 
 
 def shortened(label: str, most: int = LABEL) -> str:
-    """Return a label cut to `most` characters."""
+    """Return a label cut to a length.
+
+    Args:
+        label: The label.
+        most: Largest number of characters.
+    """
     return label if len(label) <= most else label[: most - 1] + "…"
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:
-    """Return the width of columns as `grid` draws them, in characters."""
+    """Return the width of columns as `grid` draws them, in characters.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of the columns.
+    """
     return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True))
 
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
-    """Return the printed value, ours with its interval and the verdict of one cell."""
+    """Return the printed value, ours with its interval, and the verdict of one cell.
+
+    Args:
+        filled: The table.
+        name: Name of the column.
+        index: Number of the row, from 0.
+    """
     values = filled.values(name)[index]
     spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
@@ -116,24 +147,42 @@ def column(filled: FilledTable, name: str, index: int) -> list[str]:
 
 
 def meaning(project: Project, paper: str, filled: FilledTable) -> str:
-    """Describe in two sentences how the rows compare and how large the models were."""
+    """Describe in two sentences how the rows compare and how large the models were.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        filled: A table of the paper with a score.
+
+    Returns:
+        The sentences, in lines of at most `WIDTH` characters.
+    """
     name = next(name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell))
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
     found = Counter(filled.standing(name, index) or "without a printed number" for index in ours)
-    said = ", ".join(f"{count} {what}" for what, count in found.items())
+    verdicts = ", ".join(f"{count} {what}" for what, count in found.items())
     folders = RunFolders(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
-    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing was trained yet"
-    text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} {size}"
+    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
+    text = f"{len(ours)} rows to run: {verdicts}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 
 
 def order(filled: FilledTable, name: str, rows: list[int]) -> str:
-    """Describe the order of rows, for numbers that are not comparable with the printed ones."""
+    """Describe the order of rows, for numbers that are not comparable with the printed ones.
+
+    Args:
+        filled: The table.
+        name: Name of a column with scores.
+        rows: Numbers of the rows that are ours.
+
+    Returns:
+        The end of a sentence.
+    """
     cells = (filled.values(name)[index] for index in rows)
     known = [(float(one["printed"]), float(one["ours"].split()[0])) for one in cells if one["printed"] and one["ours"]]
     pairs = [(a, b) for a, b in combinations(known, 2) if a[0] != b[0]]
     alike = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in pairs)
-    compared = f"; {alike} of {len(pairs)} pairs of rows stand in the printed order" if pairs else ""
-    return f", so that the order of rows, not their numbers, can be set against the paper's{compared}"
+    compared = f"; {alike} of {len(pairs)} pairs of rows are in the printed order" if pairs else ""
+    return f", so compare the order of rows with the paper's, not their numbers{compared}"

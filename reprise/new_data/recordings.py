@@ -34,11 +34,14 @@ HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 
 
 def read_table(path: Path, name: str) -> list[Utterance]:
-    """Read a table of utterances in order; missing lengths are those of the audio.
+    """Read a table of utterances.
 
     Args:
         path: The TSV file.
         name: Name of the dataset.
+
+    Returns:
+        The utterances in order; missing lengths are those of the audio.
 
     Raises:
         UserError: The table or one of its recordings can't be read, or a column is missing or unknown.
@@ -49,9 +52,11 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     except UserError as error:
         raise UserError(f"can't be read as a table: {error}") from error
     if missing := NEEDED - set(columns):
-        raise UserError(f"{path}: its first line must name the columns, by tabs; missing: {', '.join(sorted(missing))}")
+        raise UserError(
+            f"{path}: the first line must name the columns, with tabs between; missing: {', '.join(sorted(missing))}"
+        )
     if wrong := [column for column, count in Counter(columns).items() if count > 1 or column not in KNOWN]:
-        raise UserError(f"{path}: unknown or double columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
+        raise UserError(f"{path}: unknown or repeated columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
     found = []
     for number, fields in rows:
         if fields != [""]:
@@ -63,7 +68,17 @@ def read_table(path: Path, name: str) -> list[Utterance]:
 
 
 def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
-    """Read one row of the table. Raises UserError if it has a fault."""
+    """Return the utterance of one row of the table.
+
+    Args:
+        row: Its fields by column.
+        folder: Folder of the table.
+        where: File and line, for messages.
+        domain: Name of the dataset.
+
+    Raises:
+        UserError: It has no transcript or sound, or its audio can't be read.
+    """
     audio = folder / row["audio"]
     if not row["text"].strip():
         raise UserError(f"{where}: no transcript")
@@ -71,18 +86,26 @@ def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utt
     left = seconds_of(audio, where) - start
     seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
     if not seconds:
-        raise UserError(f"{where}: no second of sound")
+        raise UserError(f"{where}: has no sound")
     if seconds > left + 0.02 or left <= 0:  # two frames: tables round
         raise UserError(f"{where}: ends {seconds - left:.2f} s after {audio} does")
     return Utterance(audio, row["text"].strip(), row.get("speaker") or UNNAMED, domain, seconds, start)
 
 
 def seconds_of(audio: Path, where: str) -> float:
-    """Return the length of an audio file in seconds. Raises UserError unless it is readable and mono."""
+    """Return the length of an audio file in seconds.
+
+    Args:
+        audio: The file.
+        where: File and line of the table, for messages.
+
+    Raises:
+        UserError: It is not readable or not mono.
+    """
     try:
         found = soundfile.info(audio)
     except (soundfile.SoundFileError, OSError) as error:
-        fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if audio.is_file() else "is not there"
+        fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if audio.is_file() else "does not exist"
         raise UserError(f"{where}: {audio} {fault}") from error
     if found.channels > 1:
         raise UserError(
@@ -92,7 +115,19 @@ def seconds_of(audio: Path, where: str) -> float:
 
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:
-    """Write `<folder>/<split>.tsv`, and return the facts that the template of recordings needs."""
+    """Write the table of each split, `<folder>/<split>.tsv`.
+
+    Args:
+        utterances: All utterances, at least one.
+        shares: Shares of train, dev and test; they sum to 1.
+        folder: Folder of the tables.
+
+    Returns:
+        The values that the template of recordings needs.
+
+    Raises:
+        UserError: There are too few speakers and transcripts, or files of several sampling rates.
+    """
     speakers = {comparison_key(one.speaker) for one in utterances}
     apart = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
@@ -123,20 +158,30 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
 
 
 def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:
-    """Log the shares of seconds that the splits have if they differ from the requested ones."""
+    """Log the shares of seconds that the splits have if they differ from the requested ones.
+
+    Args:
+        chosen: Keys of each split.
+        weights: Seconds of each key.
+        shares: Requested shares of train, dev and test.
+    """
     total = sum(weights.values())
     found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
     if max(abs(one - share) for one, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
         log.warning(
-            "train, dev and test have %s %% of the sound: no speaker or transcript is in two of them, and they are few",
+            "train, dev and test have %s %% of the sound: no speaker or transcript is in two of them",
             "/".join(f"{100 * one:.0f}" for one in found),
         )
 
 
 def common_rate(utterances: list[Utterance]) -> int:
-    """Return the sampling rate of all files in Hz. Raises UserError if it differs between files."""
+    """Return the sampling rate of all files in Hz.
+
+    Raises:
+        UserError: It differs between files.
+    """
     rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
     if len(rates) > 1:
         found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())
-        raise UserError(f"recordings of several rates ({found}); convert them to one, e.g. with sox -r or ffmpeg -ar")
+        raise UserError(f"recordings have several rates ({found}); convert them to one, e.g. with sox -r or ffmpeg -ar")
     return next(iter(rates))

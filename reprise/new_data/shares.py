@@ -12,26 +12,46 @@ SPLITS = ("train", "dev", "test")
 
 
 def read_shares(text: str) -> list[float]:
-    """Parse shares such as `0.98/0.01/0.01`. Raises UserError unless three shares sum to 1."""
+    """Return the numbers of a text such as `0.98/0.01/0.01`.
+
+    Raises:
+        UserError: The text is not three positive shares that sum to 1.
+    """
     try:
         shares = [float(share) for share in text.split("/")]
     except ValueError:
         shares = []
     if len(shares) != len(SPLITS) or min(shares) <= 0 or not abs(sum(shares) - 1) <= 1e-6:
-        raise UserError(f"--split {text}: three shares that sum to 1, such as 0.98/0.01/0.01")
+        raise UserError(f"--split {text}: must be three shares that sum to 1, such as 0.98/0.01/0.01")
     return shares
 
 
 def ranked_keys(keys: Collection[str], what: str) -> list[str]:
-    """Return distinct keys in the order of their digests. Raises UserError for fewer than three."""
+    """Return distinct keys in the order of their digests.
+
+    Args:
+        keys: The keys, perhaps repeated.
+        what: What they are, for the error.
+
+    Raises:
+        UserError: There are fewer than three.
+    """
     ranked = sorted(set(keys), key=lambda key: hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())
     if len(ranked) < len(SPLITS):
-        raise UserError(f"{len(ranked)} distinct {what} are too few to be split in three")
+        raise UserError(f"{len(ranked)} distinct {what} are too few for three splits")
     return ranked
 
 
 def by_split(keys: Collection[str], shares: Sequence[float], what: str) -> dict[str, list[str]]:
-    """Return the distinct keys of each split, at least one, drawn by their digests.
+    """Draw the distinct keys of each split by their digests.
+
+    Args:
+        keys: The keys, perhaps repeated.
+        shares: Shares of train, dev and test; they sum to 1.
+        what: What the keys are, for the error.
+
+    Returns:
+        For each split its keys, at least one.
 
     Raises:
         UserError: There are fewer than three.
@@ -48,21 +68,21 @@ def by_weight(weights: Mapping[str, float], shares: Sequence[float], what: str) 
     The heaviest keys are placed first, each where most is missing; equals in the order of their digests.
 
     Args:
-        weights: What each key weighs, such as the seconds that a speaker speaks.
-        shares: Of train, dev and test; they sum to 1.
-        what: The keys, for the error.
+        weights: Weight of each key, such as the seconds of a speaker.
+        shares: Shares of train, dev and test; they sum to 1.
+        what: What the keys are, for the error.
 
     Raises:
         UserError: There are fewer than three keys.
     """
-    waiting = sorted(ranked_keys(weights, what), key=lambda key: -weights[key])
+    remaining = sorted(ranked_keys(weights, what), key=lambda key: -weights[key])
     missing = {split: share * sum(weights.values()) for split, share in zip(SPLITS, shares, strict=True)}
     found: dict[str, list[str]] = {split: [] for split in SPLITS}
-    while waiting:
+    while remaining:
         empty = [split for split in SPLITS if not found[split]]
-        key = waiting.pop(0)
-        # Each split needs a key: the last ones go where there is none yet.
-        split = max(empty if len(waiting) < len(empty) else SPLITS, key=lambda one: missing[one])
+        key = remaining.pop(0)
+        # Each split needs a key: the last keys go to empty splits.
+        split = max(empty if len(remaining) < len(empty) else SPLITS, key=lambda one: missing[one])
         found[split].append(key)
         missing[split] -= weights[key]
     return found

@@ -36,13 +36,16 @@ Sides = tuple[Path, Path]
 
 
 def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], free: bool) -> dict[str, Any]:
-    """Collect the facts that the template of a dataset needs.
+    """Collect the values that the template of a dataset needs.
 
     Args:
         name: Name of the dataset.
         languages: Source and target language.
         splits: Source and target file of each split.
         free: Anyone may redistribute the files.
+
+    Returns:
+        YAML of each field of the template.
 
     Raises:
         UserError: Two files differ in their number of lines, or a dev or test line is empty.
@@ -90,12 +93,17 @@ def warn_of_quoted_lines(path: Path) -> None:
 
 
 def warn_of_few(name: str, sentences: int) -> None:
-    """Warn of a test set that is too small."""
+    """Warn of a test set that is too small.
+
+    Args:
+        name: Name of the dataset.
+        sentences: Sentences of its test set, at least one.
+    """
     if sentences < ENOUGH:
         least = math.sqrt(ENOUGH / sentences)
         log.warning(
-            "%s: %d test sentences are too few: two systems must differ by about %.1f BLEU to be told apart; "
-            "%s sentences tell 1 BLEU",
+            "%s: %d test sentences are few: only differences of about %.1f BLEU would be significant; "
+            "with %s sentences, 1 BLEU is",
             *(name, sentences, least, f"{ENOUGH:,}"),
         )
 
@@ -125,7 +133,12 @@ def flow(**entries: Any) -> str:
 
 
 def subwords(size: int, lines: int) -> float:
-    """Estimate the subwords of an average line from the size in bytes and the number of lines."""
+    """Return an estimate of the subwords of an average line.
+
+    Args:
+        size: Size of the text in bytes.
+        lines: Number of its lines.
+    """
     return max(1.0, round(size / lines / BYTES_A_SUBWORD, 1))
 
 
@@ -138,23 +151,35 @@ def indented(entries: dict[str, Any]) -> str:
 
 
 def read_pairs(sides: Sides) -> Iterator[Pair]:
-    """Yield pairs of stripped lines. Raises UserError if a file is missing, not UTF-8, or the shorter one."""
+    """Yield pairs of stripped lines.
+
+    Raises:
+        UserError: A file is missing, not UTF-8, or has fewer lines than the other.
+    """
     src, tgt = sides
     for number, (one, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
         if one is None or other is None:
             ended, longer = (src, tgt) if one is None else (tgt, src)
-            raise UserError(f"{ended}: ends before line {number}, {longer} does not; they must have parallel lines")
+            raise UserError(f"{ended}: ends before line {number}, but {longer} does not; they must have parallel lines")
         yield one.strip(), other.strip()
 
 
 def counted(sides: Sides, split: str) -> int:
-    """Count the pairs of a split. Raises UserError if there are none, or a dev or test line is empty."""
+    """Return the number of pairs of a split.
+
+    Args:
+        sides: Its source and target file.
+        split: Its name.
+
+    Raises:
+        UserError: There are none, or a dev or test line is empty.
+    """
     lines = 0
     for lines, pair in enumerate(read_pairs(sides), start=1):
         if split != "train" and not all(pair):
-            raise UserError(f"{sides[bool(pair[0])]}: line {lines} is empty; {split} lines are never left out; fix it")
+            raise UserError(f"{sides[bool(pair[0])]}: line {lines} is empty; fill it in or remove the pair")
     if not lines:
-        raise UserError(f"{sides[0]}: holds no line")
+        raise UserError(f"{sides[0]}: has no lines")
     return lines
 
 
@@ -168,17 +193,32 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
 
 
 def read_columns(path: Path) -> Iterator[Pair]:
-    """Yield the pairs of a file of two tab-separated columns. Raises UserError for other numbers of columns."""
+    """Yield the pairs of a file of two tab-separated columns.
+
+    Raises:
+        UserError: A line has another number of columns.
+    """
     for number, fields in read_rows(lines_of(path), str(path)):
         if len(fields) != 2:
-            raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
+            raise UserError(f"{path}: line {number}: {len(fields)} columns; must be two with a tab between")
         yield fields[0].strip(), fields[1].strip()
 
 
-def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
-    """Write `<folder>/<split>.<language>`; return the files of each split and the number of empty pairs.
+def split_pairs(
+    pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]
+) -> tuple[dict[str, Sides], int]:
+    """Write `<folder>/<split>.<language>`.
 
     Pairs with the same source sentence (by `comparison_key`) go to one split. Pairs with an empty side are left out.
+
+    Args:
+        pairs: All pairs of sentences.
+        shares: Shares of train, dev and test; they sum to 1.
+        folder: Folder of the files.
+        languages: Source and target language.
+
+    Returns:
+        The files of each split and the number of empty pairs.
     """
     by_source: dict[str, list[Pair]] = {}
     empty = 0

@@ -14,14 +14,7 @@ from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split
-from reprise.new_data.text import (
-    LARGEST_VOCABULARY,
-    LOOKED_AT,
-    fitting_vocabulary,
-    flow,
-    indented,
-    subwords,
-)
+from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, flow, indented, subwords
 from reprise.user_files import beside_own, lines_of, place_of, source_name
 
 
@@ -37,7 +30,16 @@ def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, Path]:
-    """Write `<folder>/<split>.trees`, one tree per line; no sentence is in two splits."""
+    """Write `<folder>/<split>.trees`, one tree per line; no sentence is in two splits.
+
+    Args:
+        path: The treebank.
+        shares: Shares of train, dev and test; they sum to 1.
+        folder: Folder of the files.
+
+    Returns:
+        The file of each split.
+    """
     by_sentence: dict[str, list[str]] = defaultdict(list)
     for sentence, tree in sentences_and_trees(path):
         by_sentence[comparison_key(sentence)].append(tree)
@@ -50,12 +52,15 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
 
 
 def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
-    """Collect the facts that the template of a treebank needs.
+    """Collect the values that the template of a treebank needs.
 
     Args:
         name: Name of the dataset.
         splits: File of each split.
         free: Anyone may redistribute the files.
+
+    Returns:
+        YAML of each field of the template.
 
     Raises:
         UserError: A file has no tree.
@@ -67,7 +72,7 @@ def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     }
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}
     if empty := [split for split, count in lines.items() if not count]:
-        raise UserError(f"{splits[empty[0]]}: holds no tree")
+        raise UserError(f"{splits[empty[0]]}: has no trees")
     looked_at = [*islice(sentences_and_trees(splits["train"]), LOOKED_AT)]
     symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, "")))]
     return {

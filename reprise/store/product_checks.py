@@ -77,13 +77,18 @@ def is_needed(path: Path) -> bool:
 
 
 class Inspection:
-    """Checks of wanted products, which must exist, of other products, if they exist, and of all their inputs."""
+    """Checks of wanted products, which must exist, of other products, if they exist, and of all their inputs.
+
+    Attributes:
+        wanted: Products that must exist; the inputs of products that must be rebuilt are added.
+        checkpoints: Number of checkpoints that each run must have.
+        found: The checks of each product.
+    """
 
     def __init__(self, graph: Graph, wanted: Iterable[Product], others: Iterable[Product] = ()):
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
         self.wanted = set(wanted)
         self.checkpoints: dict[RunId, int] = defaultdict(int)
-        """Number of checkpoints that each run must have."""
         cached_digest.cache_clear()
         products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
@@ -139,7 +144,12 @@ class Inspection:
         return lost
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[FileCheck]:
-        """Check for missing checkpoints that the training would not write again."""
+        """Return a check of the checkpoints if any is missing that the training would not write again.
+
+        Args:
+            run: The run.
+            finding: Its checks; files that must be set aside are added.
+        """
         folder, weights = self.layout.run(run), self.layout.weights(run)
         if is_locked(folder) or any(one.state == "unreadable" for one in finding.checks):
             return []
@@ -187,17 +197,26 @@ class Inspection:
         return self.of_view(mark) + downloads + found
 
     def without_freed(self, found: list[FileCheck], dataset: str) -> list[FileCheck]:
-        """Leave out the missing files that `free` removes once a corpus is encoded."""
+        """Return the checks without those of missing files that `free` removes once a corpus is encoded.
+
+        Args:
+            found: Checks of files of the corpus.
+            dataset: Name of its dataset.
+        """
         form = self.project.dataset_records[dataset].form
         return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
 
     def of_view(self, mark: Path) -> list[FileCheck]:
-        """Check the copies at the top of results/ of a report of the configured paper."""
+        """Return the faults of the copies at the top of results/ of a report of the configured paper.
+
+        Args:
+            mark: File of the report.
+        """
         if mark.parent != self.layout.results / self.project.config.paper:
             return []
         copies = [(RESULTS / path.name, path) for path in (mark, mark.with_suffix(".md"))]
         return [
-            FileCheck(view, "damaged", getsize(view), f"is no copy of {path}")
+            FileCheck(view, "damaged", getsize(view), f"is not a copy of {path}")
             for view, path in copies
             if exists(view) and exists(path) and view.read_bytes() != path.read_bytes()
         ]
@@ -207,6 +226,9 @@ class Inspection:
         """Return whether a product was not made yet, set aside or freed; a deleted file still has its note.
 
         `free` removes audio and raw text with their target files, but not the notes of these.
+
+        Args:
+            mark: File of the product.
         """
         freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
         return not exists(mark) and (freed or not exists(note_path(mark)))
@@ -281,7 +303,7 @@ class Inspection:
         found = [*map(check_file, sorted(files)), *self.without_freed(beside, product.dataset)]
         if any(one.state != "good" for one in found) or stores_digest(stores) == record.digest:
             return found
-        fault = f"this or another file of {mark.parent} is not what was encoded"
+        fault = f"this or another file of {mark.parent} differs from the encoded one"
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
 
     def of_score(self, product: Score) -> list[FileCheck]:
@@ -290,7 +312,7 @@ class Inspection:
         found = [check_file(path, ScoreFile if path == mark else None) for path in self.files(product)]
         for path, digest in ScoreFile.read(mark).inputs.items():
             if check_file(Path(path)).state == "good" and check_file(Path(path), None, digest).state == "damaged":
-                found.append(FileCheck(mark, "damaged", getsize(mark), f"was counted on another {path}"))
+                found.append(FileCheck(mark, "damaged", getsize(mark), f"was computed from another {path}"))
         return found
 
     def of_training(self, run: RunId) -> list[FileCheck]:

@@ -28,7 +28,7 @@ from reprise.store.training_files import can_restore_record, restore_record
 
 log = logging.getLogger(__name__)
 
-AGAIN = "snakemake makes it again"
+AGAIN = "snakemake rebuilds it"
 
 
 def verify(
@@ -52,6 +52,9 @@ def verify(
         targets: Papers, `all`, or files in results/; by default every existing file.
         project: The project and its settings.
         repair: Set aside damaged files and the target files of incomplete outputs.
+
+    Raises:
+        UserError: A file is not good, or a Snakemake that runs forbids the repair.
     """
     loaded = project.load()
     if repair and (reasons := list(filter(None, map(liveness_reason, read_drivers(project.root).values())))):
@@ -60,9 +63,18 @@ def verify(
 
 
 def verify_project(project: Project, targets: list[str], repair: bool) -> None:
-    """Verify, or repair, what targets are made from. Raises SystemExit(1) if something is wrong."""
+    """Verify, or repair, the files that targets are made from.
+
+    Args:
+        project: The project at its scale.
+        targets: Papers, `all`, or files; empty means every existing file.
+        repair: Set aside damaged files and the target files of incomplete outputs.
+
+    Raises:
+        UserError: A file is not good, after a repair only if it is unreadable.
+    """
     graph = Graph(project)
-    files, reports = asked(graph, targets) if targets else ([], graph.readable(project.papers))
+    files, reports = resolve(graph, targets) if targets else ([], graph.readable(project.papers))
     findings = Inspection(graph, files, reports).found.values()
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
     done = Repairs()
@@ -75,23 +87,30 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
         log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if repair else wrong
     if left:
-        remedy = "check the disk" if repair else "run this with --repair, then the command that it names"
+        remedy = "check the disk" if repair else "run this with --repair, then the command that it prints"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
     if again := " ".join(shlex.quote(str(path)) for path in lost_ends(graph, findings)):
-        now = f"now `snakemake{config_options(project)} -- {again}` makes it again"
+        now = f"run `snakemake{config_options(project)} -- {again}` to rebuild what is missing"
     else:
-        now = "what is set aside is needed by nothing" if done.asides else "all that is here is good"
+        now = "nothing needs the files that were set aside" if done.asides else "every file is good"
     log.info("scale %s: %s", project.config.scale, now)
 
 
-def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
-    """Resolve targets to the products of named files, which must exist, and the reports of papers.
+def resolve(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
+    """Resolve targets.
+
+    Args:
+        graph: The graph of all products.
+        names: Papers, `all`, or files.
+
+    Returns:
+        The products of named files, which must exist, and the reports of papers.
 
     Raises:
         UserError: A name is neither a paper nor a file that is made at this scale.
     """
     every = graph.closure(graph.readable(graph.project.papers))
-    otherwise = f"nothing of the papers is made there at scale {graph.project.config.scale}"
+    otherwise = f"no product of the papers has this file at scale {graph.project.config.scale}"
     files, of_papers = list[Product](), list[Product]()
     for name in names:
         if reports := reports_of_paper(graph, name):
@@ -102,7 +121,12 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
 
 
 def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
-    """Return the missing files that no other missing file depends on: rebuilding them rebuilds all."""
+    """Return the missing files that no other missing file depends on: rebuilding them rebuilds all.
+
+    Args:
+        graph: The graph of all products.
+        findings: Checks of the products.
+    """
     target = graph.project.layout.target
     bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
     lost = {product: target(product) for product in bad if not target(product).exists()}
@@ -112,10 +136,15 @@ def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
 
 
 def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a line on the runs of the scale that no report reads, if there are any."""
+    """Yield a line on the runs of the scale that no report reads, if there are any.
+
+    Args:
+        project: The project at its scale.
+        findings: Checks of the products that reports read.
+    """
     read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
-        yield f"runs that no report reads were not looked at: {len(beside)}, such as {beside[0]}"
+        yield f"{len(beside)} runs that no report reads were not checked, such as {beside[0]}"
 
 
 class Repairs:
@@ -123,7 +152,7 @@ class Repairs:
 
     Attributes:
         asides: New names of files that were set aside.
-        restored: Files that were written again from other files.
+        restored: Files that were restored from other files.
     """
 
     def __init__(self) -> None:
@@ -131,7 +160,12 @@ class Repairs:
         self.restored: set[Path] = set()
 
     def repair(self, project: Project, finding: Finding) -> None:
-        """Rename damaged files and stale target files. Unreadable files are left alone."""
+        """Rename damaged files and stale target files. Unreadable files are left alone.
+
+        Args:
+            project: The project at its scale.
+            finding: Checks of one product.
+        """
         unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
         stale = set() if self.restore(project, finding) else finding.stale - unreadable
         for one in finding.checks:
@@ -147,7 +181,15 @@ class Repairs:
         self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
 
     def restore(self, project: Project, finding: Finding) -> bool:
-        """Restore the record of a training if no other needed file is lost; return whether it was."""
+        """Restore the record of a training if no other needed file is lost.
+
+        Args:
+            project: The project at its scale.
+            finding: Checks of one product.
+
+        Returns:
+            Whether it was restored.
+        """
         if not isinstance(finding.product, Trained):
             return False
         bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
@@ -168,7 +210,12 @@ def sweep_all(project: Project) -> None:
 
 
 def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
-    """Return one row per folder of intact files."""
+    """Return one row per folder of intact files: folder, state, size and remedy.
+
+    Args:
+        project: The project at its scale.
+        findings: Checks of the products.
+    """
     places: dict[Path, dict[Path, int]] = defaultdict(dict)
     for finding in findings:
         for one in finding.checks:
@@ -181,7 +228,13 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
 
 
 def place_of(project: Project, product: Product, path: Path) -> Path:
-    """Return the corpus, run or other folder of a file."""
+    """Return the corpus, run or other folder of a file.
+
+    Args:
+        project: The project at its scale.
+        product: Product of the file.
+        path: The file.
+    """
     match product:
         case DatasetArtifact(dataset):
             corpus = project.layout.corpus(dataset)
@@ -192,15 +245,20 @@ def place_of(project: Project, product: Product, path: Path) -> Path:
 
 
 def row(one: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
-    """Return the row of a file that is not good: path, state, size, fault and remedy."""
+    """Return the row of a file that is not good: path, state, size, and fault with remedy.
+
+    Args:
+        one: Check of the file.
+        done: Repairs that were made.
+    """
     aside = done.asides.get(one.path)
     match one.state:
         case "unreadable":
             what = "left alone: check the disk and the permissions"
         case _ if one.path in done.restored:
-            what = "written again from what is here"
+            what = "restored from other files"
         case _ if not is_needed(one.path):
-            what = "no result needs it; only a new training would make it again"
+            what = "no result needs it; only a new training would write it"
         case _:
             what = AGAIN if aside or one.state == "missing" else f"set it aside with --repair, then {AGAIN}"
     now = f"now {aside.name}; " if aside else ""

@@ -102,7 +102,7 @@ def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
     assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
     before = files(work)
     free(work)
-    (hint,) = (line for line in capsys.readouterr().out.splitlines() if "to do so" in line)
+    (hint,) = (line for line in capsys.readouterr().out.splitlines() if "to remove it" in line)
     assert "--remove checkpoints" in hint and "unfinished" not in hint
     free(work, "old-runs", "checkpoints", "text", "audio", "old-corpora", "downloads")
     assert any("seed1-0123abcd" in name for name in files(work))
@@ -124,7 +124,7 @@ def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
     (checkpoints,) = (line for line in lines if "checkpoints: 3 files" in line)
     (old,) = (line for line in lines if "old-runs: 1 files" in line)
     assert "attention/table3.csv" in checkpoints and "weighted/table2.csv" in checkpoints
-    assert "multichannel/table4" not in checkpoints and "no report of today's settings" in old
+    assert "multichannel/table4" not in checkpoints and "no report of the current settings" in old
 
 
 def test_a_run_that_a_process_holds_is_left_alone(work):

@@ -95,7 +95,7 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
             write_score(project, run, metric, "final", "dev", bleu_statistics(right))
     assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{alike} of 1 pairs of rows stand in the printed order" in said
+    assert f"{alike} of 1 pairs of rows are in the printed order" in said
 
 
 @pytest.mark.parametrize("place", ["below", "inside", "above"])

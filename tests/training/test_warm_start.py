@@ -224,5 +224,5 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
 def test_continue_refuses_an_absurd_length_and_creates_no_run(new_run, capsys):
     shorter = new_run("seed1-00000001", max_steps=2)
     assert main(["continue", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
-    assert "no training has so many steps" in capsys.readouterr().err
+    assert "too large; must be below" in capsys.readouterr().err
     assert [path.name for path in shorter.parent.iterdir() if path.name.startswith("seed")] == [shorter.name]

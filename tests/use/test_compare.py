@@ -4,7 +4,7 @@ import pytest
 from made_records import score_file
 
 from pipeline.core.errors import UserError
-from reprise.cli.compare import usual_metric
+from reprise.cli.score import usual_metric
 
 
 @pytest.mark.parametrize("metric", ["bleu_paper", "f1", "wer", "perplexity"])

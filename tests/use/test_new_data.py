@@ -120,7 +120,7 @@ def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, ap
     ("shape", "rate", "said"),
     [
         ((RATE, 2), RATE, r"calls\.tsv: line 3: .*0-1\.wav has 2 channels; make it mono"),
-        ((RATE,), 2 * RATE, r"recordings of several rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
+        ((RATE,), 2 * RATE, r"recordings have several rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
     ],
 )
 def test_new_dataset_refuses_recordings_without_features(root, capsys, shape, rate, said):
@@ -227,9 +227,9 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
         (["--recordings", "audio/0-0.wav"], "can't be read as a table"),
         (["--recordings", "short.tsv"], "missing: text"),
         (["--recordings", "late.tsv"], "line 2: ends 0.50 s after"),
-        (["--recordings", "gone.tsv"], "line 4: x.wav is not there"),
+        (["--recordings", "gone.tsv"], "line 4: x.wav does not exist"),
         (["--recordings", "wide.tsv"], "line 2: 3 fields, the first line names 2 columns"),
-        (["--recordings", "silent.tsv"], "line 2: no second of sound"),
+        (["--recordings", "silent.tsv"], "line 2: has no sound"),
         (["--recordings", "calls.tsv", "--split", "x0.9/y0.05/-0.05"], "three shares that sum"),
         (["--recordings", "calls.tsv", "--trees", "calls.tsv"], "name the data"),
     ],

@@ -180,7 +180,7 @@ def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, cap
     path.write_bytes(content)
     for command in (["translate", tmp_path / "model"], ["unpack", tmp_path / "model"]):
         assert reprise(list(map(str, command))) == 1
-        assert "get the model anew" in capsys.readouterr().err
+        assert "get the model again" in capsys.readouterr().err
 
 
 def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path, capsys):
@@ -364,9 +364,9 @@ def test_commands_that_need_freed_training_text_say_so(capsys):
     (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
     kept = text.rename(text.with_name("kept"))
     try:
-        assert "train: how much of it is elsewhere too is not known" in said(capsys, "report", "cipher", *SMOKE)
+        assert "train: overlap with other splits unknown" in said(capsys, "report", "cipher", *SMOKE)
         assert reprise(["score", RUN, "--split", "train", *SMOKE]) == 1
-        assert "the text of `train` was removed to free the disk" in capsys.readouterr().err
+        assert "the text of `train` was removed to free disk space" in capsys.readouterr().err
     finally:
         kept.rename(text)
 
@@ -383,7 +383,7 @@ WRONG = {
         ["translate", "attention/base"],
         "attention/base: not trained at scale smoke (no work/smoke/runs/attention/base/",
     ),
-    "a folder of no run": (["translate", "data"], "no run.yaml in it"),
+    "a folder of no run": (["translate", "data"], "has no run.yaml"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
     "not text": (["translate", RUN, "latin.en"], "not UTF-8"),
     "no such decoding": (["translate", RUN, "--decoding", "finl"], "did you mean 'final'?"),
@@ -411,10 +411,10 @@ WRONG = {
     "packed as another archive": (["pack", RUN, "model.zip"], "model.zip: an archive of a model is a .tar file"),
     "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
     "no archive": (["unpack", "talk.en"], "can't be unpacked"),
-    "no packed model": (["unpack", "data"], "so no packed model"),
+    "no packed model": (["unpack", "data"], "so it is no packed model"),
     "exported over something": (["export", RUN, "data"], "already exists"),
     "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
-    "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; `snakemake "),
+    "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; run `snakemake "),
     "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "exists already"),
     "one side": (["new", "dataset", "two", "--src", "talk.en"], "--src and --tgt"),
     "sides of other length": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "short.xx"], "ends before line 2"),
@@ -423,7 +423,7 @@ WRONG = {
         ["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk.xx", "--split", "1/1/1"],
         "three shares that sum to 1",
     ),
-    "a bad name": (["new", "paper", "My Paper", "--dataset", "cipher"], "small letters"),
+    "a bad name": (["new", "paper", "My Paper", "--dataset", "cipher"], "lower-case letters"),
     "paper there": (["new", "paper", "mine", "--dataset", "cipher"], "already exists"),
     "paper without data": (["new", "paper", "two"], "name the dataset"),
     "paper on other data": (["new", "paper", "two", "--dataset", "ciper"], "did you mean 'cipher'?"),

@@ -13,7 +13,7 @@ def test_a_model_whose_files_belong_together_translates(tmp_path):
 
 @pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
 def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
-    with pytest.raises(UserError, match=r"model\.json: is of another model than what lies beside it"):
+    with pytest.raises(UserError, match=r"model\.json: is of another model than the files beside it"):
         open_packed(pack(tmp_path, **lie), threads=1)
 
 
@@ -30,6 +30,6 @@ def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
 )
 def test_packed_model_with_absurd_sizes_is_refused(tmp_path, lie):
     bounded = r"model\.json: .*: Input should be less than or equal to \d+, got \d+"
-    missing = r"model\.safetensors: holds less than the model that model\.json says"
+    missing = r"model\.safetensors: holds fewer weights than the model that model\.json describes"
     with pytest.raises(UserError, match=f"{bounded}|{missing}"):
         open_packed(pack(tmp_path, **lie), threads=1)

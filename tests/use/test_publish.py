@@ -111,10 +111,11 @@ def test_missing_extra_is_named(folder, monkeypatch, capsys):
 def test_card_begins_with_what_the_hub_searches_by(tmp_path, prepared, task, languages):
     from copied_project import ROOT
 
-    from reprise.portable import PortableModel, card
+    from reprise.portable import PortableModel
+    from reprise.scaffold import model_card
 
     record = PortableModel.read(pack(tmp_path, **prepared) / "model.json")
-    _, header, text = card(ROOT, record, "model").split("---\n", 2)
+    _, header, text = model_card(ROOT, record, "model").split("---\n", 2)
     facts = yaml.safe_load(header)
     assert (facts["library_name"], facts.get("pipeline_tag"), facts["language"]) == ("reprise", task, languages)
     assert facts["tags"] == ["transformer", "attention"] and text.startswith("# toy")

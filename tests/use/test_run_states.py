@@ -10,7 +10,7 @@ from pipeline.core.artifacts import Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.papers.project import load_project
-from reprise.cli.compare import score_of
+from reprise.cli.score import find_score
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
 
@@ -72,7 +72,7 @@ def found(folder) -> FoundRun:
 
 def test_undecoded_run_names_the_command_that_decodes_and_scores(found):
     with pytest.raises(UserError, match=r"trained, not decoded; `snakemake .*/averaged/scores.json` decodes"):
-        score_of(found, "sacrebleu", "test", "")
+        find_score(found, "sacrebleu", "test", "")
 
 
 def test_decoded_run_names_the_command_that_scores(found):
@@ -80,17 +80,17 @@ def test_decoded_run_names_the_command_that_scores(found):
     path.parent.mkdir(parents=True)
     path.touch()
     with pytest.raises(UserError, match=r"decoded, not scored; `snakemake .*/final/scores.json` scores it"):
-        score_of(found, "sacrebleu", "test", "final")
+        find_score(found, "sacrebleu", "test", "final")
 
 
 def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
     path = found.folder / path_in_run(Score(found.id, "scores", "final", "test"))
     path.parent.mkdir(parents=True)
     path.touch()
-    assert score_of(found, "sacrebleu", "test", "") == path
+    assert find_score(found, "sacrebleu", "test", "") == path
     assert "decoding 'averaged' is not scored yet; comparing 'final'" in caplog.text
     with pytest.raises(UserError, match="trained, not decoded"):
-        score_of(found, "sacrebleu", "test", "averaged")
+        find_score(found, "sacrebleu", "test", "averaged")
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):

@@ -78,5 +78,5 @@ def test_a_setting_of_a_decoding_that_is_given_twice_is_refused(twice):
 
 def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
     (tmp_path / "SHA256SUMS").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="so no packed model"):
+    with pytest.raises(UserError, match="so it is no packed model"):
         verify(tmp_path)

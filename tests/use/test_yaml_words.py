@@ -91,7 +91,7 @@ def test_name_of_300_characters_is_refused_in_one_line(root, what, capsys):
     before = files_in(root)
     words = texts("de", "en") if what == "dataset" else ["--dataset", "grammar-smoke-en-de"]
     assert reprise(["new", what, "a" * 300, *words]) == 1
-    assert "at most 60 small letters" in capsys.readouterr().err and files_in(root) == before
+    assert "at most 60 lower-case letters" in capsys.readouterr().err and files_in(root) == before
 
 
 def test_files_with_long_names_become_a_dataset(root, tmp_path):

@@ -18,7 +18,7 @@ from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
 from reprise.store.product_checks import Inspection
-from reprise.store.verify import asked
+from reprise.store.verify import resolve
 
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
@@ -107,7 +107,7 @@ def any_file(project: Path, kind: str) -> Path:
 
 def test_verify_finds_and_names_any_single_changed_file(project):
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    targets, _ = asked(graph, TARGETS)
+    targets, _ = resolve(graph, TARGETS)
 
     def wrong() -> dict[Path, str]:
         found = Inspection(graph, targets).found.values()
@@ -177,7 +177,7 @@ def test_verify_finds_damage_by_recorded_digests_without_notes(file, project):
     content = bytearray(path.read_bytes())
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
     path.write_bytes(content)
-    found = Inspection(graph, *asked(graph, TARGETS)).found.values()
+    found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
     wrong = {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
     assert wrong[path.relative_to(project)] == "damaged"
 
@@ -208,7 +208,7 @@ def test_lost_checkpoint_of_a_finished_training_is_retrained(lost, project):
     for path in (last[-2], *(project / RUN / name for name in lost)):
         path.unlink()
     remove_what_is_made_of_weights(project)
-    assert "written again from what is here" not in require(verify(project, "--repair"))
+    assert "restored from other files" not in require(verify(project, "--repair"))
     make(project)
     require(verify(project))
     assert contents(project) == before
@@ -219,7 +219,7 @@ def test_lost_checkpoint_of_a_finished_training_is_retrained(lost, project):
 def test_repair_names_the_command_that_rebuilds_an_unneeded_file(name, project):
     (spoilt := project / name).write_bytes((before := spoilt.read_bytes())[:-1])
     said = require(verify(project, "--repair"))
-    (command,) = re.findall("now `(snakemake .*)` makes it again", said)
+    (command,) = re.findall("run `(snakemake .*)` to rebuild what is missing", said)
     assert shlex.split(command)[shlex.split(command).index("--") + 1 :] == [f"{RUN}/done.json"]
     require(call(project, *shlex.split(command)))
     assert spoilt.read_bytes() == before and (project / RUN / "model.safetensors").exists()
@@ -232,7 +232,7 @@ def test_repair_sets_a_checkpoint_aside_and_restores_the_record(project):
     checkpoint.write_bytes(b"damaged")
     (project / RUN / "done.json").unlink()
     said = require(verify(project, "--repair"))
-    assert said.count("written again from what is here") == 1 and (project / RUN / "done.json").exists()
+    assert said.count("restored from other files") == 1 and (project / RUN / "done.json").exists()
     assert not checkpoint.exists() and checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
 
 
@@ -241,7 +241,7 @@ def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project
     record = project / RUN / "done.json"
     before = record.read_bytes()
     spoil_one(record)
-    assert require(verify(project, "--repair")).count("written again from what is here") == 1
+    assert require(verify(project, "--repair")).count("restored from other files") == 1
     assert record.read_bytes() == before
     require(verify(project))
     assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
@@ -278,11 +278,11 @@ def test_deleted_file_is_no_fault_after_repair_unless_needed(name, project):
     require(verify(project))
 
 
-def test_runs_that_no_report_reads_are_said_not_to_be_looked_at(project):
-    assert "were not looked at" not in require(verify(project, of=[]))
+def test_runs_that_no_report_reads_are_named_as_unchecked(project):
+    assert "were not checked" not in require(verify(project, of=[]))
     shutil.copytree(project / RUN, other := (project / RUN).with_name("seed1-0123abcd"))
     said = require(verify(project, of=[]))
-    assert f"runs that no report reads were not looked at: 1, such as {other.relative_to(project)}" in said
+    assert f"1 runs that no report reads were not checked, such as {other.relative_to(project)}" in said
 
 
 def test_verify_of_a_paper_reports_damaged_and_deleted_files(project):
@@ -308,6 +308,6 @@ def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    found = Inspection(graph, *asked(graph, TARGETS)).found.values()
+    found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
     wrong = [(one.path, one.state) for finding in found for one in finding.checks if one.state != "good"]
     assert wrong == [(path, "unreadable")] and not any(finding.stale for finding in found)
