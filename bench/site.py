@@ -24,7 +24,7 @@ from pipeline.metrics.score_file import write_statistics
 from pipeline.papers.project import Project, load_project
 from pipeline.report.site.build import build
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.present import Present
+from pipeline.report.site.site_data import SiteData
 
 ROOT = Path(__file__).resolve().parents[1]
 BLEU = ("bleu_paper", "bleu_closest", "sacrebleu")
@@ -42,17 +42,17 @@ def main() -> None:
         settings = {"work": f"{folder}/work", "scale": "demo", "seeds": args.seeds}
         write_runs(load_project(ROOT, settings))
         start = time.process_time()
-        present = Present(load_project(ROOT, settings), False)
-        build(Pages(Path(folder) / "site", present))
-        print(f"{len(present.begun)} runs: {time.process_time() - start:.1f} s of processor time")
+        site = SiteData(load_project(ROOT, settings), False)
+        build(Pages(Path(folder) / "site", site))
+        print(f"{len(site.begun)} runs: {time.process_time() - start:.1f} s of processor time")
 
 
 def write_runs(project: Project) -> None:
     """Write what stages leave of every run: its training, and every score that a report needs."""
-    present = Present(project, False)
-    for run in present.runs:
+    site = SiteData(project, False)
+    for run in site.runs:
         write_training(project, run, LOSSES, LOSSES)
-    for score in present.products:
+    for score in site.products:
         if isinstance(score, Score):
             write_scores(project, score)
 

@@ -34,7 +34,7 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
 
 
 def row_of(one: ClaimResult) -> dict[str, str]:
-    """Return a claim's row: the findings, their uncertainty, and the verdict."""
+    """Return a claim's row of the CSV: the findings, their uncertainty, and the verdict."""
     found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
     if found:
         columns |= {"ours": found.ours, "test": found.test_description}
@@ -45,8 +45,8 @@ def row_of(one: ClaimResult) -> dict[str, str]:
         columns["evidence"] = one.why
     if found and len(found.evidence) == 1 and found.evidence[0].error is not None:
         columns |= {name: f"{getattr(found.evidence[0], name):.4g}" for name in NUMBERS}
-    said = {"statement": one.claim.full_statement, "printed": one.claim.printed}
-    return {"claim": one.name, "group": one.group, **said, "verdict": one.verdict, **columns}
+    stated = {"statement": one.claim.full_statement, "printed": one.claim.printed}
+    return {"claim": one.name, "group": one.group, **stated, "verdict": one.verdict, **columns}
 
 
 def tally(claims: Iterable[ClaimResult]) -> str:
@@ -54,10 +54,10 @@ def tally(claims: Iterable[ClaimResult]) -> str:
     groups: dict[str, list[Verdict]] = {}
     for one in claims:
         groups.setdefault(one.group, []).append(one.verdict)
-    return ". ".join(f"{GROUPS[group]}: {counted(groups[group])}" for group in GROUPS if group in groups)
+    return ". ".join(f"{GROUPS[group]}: {count_verdicts(groups[group])}" for group in GROUPS if group in groups)
 
 
-def counted(verdicts: Sequence[Verdict]) -> str:
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """Count decisions and verdicts in words."""
     counts = Counter(verdicts)
     parts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
@@ -66,7 +66,16 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
-    """Write the verdicts as a table, then every claim with all its evidence, for a terminal."""
+    """Write the verdicts as a table, then every claim with all its evidence, for a terminal.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        claims: Results of its claims.
+
+    Returns:
+        Markdown.
+    """
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
@@ -79,7 +88,7 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
         f"Trained{data}; seed {seeds}.",
         grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
         EXPLANATION,
-        *(described(row) for row in rows),
+        *(claim_section(row) for row in rows),
         *not_judged(project, paper),
     )
 
@@ -101,7 +110,7 @@ is adjusted by Holm over the paper's primary claims, and by Benjamini and Hochbe
 decides. With fewer than {ENOUGH_SEEDS} trainings of a system a decision is provisional and counts as undecided.
 Detectable: the smallest quantity that is significant at 5 % with a power of 80 %, before the adjustment. Not trained:
 a system is below a floor (workflow/floors.yaml). Not trained far enough: a dev loss still fell by {PLATEAU:.1%} or
-more over the last fifth of the steps. It is that of the system that is said to be worse, or of one that would be
+more over the last fifth of the steps. This concerns the system that the claim calls worse, or one that would be
 contradicted. If the run-to-run variance is unknown, p comes from sentences alone. Identities are proved by tests."""
 LONGEST = 70
 
@@ -111,7 +120,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def described(row: dict[str, str]) -> str:
+def claim_section(row: dict[str, str]) -> str:
     """Write a claim with all its evidence."""
     keys = ("printed", "ours", "evidence", "detectable", "test", "verdict")
     lines = [f"- {key.capitalize()}: {literal(row[key])}" for key in keys if row[key]]

@@ -15,17 +15,31 @@ from pipeline.metrics.score_file import read_statistics
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference of system a and system b on the same sentences."""
+    """Difference of system a and system b on the same sentences.
+
+    Attributes:
+        difference: Score of a minus score of b.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
+        p_value: Two-sided.
+    """
 
     difference: float
     low: float
     high: float
     p_value: float
-    """Two-sided."""
 
 
 def compare_scores(a: Path, b: Path, name: str) -> Comparison:
-    """Compare two score files by the metric `name`.
+    """Compare two score files.
+
+    Args:
+        a: Score file of system a, with its statistics beside it.
+        b: Score file of system b.
+        name: Metric that both have.
+
+    Returns:
+        The difference of a and b.
 
     Raises:
         UserError: Their test sets, references or signatures differ.
@@ -44,17 +58,20 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
 def paired_bootstrap(
     a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Comparison:
-    """Test whether system a differs from b.
+    """Test whether system a differs from system b (Riezler and Maxwell 2005).
 
-    The p-value is the share of resamples whose difference is as far from the mean of all as the observed one is from
-    zero (Riezler and Maxwell 2005). sacreBLEU reports the same.
+    The p-value is a share of resamples: those whose difference is as far from the mean as the observed one from zero.
+    sacreBLEU reports the same.
 
     Args:
         a: Statistics of the sentences, shape (N, F).
-        b: Those of the other system on the same sentences in the same order.
+        b: Those of the other system on the same sentences in the same order, shape (N, F).
         total: Maps summed statistics to scores.
         resamples: Number of resamples.
         seed: Seed of the draws.
+
+    Returns:
+        The difference of a and b.
 
     Raises:
         UserError: The numbers of sentences differ, or there is one sentence.
@@ -64,11 +81,19 @@ def paired_bootstrap(
     if len(a) == 1:
         raise UserError("can't compare scores of one sentence: use a test set with at least two")
     difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
-    return compared(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
+    return compare_resamples(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
 
 
-def compared(difference: float, differences: np.ndarray) -> Comparison:
-    """Compare a difference with the differences on resamples."""
+def compare_resamples(difference: float, differences: np.ndarray) -> Comparison:
+    """Compare a difference with the differences on resamples.
+
+    Args:
+        difference: Difference on the test set.
+        differences: Differences on resamples of its sentences, shape (resamples,).
+
+    Returns:
+        The difference with its interval and p-value.
+    """
     low, high = np.percentile(differences, [2.5, 97.5])
     as_far = np.abs(differences - differences.mean()) >= abs(difference)
     return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))

@@ -27,8 +27,15 @@ METRIC = "sacrebleu"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The chosen sentence: its line (from 0) in a split, its words, and each system's BLEU."""
+class ChosenSentence:
+    """The chosen sentence.
+
+    Attributes:
+        split: Its split.
+        line: Its line in the split, from 0.
+        words: Number of its words.
+        scores: BLEU of this sentence by row of the table.
+    """
 
     split: SplitName
     line: int
@@ -53,14 +60,23 @@ def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOp
     """
     loaded = project.load([paper])
     entry, runs = loaded.examples(paper, table), example_runs(loaded, paper, table)
-    choice = choose(loaded, paper, entry, runs)
+    choice = choose_sentence(loaded, paper, entry, runs)
     rows = table_rows(loaded, paper, table, choice)
     write_twins(out, rows, render(loaded, paper, table, choice, rows), TEXTS)
     log.info("%s: line %d of %s", out, choice.line + 1, choice.split)
 
 
-def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> Choice:
+def choose_sentence(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> ChosenSentence:
     """Choose the sentence on which the systems differ most.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        entry: Settings of the table: splits and range of lengths.
+        runs: Run of each row.
+
+    Returns:
+        The sentence whose scores have the largest standard deviation; of equals the first.
 
     Raises:
         UserError: No sentence has a length in the range.
@@ -75,21 +91,35 @@ def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]
         line = int(np.argmax(spread))
         if spread[line] > largest:
             largest, of_line = float(spread[line]), {item: float(found[line]) for item, found in scores.items()}
-            best = Choice(split, line, int(lengths[line]), of_line)
+            best = ChosenSentence(split, line, int(lengths[line]), of_line)
     if best is None:
         raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
     return best
 
 
 def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
-    """Return the BLEU of each sentence alone, shape (N,), by row of the table."""
+    """Return the BLEU of each sentence alone, shape (N,), by row of the table.
+
+    Args:
+        project: The project at its scale.
+        entry: Settings of the table.
+        runs: Run of each row.
+        split: Split of N sentences.
+    """
     metric = metric_named(METRIC)
     paths = {item: project.layout.path(Score(run, "scores", entry.decoding, split)) for item, run in runs.items()}
     return {item: metric.total(read_statistics(path, METRIC)) for item, path in paths.items()}
 
 
-def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
-    """Return the printed texts beside ours."""
+def table_rows(project: Project, paper: str, table: str, choice: ChosenSentence) -> list[dict[str, str]]:
+    """Return the printed texts beside ours.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of the table.
+        choice: The chosen sentence.
+    """
     entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_one_of(project.datasets[name], CorpusRecord, "parallel text")
@@ -107,8 +137,19 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
     return rows
 
 
-def render(project: Project, paper: str, table: str, choice: Choice, rows: list[dict[str, str]]) -> str:
-    """Write the table for a terminal."""
+def render(project: Project, paper: str, table: str, choice: ChosenSentence, rows: list[dict[str, str]]) -> str:
+    """Write the table for a terminal.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of the table.
+        choice: The chosen sentence.
+        rows: Rows of the CSV.
+
+    Returns:
+        Markdown.
+    """
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
         f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "

@@ -38,6 +38,14 @@ def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions)
 def draw(project: Project, paper: str, figure: str) -> Drawing:
     """Draw a figure.
 
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        figure: Name of the figure.
+
+    Returns:
+        The picture and its numbers.
+
     Raises:
         UserError: A file that it is drawn from is missing.
     """
@@ -49,10 +57,20 @@ def draw(project: Project, paper: str, figure: str) -> Drawing:
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:
-    """Write the figure's caption, the data that stood in, and the facts of the runs."""
+    """Write the figure's caption with its data, and the facts of its runs.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        figure: Name of the figure.
+        facts: Sentences on the runs.
+
+    Returns:
+        Markdown with a link to the picture.
+    """
     entry, record = project.figure(paper, figure), project.papers[paper]
     used = project.stand_in(entry.dataset)
     data = f"Data: {used}" + ("" if used == entry.dataset else f", which stands in for {entry.dataset}")
     seeds = ", ".join(map(str, project.config.seed_list))
-    said = f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}"
-    return f"{prose(said)}\n\n{prose(f'{facts} {data}. Seeds: {seeds}.')}\n\n![{figure}]({figure}.svg)\n"
+    title = f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}"
+    return f"{prose(title)}\n\n{prose(f'{facts} {data}. Seeds: {seeds}.')}\n\n![{figure}]({figure}.svg)\n"

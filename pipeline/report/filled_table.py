@@ -22,18 +22,23 @@ AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A filled table. All cells are text as shown; every row has every column, empty if nothing applies."""
+    """A filled table. All cells are text as shown; every row has every column, empty if nothing applies.
+
+    Attributes:
+        entry: Its entry in the paper's file.
+        table: Its printed rows.
+        labels: Labels and settings of each row.
+        cells: Columns of each cell, by the cell's name.
+        reasons: For each cell and row the reasons why it is not comparable; none if it is.
+        runs: Steps, cost and provenance of each row.
+    """
 
     entry: TableEntry
     table: PrintedTable
     labels: DataFrame
-    """Labels and settings of each row."""
     cells: dict[str, DataFrame]
-    """Columns of each cell."""
     reasons: dict[str, list[list[Reason]]]
-    """For each cell and row the reasons why it is not comparable; none if it is."""
     runs: DataFrame
-    """Steps, cost and provenance of each row."""
 
     def values(self, name: str) -> list[dict[str, str]]:
         """Return the columns of a cell, row by row."""
@@ -51,8 +56,17 @@ class FilledTable:
             found.append(" ".join([label, *(f"{key} = {row[key]}" for key in differing)]))
         return found
 
-    def standing(self, name: str, index: int) -> str:
-        """Compare a cell with the printed number: `higher` and `lower` say that ours is, beyond its interval."""
+    def verdict(self, name: str, index: int) -> str:
+        """Compare a cell with the printed number.
+
+        Args:
+            name: Name of the cell.
+            index: Number of the row, from 0.
+
+        Returns:
+            `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run` or
+            `not comparable`. Empty if nothing can be compared.
+        """
         cell, row, values = self.entry.cells[name], self.table.rows[index], self.values(name)[index]
         if not is_ours(row):
             return CITED if values["printed"] else ""
@@ -87,10 +101,13 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
     """Fill in a table.
 
     Args:
-        project: The project.
+        project: The project at its scale.
         paper: Name of the paper.
         name: Name of the table.
-        folders: Reader of the paper's runs that may have read some already.
+        folders: Reader of the paper's runs that may have read some already; None means a new one.
+
+    Returns:
+        The table with all results that exist.
     """
     entry, view = project.table(paper, name), PaperView(project, paper)
     table = PrintedTable(view, project.printed[paper][name], entry.cells, folders or RunFolders(view))
@@ -102,13 +119,19 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
         key: DataFrame([cell.fill(CellContext(table, index, format_reasons(reasons[key][index]))) for index in places])
         for key, cell in entry.cells.items()
     }
-    runs = [{"status": status(table, cells, index), **behind(project, paper, table, index)} for index in places]
+    runs = [{"status": status(table, cells, index), **run_columns(project, paper, table, index)} for index in places]
     labels = DataFrame(table.rows)[[*entry.label, *entry.settings]]
     return FilledTable(entry, table, labels, cells, reasons, DataFrame(runs))
 
 
 def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
-    """Return whether a row has all its required numbers."""
+    """Return whether a row has all its required numbers: `run`, `not run` or `cited`.
+
+    Args:
+        table: The printed table.
+        cells: Columns of each filled cell.
+        index: Number of the row, from 0.
+    """
     row = table.rows[index]
     if not is_ours(row):
         return CITED
@@ -116,8 +139,15 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
     return "run" if all(cells[name]["ours"][index] for name in wanted) else NOT_RUN
 
 
-def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
-    """Return steps, hours, FLOPs and provenance of a row's trainings, added up, and its deviations."""
+def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
+    """Return steps, hours, FLOPs and provenance of a row's trainings, added up, and its deviations.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: The printed table.
+        index: Number of the row, from 0.
+    """
     row, folders = table.rows[index], table.folders
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     systems = {system for cell in table.cells.values() for system in cell.systems(row)}
@@ -125,25 +155,37 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
     trained = {run: record for run in runs if (record := folders.trained(run))}
     costs = [cost for run in runs if (cost := folders.cost(run))]
     return {
-        "steps": joined(steps(project, run, record) for run, record in trained.items()),
+        "steps": joined(steps_in_words(project, run, record) for run, record in trained.items()),
         "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",
         "train_flops": f"{sum(record.total.flops for record in costs):.3e}" if costs else "",
         "hardware": joined(record.hardware for record in costs),
         "commit": joined(record.provenance.get("commit", "") for record in trained.values()),
         "runs": joined(run.folder for run in runs),
-        "readings": joined(f"{name} {choice}" for made_by in readings for name, choice in made_by),
+        "readings": joined(f"{name} {choice}" for choices in readings for name, choice in choices),
         "deviations": deviations_of(project, paper, systems),
     }
 
 
-def steps(project: Project, run: RunId, trained: TrainedRun) -> str:
-    """Return the training steps, and the budget if the training ended before it."""
+def steps_in_words(project: Project, run: RunId, trained: TrainedRun) -> str:
+    """Return the training steps, and the budget if the training ended before it.
+
+    Args:
+        project: The project at its scale.
+        run: The run.
+        trained: Its record.
+    """
     budget = project.run_spec(run).training.max_steps
     return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
 
 
 def deviations_of(project: Project, paper: str, systems: set[str]) -> str:
-    """Return the numbers of the deviations that concern some systems."""
+    """Return the numbers of the deviations that concern some systems.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+        systems: Systems as `paper/system` or names of this paper.
+    """
     numbered = enumerate(project.papers[paper].deviations, start=1)
     return " ".join(str(number) for number, deviation in numbered if deviation.concerns(systems))
 

@@ -45,9 +45,14 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
 
 
 def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
-    """Return the row of a layer type: printed cells, fitted exponents, and its formulas for the longest sequence."""
+    """Return the row of a layer type: printed cells, fitted exponents, and its formulas for the longest sequence.
+
+    Args:
+        printed: Printed row.
+        times: Measured times.
+    """
     layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
-    operations, path = derived(layer, n, times.record.kernel, times.record.window)
+    operations, path = theoretical_costs(layer, n, times.record.kernel, times.record.window)
     row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
     for variable in ("n", "d"):
         exponent = over_seeds("", times.exponents(layer, variable))
@@ -73,10 +78,16 @@ def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
     }
 
 
-def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
-    """Return sequential operations and the longest path between two positions of a sequence of length n.
+def theoretical_costs(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
+    """Return sequential operations and the longest path between two positions (Vaswani et al. 2017, Table 1).
 
     Convolutions are dilated, because the paper has O(log_k(n)).
+
+    Args:
+        layer: Layer type.
+        n: Length of the sequence.
+        kernel: Width k of convolutions.
+        window: Neighbourhood r of restricted self-attention.
     """
     found = {
         "self-attention": (1, 1),
@@ -89,10 +100,21 @@ def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
 
 
 def render(project: Project, paper: str, table: str, times: LayerTimings, rows: list[dict[str, Any]]) -> str:
-    """Write the table for a terminal."""
+    """Write the table for a terminal.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of the table.
+        times: Measured times.
+        rows: Rows of the CSV.
+
+    Returns:
+        Markdown.
+    """
     header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
     header += ["operations", "at this n", "path", "at this n"]
-    cells = [shown(row) for row in rows]
+    cells = [grid_cells(row) for row in rows]
     record, entry = project.papers[paper], project.papers[paper].layer_costs[table]
     n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record.kernel, times.record.window
     return paragraphs(
@@ -106,7 +128,7 @@ def render(project: Project, paper: str, table: str, times: LayerTimings, rows: 
     )
 
 
-def shown(row: dict[str, Any]) -> list[str]:
+def grid_cells(row: dict[str, Any]) -> list[str]:
     """Return the cells of a row in the order of the header."""
     cells = [row["layer_type"], row["complexity_per_layer"]]
     for v in "nd":
@@ -117,7 +139,15 @@ def shown(row: dict[str, Any]) -> list[str]:
 
 
 def plot(printed: list[Row], times: LayerTimings) -> Figure:
-    """Draw time against n at the largest d, and against d at the largest n, with the printed power as a dotted line."""
+    """Draw time against n at the largest d, and against d at the largest n.
+
+    Args:
+        printed: Printed rows; their power is drawn as a dotted line through the last point.
+        times: Measured times.
+
+    Returns:
+        The picture.
+    """
     picture = new_figure(8, 3.6)
     panels = picture.subplots(1, 2, sharey=True)
     for axes, variable, fixed in zip(panels, "nd", (times.widths[-1], times.lengths[-1]), strict=True):

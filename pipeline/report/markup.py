@@ -48,7 +48,12 @@ def paragraphs(*parts: str) -> str:
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with aligned columns, without columns that are empty."""
+    """Return a Markdown table with aligned columns, without columns that are empty.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells, which are escaped here.
+    """
     columns = [column for column in zip(header, *rows, strict=True) if any(column[1:])]
     lines = zip(*(aligned([literal(cell) for cell in column]) for column in columns), strict=True)
     return "\n".join(f"|{'|'.join(line)}|" for line in lines)
@@ -68,7 +73,7 @@ def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: s
     Args:
         csv: CSV to write.
         rows: Its rows.
-        text: Markdown.
+        text: Markdown of the twin.
         texts: Columns of free text (see `write_csv`).
     """
     write_csv(csv, rows, texts=texts)

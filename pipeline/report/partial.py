@@ -39,8 +39,8 @@ from pipeline.report import claims, figure
 from pipeline.report.example_table import write_example_table
 from pipeline.report.filled_table import NOT_RUN, fill
 from pipeline.report.layer_table import write_layer_table
-from pipeline.report.markdown import render
 from pipeline.report.markup import write_twins
+from pipeline.report.table import render
 from pipeline.report.transcript_table import write_transcript_table
 from pipeline.workflow.campaign import WRITTEN_IN_PART
 from pipeline.workflow.causes import Causes
@@ -52,16 +52,27 @@ RECORDS = Path(".snakemake/metadata")
 
 
 @dataclass(frozen=True)
-class Made:
-    """A report that was written, and what it lacks in words; empty if nothing."""
+class WrittenReport:
+    """A report that was to be written.
+
+    Attributes:
+        path: Its file.
+        lacks: The missing parts in words; empty if it is complete.
+        is_written: The file exists.
+    """
 
     path: Path
     lacks: str
-    is_there: bool = True
+    is_written: bool = True
 
 
 def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
-    """Score outputs of decodings that failed in part, for which the rule `score` did not start."""
+    """Score outputs of decodings that failed in part, for which the rule `score` did not start.
+
+    Args:
+        graph: The graph of all products.
+        reports: Reports that need the scores.
+    """
     plans, layout = Plans(graph), graph.project.layout
     for scores in dict.fromkeys(map(manifest_of, graph.closure(reports))):
         if not isinstance(scores, Scores) or layout.path(scores).exists():
@@ -70,7 +81,7 @@ def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
             score_available(layout.run(scores.run), plans.scoring(scores))
 
 
-def mark_in_part(paths: Iterable[Path]) -> None:
+def mark_incomplete(paths: Iterable[Path]) -> None:
     """Make the next snakemake rebuild these files, even if their inputs did not change."""
     marked = [str(path) for path in paths if path.exists()]
     for path in marked:
@@ -80,45 +91,60 @@ def mark_in_part(paths: Iterable[Path]) -> None:
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-class Partial:
-    """Writer of reports from the files that exist."""
+class PartialReports:
+    """Writer of reports from the files that exist.
+
+    Attributes:
+        incomplete: Files that were written, to be marked with `mark_incomplete`.
+    """
 
     def __init__(self, graph: Graph, causes: Causes, settings: tuple[str, ...]):
         self.graph, self.causes, self.settings = graph, causes, settings
         self.project = graph.project
-        self.in_part: list[Path] = []
-        """Files that were written, to be marked with `mark_in_part`."""
+        self.incomplete: list[Path] = []
 
-    def make(self, report: Report) -> Made:
+    def make(self, report: Report) -> WrittenReport:
         """Write a report unless it is complete and newer than its inputs."""
         path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
         missing = self.causes.missing(inputs)
         if not missing and self.is_up_to_date(path, inputs):
-            return Made(path, "")
+            return WrittenReport(path, "")
         try:
             lacks = self.write(report, missing)
         except (UserError, NotRun) as error:
-            return Made(path, str(error), is_there=False)
-        self.in_part += path.parent.glob(f"{path.stem}.*")
-        return Made(path, lacks)
+            return WrittenReport(path, str(error), is_written=False)
+        self.incomplete += path.parent.glob(f"{path.stem}.*")
+        return WrittenReport(path, lacks)
 
     def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:
-        """Return whether a report is newer than its inputs."""
+        """Return whether a report is newer than its inputs.
+
+        Args:
+            path: File of the report.
+            inputs: Products that it is made from; all exist.
+        """
         layout = self.project.layout
         return path.exists() and path.stat().st_mtime >= max(
             (layout.path(one).stat().st_mtime for one in inputs), default=WRITTEN_IN_PART + 1
         )
 
     def write(self, report: Report, missing: list[Product]) -> str:
-        """Write a report and return what it lacks, in words.
+        """Write a report.
+
+        Args:
+            report: The report.
+            missing: Products that it needs and that are missing.
+
+        Returns:
+            The missing parts in words; empty if it is complete.
 
         Raises:
             UserError: An input is faulty.
-            NotRun: Nothing of it can be made.
+            NotRun: No part of it can be made.
         """
         match report:
             case ExampleTable() | TranscriptTable() | LayerTable():
-                return self.by_its_stage(report, missing)
+                return self.other_table(report, missing)
             case Table(paper, table):
                 return self.table(report, paper, table)
             case Figure(paper, name):
@@ -127,20 +153,37 @@ class Partial:
                 return self.claims(report, paper)
 
     def table(self, report: Report, paper: str, name: str) -> str:
-        """Write a table; a row without its numbers says why."""
+        """Write a table; a row without its numbers says why.
+
+        Args:
+            report: The table.
+            paper: Name of the paper.
+            name: Name of the table.
+
+        Returns:
+            The missing rows in words; empty if there are none.
+        """
         filled = fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
         whys = [
             self.causes.why(one for cell in cells for one in cell.needs(view, row)) if status == NOT_RUN else ""
             for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
         ]
-        told = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
-        filled = replace(filled, runs=filled.runs.assign(status=told))
+        statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
+        filled = replace(filled, runs=filled.runs.assign(status=statuses))
         write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))
-        return lacking(whys, "rows")
+        return count_missing(whys, "rows")
 
     def claims(self, report: Report, paper: str) -> str:
-        """Write claims; one that cannot be evaluated says why."""
+        """Write claims; one that cannot be evaluated says why.
+
+        Args:
+            report: The claims.
+            paper: Name of the paper.
+
+        Returns:
+            The missing claims in words; empty if there are none.
+        """
         view, record = PaperView(self.project, paper), self.project.claims[paper]
         results, whys = record.evaluate(view, (NotRun, UserError)), list[str]()
         for index, one in enumerate(results):
@@ -148,10 +191,22 @@ class Partial:
             results[index] = replace(one, why=whys[-1] or one.why)
         rows = [claims.row_of(one) for one in results]
         write_twins(self.path(report), rows, claims.render(self.project, paper, results))
-        return lacking(whys, "claims")
+        return count_missing(whys, "claims")
 
     def figure(self, report: Report, paper: str, name: str) -> str:
-        """Draw a figure without the systems that miss something; its caption names them."""
+        """Draw a figure without the systems that miss something; its caption names them.
+
+        Args:
+            report: The figure.
+            paper: Name of the paper.
+            name: Name of the figure.
+
+        Returns:
+            The systems that are left out, with the causes; empty if there are none.
+
+        Raises:
+            NotRun: All systems miss something.
+        """
         view, entry = PaperView(self.project, paper), self.project.figure(paper, name)
         systems = getattr(entry, "systems", [])
         parts = {system: entry.model_copy(update={"systems": [system]}) for system in systems} or {"": entry}
@@ -169,8 +224,19 @@ class Partial:
         save(drawing.picture, path)
         return left_out
 
-    def by_its_stage(self, report: Table, missing: list[Product]) -> str:
-        """Write another table; only missing transcripts can be left out."""
+    def other_table(self, report: Table, missing: list[Product]) -> str:
+        """Write a table of sentences, transcripts or layers; only missing transcripts can be left out.
+
+        Args:
+            report: The table.
+            missing: Products that it needs and that are missing.
+
+        Returns:
+            The missing parts in words; empty if it is complete.
+
+        Raises:
+            NotRun: A product is missing without which the table cannot be made.
+        """
         why = self.causes.why(missing)
         needs_all = not isinstance(report, TranscriptTable) or any(isinstance(one, Encoded) for one in missing)
         if missing and needs_all:
@@ -191,8 +257,16 @@ class Partial:
         return self.project.layout.path(report)
 
 
-def lacking(whys: list[str], what: str) -> str:
-    """Count rows or claims without a number by the kind of cause; empty if there are none."""
-    kinds = Counter(why.partition(":")[0] for why in whys if why)
-    causes = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return f"{kinds.total()} of {len(whys)} {what} ({causes})" if kinds else ""
+def count_missing(causes: list[str], what: str) -> str:
+    """Count rows or claims without a number by the kind of cause.
+
+    Args:
+        causes: Cause for each row or claim; empty if it has its number.
+        what: What is counted, in the plural.
+
+    Returns:
+        The counts in words; empty if nothing is missing.
+    """
+    kinds = Counter(cause.partition(":")[0] for cause in causes if cause)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{kinds.total()} of {len(causes)} {what} ({counts})" if kinds else ""

@@ -11,7 +11,7 @@ from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording_digests
 from pipeline.papers.project import Settings, load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
-from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
+from pipeline.report.partial import PartialReports, WrittenReport, mark_incomplete, score_decoded
 from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
@@ -54,9 +54,9 @@ def write_results(
         campaign = watcher.look()
         score_decoded(graph, reports)
         with recording_digests():
-            partial = Partial(graph, Causes(graph, campaign), settings)
+            partial = PartialReports(graph, Causes(graph, campaign), settings)
             made = [partial.make(report) for report in reports]
-        mark_in_part(partial.in_part)
+        mark_incomplete(partial.incomplete)
         for line in summary(campaign, made):
             print(line, flush=True)
         if not watch:
@@ -64,15 +64,20 @@ def write_results(
         time.sleep(every)
 
 
-def summary(campaign: Campaign, made: list[Made]) -> Iterator[str]:
-    """Yield lines about incomplete reports, failures, and progress."""
+def summary(campaign: Campaign, made: list[WrittenReport]) -> Iterator[str]:
+    """Yield lines about incomplete reports, failures, and progress.
+
+    Args:
+        campaign: State of the campaign.
+        made: The reports.
+    """
     for one in made:
         if one.lacks:
-            yield f"{one.path}: {f'without {one.lacks}' if one.is_there else f'not made: {one.lacks}'}"
+            yield f"{one.path}: {f'without {one.lacks}' if one.is_written else f'not made: {one.lacks}'}"
     for state in campaign.of_state("failed"):
         yield f"failed: train {state.run.folder}: {first_line(state.why)}"
     for failed in campaign.failed:
         yield f"failed: {failed.stage} in {failed.folder}: {first_line(failed.cause)}"
     states = ", ".join(f"{count} {state}" for state, count in campaign.counts.items() if count)
-    whole = Counter("not made" if not one.is_there else "in part" if one.lacks else "whole" for one in made)
-    yield f"reports: {', '.join(f'{count} {how}' for how, count in whole.items())}; trainings: {states or 'none'}"
+    reports = Counter("not made" if not one.is_written else "incomplete" if one.lacks else "complete" for one in made)
+    yield f"reports: {', '.join(f'{count} {how}' for how, count in reports.items())}; trainings: {states or 'none'}"

@@ -1,12 +1,19 @@
-"""Tables of a paper: each printed number beside ours, with spread, cost and provenance."""
+"""Tables of a paper: each printed number beside ours, as CSV, and as Markdown with notes that fits a terminal."""
 
 import logging
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pipeline.papers.project import ProjectOptions
-from pipeline.report.filled_table import NOT_RUN, fill
-from pipeline.report.markdown import render
-from pipeline.report.markup import write_twins
+from pandas import DataFrame, concat
+
+from pipeline.analysis.cells.cell import Cell, is_ours
+from pipeline.core.artifacts import RunId
+from pipeline.papers.comparability import Reason, format_reasons
+from pipeline.papers.project import Project, ProjectOptions
+from pipeline.papers.reading import Reading
+from pipeline.papers.scale import Rule
+from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
 
@@ -29,3 +36,193 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
     write_twins(out, filled.frame, render(loaded, paper, table, filled))
     statuses = filled.runs["status"]
     log.info("%s: %d rows, %d not run", out, len(statuses), (statuses == NOT_RUN).sum())
+
+
+def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
+    """Write a table with its caption above, and data, metrics, scale and deviations below.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        name: Name of the table.
+        filled: The filled table.
+
+    Returns:
+        Markdown.
+    """
+    return paragraphs(
+        f"# {literal(project.papers[paper].title)}: {name}, scale {project.config.scale}",
+        prose(filled.entry.caption),
+        table_grid(filled, project.papers[paper].readings),
+        notes_below(project, paper, filled),
+    )
+
+
+def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
+    """Write labels, settings, cells and cost of each row as a grid.
+
+    Args:
+        filled: The filled table.
+        readings: Readings of the paper.
+
+    Returns:
+        A Markdown table.
+    """
+    columns = [filled.labels]
+    for name, cell in filled.entry.cells.items():
+        shown = DataFrame([cell.shown(row) for row in filled.values(name)])
+        columns.append(shown.add_prefix(f"{name} "))
+    taken = filled.runs[["steps", "device_hours", "status", "deviations"]]
+    columns.append(taken.rename(columns={"device_hours": "hours", "deviations": "notes"}))
+    columns.append(DataFrame({"reading": [other_choices(readings, text) for text in filled.runs["readings"]]}))
+    frame = concat(columns, axis=1)
+    return grid([str(column) for column in frame], frame.to_numpy().tolist())
+
+
+def other_choices(readings: dict[str, Reading], choices: str) -> str:
+    """Return the choices of a row that are not the default.
+
+    Args:
+        readings: Readings of the paper.
+        choices: `reading choice; …` of the row.
+    """
+    return "; ".join(one for one in choices.split("; ") if one and one.split()[1] != readings[one.split()[0]].default)
+
+
+def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
+    """Describe the readings that any row of a table is made by.
+
+    Args:
+        readings: Readings of the paper.
+        filled: The filled table.
+
+    Returns:
+        Lines of Markdown; none without readings.
+    """
+    used = {one.split()[0] for text in filled.runs["readings"] for one in text.split("; ") if one}
+    lines = []
+    for name in filter(used.__contains__, readings):
+        one = readings[name]
+        choices = " ".join(f"{key}: {each.means} ({each.support})" for key, each in one.choices.items())
+        passage = f'({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
+        lines.append(f"- {name} {literal(passage)}")
+    return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
+
+
+def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
+    """Write the notes below a table: data, metrics, scale rules, readings and deviations.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        filled: The filled table.
+
+    Returns:
+        Markdown.
+    """
+    lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name, literal)}" for name in filled.cells)]
+    lines += [
+        "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
+        "several, decodings.",
+        "- hours: device hours of training, restarts included, summed over the seeds of a row.",
+        "",
+        f"Scale `{project.config.scale}`: {literal(project.scale.description)}",
+        "",
+        *(f"- {literal(line)}" for line in scale_rules(project, filled.all_runs)),
+        "",
+        *reading_lines(project.papers[paper].readings, filled),
+        "Deviations:",
+        "",
+    ]
+    cited = {number for text in filled.runs["deviations"] for number in text.split()}
+    for number, one in enumerate(project.papers[paper].deviations, start=1):
+        if str(number) not in cited:
+            continue
+        changes = f" Not comparable, as this changes the {' and the '.join(one.changes)}." if one.changes else ""
+        lines.append(f"{number}. {literal(f'Paper: {one.paper} Here: {one.here} Why: {one.why}')}{changes}")
+    return "\n".join(lines)
+
+
+def column_note(filled: FilledTable, name: str, written: Callable[[str], str] = str) -> str:
+    """Describe a column: its metric, the data that stood in, and why it is not comparable with the printed one.
+
+    Args:
+        filled: The table.
+        name: The column.
+        written: Escapes texts of the data.
+
+    Returns:
+        One line.
+    """
+    cell, reasons = filled.entry.cells[name], filled.reasons[name]
+    if cell.printed:
+        remark = why_not_comparable(filled, cell, reasons)
+    else:
+        remark = format_reasons([reason for row in reasons for reason in row if reason.is_stand_in])
+    values = [{key: written(str(value)) for key, value in row.items()} for row in filled.values(name)]
+    return cell.note(values, f"; {remark}" if remark else "")
+
+
+def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:
+    """Explain why rows are not comparable, and name them if not all are.
+
+    Args:
+        filled: The table.
+        cell: A cell with printed numbers.
+        reasons: For each row the reasons; none if it is comparable.
+
+    Returns:
+        Part of a sentence; empty if all rows are comparable.
+    """
+    printed = [index for index, row in enumerate(filled.table.rows) if is_ours(row) and cell.printed_in(row)]
+    differing = [index for index in printed if reasons[index]]
+    if not differing:
+        return ""
+    names = ", ".join(literal(" ".join(filter(None, map(str, filled.labels.loc[index])))) for index in differing)
+    where = "" if len(differing) == len(printed) else f"in {names}: "
+    why = format_reasons([reason for index in differing for reason in reasons[index]])
+    return f"{where}not comparable with the printed number, as {why}"
+
+
+def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
+    """Describe the rules of the scale that change a setting of runs, or of runs whose weights they load.
+
+    Args:
+        project: The project at its scale.
+        of_runs: The runs.
+
+    Returns:
+        One line per rule.
+    """
+    runs = set(of_runs)
+    runs |= {taken for run in runs for taken in project.weight_sources(run).values()}
+    runs = {run for run in runs if not project.papers[run.paper].as_published}
+    if not runs:
+        return []
+    names = dict.fromkeys(name for run in sorted(runs, key=str) for name in project.lineage(run.paper, run.system))
+    has = {
+        section: {key for run in runs for key, value in project.section(run, section) if value is not None}
+        for section in ("model", "training")
+    }
+    described = []
+    systems = {name: project.scale.systems[name] for name in names if name in project.scale.systems}
+    for system, rules in {"": project.scale, **systems}.items():
+        for section in ("model", "fusion", "training", "decoding"):
+            for key, rule in getattr(rules, section).items():
+                if key in has.get(section, {key}):
+                    described.append(f"{system}{': ' if system else ''}{section}.{key} {rule_in_words(rule)}")
+    return described
+
+
+def rule_in_words(rule: Rule) -> str:
+    """Describe a rule."""
+    words = {
+        "divided by": rule.divide,
+        "multiplied by": rule.multiply,
+        "set to": rule.set,
+        "at least": rule.minimum,
+        "at most": rule.maximum,
+    }
+    values = {word: value for word, value in words.items() if value is not None}
+    shown = (f"{word} {f'{value:g}' if isinstance(value, float) else value}" for word, value in values.items())
+    return ", ".join(shown) + (f" ({rule.why})" if rule.why else "")

@@ -44,7 +44,13 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
 
 
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
-    """Return the printed examples in their order with each model's text; empty if a run is missing."""
+    """Return the printed examples in their order with each model's text; empty if a run is missing.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of the table.
+    """
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
     texts = Texts(project, entry, transcripts(project, paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
@@ -59,7 +65,13 @@ def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any
 
 
 class Texts:
-    """References and transcripts of the scored split."""
+    """References and transcripts of the scored split.
+
+    Attributes:
+        made: Transcript of each system.
+        scored_on: Dataset of the split at this scale.
+        references: Reference of each utterance.
+    """
 
     def __init__(self, project: Project, entry: TranscriptTable, made: dict[str, Transcript]):
         self.entry, self.made, self.layout = entry, made, project.layout
@@ -76,7 +88,13 @@ class Texts:
         return product.run.folder, read_lines(path, len(self.references))
 
     def chosen(self, count: int) -> list[int] | None:
-        """Choose the utterances; None if the system on which the choice depends was not run.
+        """Choose the utterances with most word errors of one system; of equals the first.
+
+        Args:
+            count: How many.
+
+        Returns:
+            Their numbers, from 0, in order; None if the system on which the choice depends was not run.
 
         Raises:
             UserError: Too few utterances are long enough.
@@ -91,7 +109,15 @@ class Texts:
         return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
 
     def of(self, system: str, number: int) -> dict[str, Any]:
-        """Return a system's transcript of an utterance; without a system, the reference."""
+        """Return a system's transcript of an utterance.
+
+        Args:
+            system: Name of the system; empty means the reference.
+            number: Number of the utterance, from 0.
+
+        Returns:
+            The columns of a row; empty if the system was not run.
+        """
         if not system:
             return {"ours": self.references[number], "word_errors": "", "run": ""}
         run, lines = self.transcripts(system)
@@ -102,7 +128,17 @@ class Texts:
 
 
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
-    """Write one example after the other, the printed text above ours."""
+    """Write one example after the other, the printed text above ours.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        table: Name of the table.
+        rows: Rows of the CSV.
+
+    Returns:
+        Markdown.
+    """
     entry, record = project.transcript_table(paper, table), project.papers[paper]
     parts = [f"# {literal(record.title)}: {table}, scale {project.config.scale}", prose(entry.caption)]
     for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):

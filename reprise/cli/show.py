@@ -15,8 +15,8 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims
 from pipeline.report.claims import row_of, tally
 from pipeline.report.filled_table import FilledTable, fill
-from pipeline.report.markdown import render
 from pipeline.report.markup import grid
+from pipeline.report.table import render
 from pipeline.workflow.targets import only_at, other_scales
 
 WIDTH = 100
@@ -143,7 +143,7 @@ def column(filled: FilledTable, name: str, index: int) -> list[str]:
     values = filled.values(name)[index]
     spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
-    return [values["printed"], values["ours"] + spread + interval, filled.standing(name, index)]
+    return [values["printed"], values["ours"] + spread + interval, filled.verdict(name, index)]
 
 
 def meaning(project: Project, paper: str, filled: FilledTable) -> str:
@@ -159,7 +159,7 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     """
     name = next(name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell))
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
-    found = Counter(filled.standing(name, index) or "without a printed number" for index in ours)
+    found = Counter(filled.verdict(name, index) or "without a printed number" for index in ours)
     verdicts = ", ".join(f"{count} {what}" for what, count in found.items())
     folders = RunFolders(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]

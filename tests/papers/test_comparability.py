@@ -13,7 +13,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.papers.comparability import Comparability, format_reasons
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.markdown import render
+from pipeline.report.table import render
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, TABLE = "weighted", "table2"

@@ -16,8 +16,8 @@ from pipeline.papers.project import load_project
 from pipeline.papers.reading import system_readings
 from pipeline.planning.jobs import Jobs
 from pipeline.report.filled_table import fill
-from pipeline.report.markdown import render
 from pipeline.report.markup import plain
+from pipeline.report.table import render
 
 PAPERS = [path.parent.name for path in sorted(ROOT.glob("workflow/papers/*/paper.yaml"))]
 

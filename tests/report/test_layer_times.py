@@ -13,7 +13,7 @@ from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
 from pipeline.core.records.probes import TIMED_BESIDE
 from pipeline.probes import layer_cost
-from pipeline.report.layer_table import derived, plot
+from pipeline.report.layer_table import plot, theoretical_costs
 
 ROOT = Path(__file__).resolve().parents[2]
 POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}
@@ -101,7 +101,7 @@ def test_panel_has_times_and_the_printed_power_through_the_last():
     ],
 )
 def test_operations_and_paths_are_the_printed_formulas(layer, expected):
-    assert derived(layer, 81, kernel=3, window=27) == expected
+    assert theoretical_costs(layer, 81, kernel=3, window=27) == expected
 
 
 def test_every_layer_maps_a_sequence_to_one_of_its_shape():

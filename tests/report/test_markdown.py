@@ -9,10 +9,10 @@ from pipeline.__main__ import main
 from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.papers.paper import Deviation
 from pipeline.papers.project import load_project
-from pipeline.report.claims import counted, shortened
+from pipeline.report.claims import count_verdicts, shortened
 from pipeline.report.filled_table import fill
-from pipeline.report.markdown import render
 from pipeline.report.markup import literal
+from pipeline.report.table import render
 
 PAPER, TABLE = "weighted", "table2"
 
@@ -71,12 +71,12 @@ def test_stage_writes_both_twins_and_counts_rows_not_run(project, tmp_path, capl
 def test_standing_needs_a_printed_number(project):
     filled = fill(project, PAPER, TABLE)
     column = filled.cells["bleu"]
-    assert [filled.standing("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
+    assert [filled.verdict("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
     column.loc[1, "why_not"] = ""
-    assert filled.standing("bleu", 1) in ("higher", "lower", "agrees")
+    assert filled.verdict("bleu", 1) in ("higher", "lower", "agrees")
     for key in ("low", "printed"):
         before, column.loc[1, key] = column.loc[1, key], ""
-        assert filled.standing("bleu", 1) == ""
+        assert filled.verdict("bleu", 1) == ""
         column.loc[1, key] = before
 
 
@@ -85,11 +85,11 @@ def test_claims_proved_by_tests_are_not_counted_as_undecided():
         *(Verdict.TESTED, Verdict.UPHELD, Verdict.CONTRADICTED),
         *(Verdict.NOT_DISTINGUISHABLE, Verdict.NOT_RUN),
     )
-    assert counted([proved, proved]) == "2 tested"
-    assert counted([proved, idle, upheld, open_, upheld, against]) == (
+    assert count_verdicts([proved, proved]) == "2 tested"
+    assert count_verdicts([proved, idle, upheld, open_, upheld, against]) == (
         "3 of 5 decided (2 upheld, 1 contradicted, 1 not distinguishable, 1 not run, 1 tested)"
     )
-    assert counted([idle]) == "0 of 1 decided (1 not run)"
+    assert count_verdicts([idle]) == "0 of 1 decided (1 not run)"
 
 
 def test_shortened_text_is_a_prefix_and_a_short_one_unchanged():

@@ -106,7 +106,7 @@ def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
     ours, printed = (low + high) / 2, {"below": low - 0.1, "inside": (low + high) / 2, "above": high + 0.1}[place]
     for key, value in (("ours", ours), ("printed", printed), ("low", low), ("high", high), ("why_not", "")):
         filled.cells["bleu"].loc[1, key] = str(value) if value != "" else ""
-    assert filled.standing("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
+    assert filled.verdict("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
 
 
 def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):

@@ -16,8 +16,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json, write_json
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import table_products
-from pipeline.report.markdown import scale_rules
 from pipeline.report.markup import grid
+from pipeline.report.table import scale_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 

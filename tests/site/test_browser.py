@@ -11,7 +11,7 @@ from made_site import make_results
 from pipeline.papers.project import load_project
 from pipeline.report.site.build import build
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.present import Present
+from pipeline.report.site.site_data import SiteData
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -27,7 +27,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     project = load_project(ROOT, {"work": str(folder / "work")})
     make_results(project)
-    build(Pages(folder / "site", Present(project, False)))
+    build(Pages(folder / "site", SiteData(project, False)))
     return folder / "site"
 
 

@@ -13,7 +13,7 @@ from pipeline.metrics.metric import resampled
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.compare import pairs, sides
-from pipeline.report.site.present import Present
+from pipeline.report.site.site_data import SiteData
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ["test", "test2", "test3", "test4", "test5"]
@@ -31,7 +31,7 @@ def put(project, run, decoding, split, rows):
 
 
 def scored(project, paper, table, cell):
-    found = sides(Present(project, False), paper, fill(project, paper, table), cell)
+    found = sides(SiteData(project, False), paper, fill(project, paper, table), cell)
     return found, pairs(found)
 
 

@@ -7,7 +7,7 @@ from fabricated import bleu_statistics, write_score
 
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.site.present import Present
+from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import shown_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, mark
         for n, decoding in enumerate(["final", *(f"random-{n}" for n in range(1, 6))]):
             for metric in ("bleu_paper", "gleu"):
                 write_score(project, run, metric, decoding, "dev", bleu_statistics(0.4 + 0.02 * n, run.seed))
-    table = shown_table(Present(project, False), "weighted", "table3", fill(project, "weighted", "table3"))
+    table = shown_table(SiteData(project, False), "weighted", "table3", fill(project, "weighted", "table3"))
     learned, drawn, _ = (row.cells["bleu"] for row in table.rows)
     assert ["provisional" in cell.marks for cell in (learned, drawn)] == [marked, marked]
     assert drawn.spread

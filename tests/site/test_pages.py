@@ -22,10 +22,10 @@ from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import curves, nice_axis
-from pipeline.report.site.output_charts import FREQUENCIES, bucket_name, bucket_of, word_accuracy
+from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.pages import Pages, as_json, with_code
-from pipeline.report.site.present import Present, run_page
 from pipeline.report.site.runs import write_run
+from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.stages import parse
 from reprise.__main__ import main
 
@@ -55,7 +55,7 @@ class Page(HTMLParser):
 
 
 def site_of(project, out: Path, private: bool = False) -> Path:
-    build(Pages(out, Present(project, private)))
+    build(Pages(out, SiteData(project, private)))
     return out
 
 
@@ -134,7 +134,7 @@ def test_mark_of_all_cells_stands_once_above_the_table(site):
 
 def test_runs_that_never_ran_have_no_page(site):
     project, folder = site
-    begun = {run_page(run) for run in Present(project, False).runs if project.layout.run(run).exists()}
+    begun = {run_page(run) for run in SiteData(project, False).runs if project.layout.run(run).exists()}
     assert begun and {path.name for path in folder.glob("run-*.html")} == begun
 
 
@@ -178,8 +178,8 @@ def test_claim_says_why_it_is_not_judged_or_its_caveat(tmp_path):
 @pytest.mark.slow
 def test_a_page_that_is_published_has_no_password(site, tmp_path):
     project = load_project(ROOT, site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
-    scored = next(Present(project, False).made(Score)).run
-    write_run(Pages(tmp_path, Present(project, False)), scored, {})
+    scored = next(SiteData(project, False).made(Score)).run
+    write_run(Pages(tmp_path, SiteData(project, False)), scored, {})
     page = read(tmp_path / run_page(scored))
     assert "mirror=https://…@host/data" in page and "cr@t" not in page
 
@@ -264,7 +264,7 @@ def test_restricted_text_is_shown_privately_only(private, tmp_path):
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="is not empty and not a site"):
-        Pages(tmp_path, Present(load_project(ROOT), False))
+        Pages(tmp_path, SiteData(load_project(ROOT), False))
     assert main(["site", "--out", str(tmp_path)]) == 1
 
 

@@ -16,7 +16,7 @@ from pipeline.core.records.jobs import Failure
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import load_project
-from pipeline.report.partial import mark_in_part
+from pipeline.report.partial import mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.drivers import register_driver
@@ -83,7 +83,7 @@ def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[0].endswith("table2.csv: without 10 of 10 rows (2 failed, 1 running, 7 not run)")
     assert f"failed: train {broken.folder}: the loss is NaN after update 7" in said
-    assert said[-1].startswith("reports: 1 in part; trainings: ")
+    assert said[-1].startswith("reports: 1 incomplete; trainings: ")
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
@@ -150,7 +150,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
         touch(project.layout.path(one))
     touch(path)
     make(project, "results/smoke/weighted/table2.csv")
-    assert path.read_text() == "" and "reports: 1 whole" in capsys.readouterr().out
+    assert path.read_text() == "" and "reports: 1 complete" in capsys.readouterr().out
     for one in inputs:
         project.layout.path(one).unlink()
     make(project, "results/smoke/weighted/table2.csv")
@@ -168,5 +168,5 @@ def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, m
     require(call(tmp_path, "snakemake", "--cores", "1", "--quiet", "all"))
     os.utime(tmp_path / name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
     assert "Nothing to be done" in require(call(tmp_path, "snakemake", "-n"))
-    mark_in_part([Path(name)])
+    mark_incomplete([Path(name)])
     assert "Updated input files" in require(call(tmp_path, "snakemake", "-n"))

@@ -1,18 +1,26 @@
 """The site of all results: pages that open from disk."""
 
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.analysis.cells.cell import is_ours
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
-from pipeline.papers.project import ProjectOptions
-from pipeline.report.site.anchors import all_anchors
+from pipeline.core.errors import UserError
+from pipeline.papers.project import ProjectOptions, load_project
+from pipeline.report.filled_table import fill
+from pipeline.report.site.names import metric_title
 from pipeline.report.site.output_set import output_sets
 from pipeline.report.site.outputs import write_outputs
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.papers import write_paper
-from pipeline.report.site.present import Present
 from pipeline.report.site.runs import write_run
+from pipeline.report.site.site_data import SiteData
+from pipeline.report.site.tables import ShownCell, shown_cell
+from pipeline.workflow.targets import snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -25,46 +33,129 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     reads   tables, figures, claims, and the folders of runs and corpora
     writes  <out>/index.html, a page for each paper, run, test set and comparison, and their files
 
-    The page of a paper says what is missing, and which command makes it. The same results give the same bytes.
+    The page of a paper says what is missing, and names the command for it. The same results give the same bytes.
 
     Args:
-        private: Show text that nobody may pass on.
+        private: Show text that may not be redistributed.
         out: Folder to write.
         project: The project and its settings.
     """
     require_writable(out, "--out")
-    pages = Pages(out, Present(project.load(), private))
+    pages = Pages(out, SiteData(project.load(), private))
     build(pages)
     log.info("%s: %d files", out / "index.html", len(pages.written))
 
 
 def build(pages: Pages) -> None:
     """Write every page, the home page last."""
-    present = pages.present
+    site = pages.site
     pages.assets()
     cards, tables = [], dict[RunId, dict[str, str]]()
-    for paper in present.project.papers:
+    for paper in site.project.papers:
         card, standing = write_paper(pages, paper)
         cards += [card] if not card.record.as_published else []
         for run_id, found in standing.items():
             tables.setdefault(run_id, {}).update(found)
-    for run_id in present.begun:
+    for run_id in site.begun:
         write_run(pages, run_id, tables.get(run_id, {}))
-    sets = output_sets(present)
+    sets = output_sets(site)
     for one in sets:
         write_outputs(pages, one)
     cards.sort(key=lambda card: card.last_made, reverse=True)
-    datasets = sorted({run_id.dataset for run_id in present.begun})
+    datasets = sorted({run_id.dataset for run_id in site.begun})
     pages.page(
         "index.html",
         "home.html",
         title="Reprise",
         cards=[card for card in cards if card.measured],
         waiting=[card for card in cards if not card.measured],
-        anchors=all_anchors(present),
+        anchors=all_anchors(site),
         sets=sets,
-        description=present.project.scale.description,
-        runs=present.begun,
-        datasets=[present.project.dataset_records[name] for name in datasets],
+        description=site.project.scale.description,
+        runs=site.begun,
+        datasets=[site.project.dataset_records[name] for name in datasets],
     )
     pages.remove_others()
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A published number.
+
+    Attributes:
+        label: Name of the row.
+        metric: Name of the metric.
+        citation: Publication of the number.
+        cell: The number beside ours.
+        linked: Whether the runs behind ours have pages on this site.
+    """
+
+    label: str
+    metric: str
+    citation: str
+    cell: ShownCell
+    linked: bool
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Published numbers of a folder of recipes, at the scale that has them.
+
+    Attributes:
+        paper: Name of the folder.
+        title: Its title.
+        scale: The scale.
+        found: The numbers.
+        command: Command that makes ours.
+    """
+
+    paper: str
+    title: str
+    scale: str
+    found: list[Anchor]
+    command: str
+
+
+def all_anchors(site: SiteData) -> list[Anchors]:
+    """Return the published numbers of every folder of recipes."""
+    records = site.project.papers.items()
+    return [anchors_of(site, paper) for paper, record in records if record.as_published]
+
+
+def anchors_of(site: SiteData, paper: str) -> Anchors:
+    """Return published numbers at this scale, or at the first that has tables of them.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the folder of recipes.
+    """
+    project, record = site.project, site.project.papers[paper]
+    if not (here := bool(project.tables_here(paper))):
+        scale = min(scale for table in record.tables.values() for scale in table.scales or ())
+        project = load_project(project.root, project.config.model_dump() | {"scale": scale})
+    there = SiteData(project, site.private)
+    found = list(published(there, paper, here))
+    return Anchors(paper, record.title, project.config.scale, found, snakemake_command(project, paper))
+
+
+def published(site: SiteData, paper: str, linked: bool) -> Iterator[Anchor]:
+    """Yield each published number of the tables, with ours.
+
+    Args:
+        site: Data at the scale of the tables.
+        paper: Name of the folder of recipes.
+        linked: Whether the runs have pages on this site.
+    """
+    for name in site.project.tables_here(paper):
+        try:
+            filled = fill(site.project, paper, name, site.folders(paper))
+        except UserError:  # its own page says why
+            continue
+        for key, cell in filled.entry.cells.items():
+            if not isinstance(cell, ScoreCell) or not cell.printed:
+                continue
+            for index, values in enumerate(filled.values(key)):
+                row = filled.table.rows[index]
+                if is_ours(row) and values["printed"]:
+                    shown = shown_cell(site, filled, key, index, values)
+                    yield Anchor(filled.names[index], metric_title(cell.metric), row.get("citation", ""), shown, linked)

@@ -23,7 +23,14 @@ LABELS = 40
 
 @dataclass(frozen=True)
 class Axis:
-    """A title and labelled ticks, at percentages of the axis."""
+    """A title and labelled ticks, at percentages of the axis.
+
+    Attributes:
+        title: Title with the unit.
+        ticks: Positions in percent, and labels.
+        low: Value at 0 %.
+        high: Value at 100 %.
+    """
 
     title: str
     ticks: list[tuple[float, str]]
@@ -37,24 +44,39 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its points, and the path through them in thousandths of the chart."""
+    """A line.
+
+    Attributes:
+        name: Name in the legend.
+        colour: Number of a colour of the style sheet.
+        path: SVG path in thousandths of the chart.
+        points: Position in percent from the left and the top, and text of each mark; empty if there are too many.
+    """
 
     name: str
     colour: int
     path: str
     points: list[tuple[float, float, str]]
-    """Position in percent from the left and the top, and what it says; empty if there are too many to mark."""
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over a common axis."""
+    """Lines over a common axis.
+
+    Attributes:
+        title: Title of the chart.
+        x: Horizontal axis.
+        y: Vertical axis.
+        series: The lines.
+        summary: The chart in words, for readers that do not see it.
+        kind: Macro of `charts.html`.
+    """
 
     title: str
     x: Axis
     y: Axis
     series: list[Series]
-    described: str
+    summary: str
     kind: str = "lines"
 
 
@@ -70,27 +92,43 @@ class Mark:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Named rows of numbers with intervals; each panel has an axis of its own."""
+    """Named rows of numbers with intervals; each panel has an axis of its own.
+
+    Attributes:
+        title: Title of the chart.
+        names: Names of the rows.
+        panels: Axis of each panel, with a mark for each row.
+        summary: The chart in words, for readers that do not see it.
+        kind: Macro of `charts.html`.
+    """
 
     title: str
     names: list[str]
     panels: list[tuple[Axis, list[Mark]]]
-    described: str
+    summary: str
     kind: str = "dots"
 
 
 @dataclass(frozen=True)
 class HeatChart:
-    """A matrix of weights between 0 and 1, as one path for each shade."""
+    """A matrix of weights between 0 and 1, as one path for each shade.
+
+    Attributes:
+        title: Title of the chart.
+        x: Axis of the columns.
+        y: Axis of the rows.
+        size: Columns and rows.
+        shades: Opacity, and the path of its cells in a box of one unit per cell.
+        summary: The chart in words, for readers that do not see it.
+        kind: Macro of `charts.html`.
+    """
 
     title: str
     x: Axis
     y: Axis
     size: tuple[int, int]
-    """Columns and rows."""
     shades: list[tuple[float, str]]
-    """Opacity, and the path of its cells in a box of one unit a cell."""
-    described: str
+    summary: str
     kind: str = "heat"
 
 
@@ -98,7 +136,14 @@ Chart = LineChart | DotChart | HeatChart
 
 
 def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float = 0.04) -> Axis:
-    """Return an axis that covers some finite values, with ticks at multiples of 1, 2 or 5 times a power of ten."""
+    """Return an axis that covers some values, with ticks at multiples of 1, 2 or 5 times a power of ten.
+
+    Args:
+        title: Title with the unit.
+        values: Finite numbers; without any the axis covers 0 to 1.
+        ticks: Desired number of ticks.
+        margin: Share of the range that is added on both sides.
+    """
     found = list(values) or [0.0, 1.0]
     low, high = min(found), max(found)
     if low == high:
@@ -118,9 +163,12 @@ def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChar
 
     Args:
         rows: Points with x, y and series; a point that is not finite interrupts its line.
-        y: Title of the axis.
+        y: Title of the vertical axis.
         title: Title of the chart.
-        x: Title of the axis.
+        x: Title of the horizontal axis.
+
+    Returns:
+        The chart.
     """
     finite = [row for row in rows if math.isfinite(row["y"])]
     across = nice_axis(x, [row["x"] for row in finite], margin=0.0)
@@ -131,15 +179,25 @@ def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChar
 
 
 def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
-    """Draw lines over named groups, in the order of the data; rows have group, y, series and of (a count)."""
+    """Draw lines over named groups.
+
+    Args:
+        rows: Points with group, y, series and of (a count), in the order of the groups.
+        y: Title of the vertical axis.
+        title: Title of the chart.
+        x: Title of the horizontal axis.
+
+    Returns:
+        The chart.
+    """
     groups = list(dict.fromkeys(row["group"] for row in rows))
     places = {group: (100 * (n + 0.5) / len(groups), group) for n, group in enumerate(groups)}
     across = Axis(x, list(places.values()), 0.0, 100.0)
     up = nice_axis(y, [row["y"] for row in rows])
     points = [row | {"x": places[row["group"]][0], "label": f"{row['group']} (of {row['of']})"} for row in rows]
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(points).items())]
-    said = [f"{one.name}: {', '.join(text.partition(': ')[2] for *_, text in one.points)}" for one in series]
-    return LineChart(title, across, up, series, "; ".join(said))
+    texts = [f"{one.name}: {', '.join(text.partition(': ')[2] for *_, text in one.points)}" for one in series]
+    return LineChart(title, across, up, series, "; ".join(texts))
 
 
 def by_series(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -151,7 +209,18 @@ def by_series(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> Series:
-    """Place the points of a series; up to 40 are marked."""
+    """Place the points of a series; up to `MARKED` are marked.
+
+    Args:
+        number: Number of the series, from 0.
+        name: Its name.
+        rows: Its points.
+        x: Horizontal axis.
+        y: Vertical axis.
+
+    Returns:
+        The line.
+    """
     path, points, pen = list[str](), list[tuple[float, float, str]](), "M"
     for row in rows:
         if not math.isfinite(row["y"]):
@@ -166,7 +235,13 @@ def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> S
 
 @dataclass(frozen=True)
 class Number:
-    """A number with its 95 % interval, if that is known."""
+    """A number with its 95 % interval, if that is known.
+
+    Attributes:
+        value: The number.
+        low: Lower end of the interval; NaN if unknown.
+        high: Upper end of the interval; NaN if unknown.
+    """
 
     value: float
     low: float = math.nan
@@ -180,6 +255,9 @@ def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[
         title: Title of the chart.
         names: Name of each row.
         panels: For each title of an axis, the number of each row.
+
+    Returns:
+        The chart.
     """
     drawn = []
     for axis_title, numbers in panels.items():
@@ -187,15 +265,23 @@ def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[
         ends = [end for one in known for end in (one.value, one.low, one.high) if math.isfinite(end)]
         axis = nice_axis(axis_title, [0.0, *ends], ticks=3)
         drawn.append((axis, [mark(axis, one) for one in numbers]))
-    said = [
+    texts = [
         f"{name}: {', '.join(f'{panel.title} {marks[n].text}' for panel, marks in drawn if marks[n].text)}"
         for n, name in enumerate(names)
     ]
-    return DotChart(title, list(names), drawn, "; ".join(said))
+    return DotChart(title, list(names), drawn, "; ".join(texts))
 
 
 def mark(axis: Axis, number: Number | None) -> Mark:
-    """Place a number on an axis."""
+    """Place a number on an axis.
+
+    Args:
+        axis: The axis.
+        number: The number; None leaves the row empty.
+
+    Returns:
+        The mark, with its text.
+    """
     if number is None or not math.isfinite(number.value):
         return Mark()
     digits = max(0, 2 - math.floor(math.log10(axis.high - axis.low)))
@@ -209,10 +295,13 @@ def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence
     """Draw a matrix of weights between 0 and 1.
 
     Args:
-        columns: Labels of the columns; the first is the title of the axis.
-        rows: Labels of the rows; the first is the title of the axis.
-        weights: Rows of numbers.
+        columns: Title of the horizontal axis, then labels of the columns.
+        rows: Title of the vertical axis, then labels of the rows.
+        weights: Weights, shape (rows, columns).
         title: Title of the chart.
+
+    Returns:
+        The chart.
     """
     (x_title, *across), (y_title, *down) = columns, rows
     paths: dict[int, list[str]] = {}
@@ -225,8 +314,8 @@ def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence
     x = Axis(x_title, [(100 * (n + 0.5) / len(across), label) for n, label in enumerate(across) if n % every == 0])
     y = Axis(y_title, [(100 * (n + 0.5) / len(down), label) for n, label in enumerate(down)])
     peaks = [max(range(len(line)), key=line.__getitem__) for line in weights]
-    said = ", ".join(f"{label} to {across[peak]}" for label, peak in zip(down, peaks, strict=False))
-    return HeatChart(title, x, y, (len(across), len(down)), shades, f"largest weight of each row: {said}")
+    texts = ", ".join(f"{label} to {across[peak]}" for label, peak in zip(down, peaks, strict=False))
+    return HeatChart(title, x, y, (len(across), len(down)), shades, f"largest weight of each row: {texts}")
 
 
 def thinned(rows: list[Row]) -> list[Row]:

@@ -13,17 +13,29 @@ from pipeline.report.site.overview import mark_of
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """A claim in words."""
+    """A claim in words.
+
+    Attributes:
+        name: Its name in claims.yaml.
+        group: Its group, such as `primary`.
+        statement: The sentence of the paper.
+        about: Systems and data, which distinguish it from the other links of its chain.
+        printed: The paper's evidence.
+        verdict: Its verdict.
+        why: Why it was not decided; empty if it was.
+        ours: Our findings.
+        test: The test behind its p-value.
+        p_value: Adjusted p-value; None if it was not tested.
+        chart: Its evidence, drawn.
+    """
 
     name: str
     group: str
     statement: str
     about: str
-    """Systems and data: what tells it apart from the other links of its chain."""
     printed: str
     verdict: str
     why: str = ""
-    """Why it was not judged."""
     ours: str = ""
     test: str = ""
     p_value: float | None = None
@@ -36,29 +48,53 @@ class ShownClaim:
 
 
 def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -> list[tuple[str, list[ShownClaim]]]:
-    """Return (verdict, claims) in the order of the verdicts; primary claims come first."""
+    """Return (verdict, claims) in the order of the verdicts; primary claims come first.
+
+    Args:
+        labels: Names of systems.
+        results: Results of the claims.
+        scores: Scores of the paper's claims, by name.
+    """
     shown = [shown_claim(labels, one, scores) for one in results]
     groups = [(str(verdict), [one for one in shown if one.verdict == verdict]) for verdict in Verdict]
     return [(name, sorted(found, key=lambda one: one.group != "primary")) for name, found in groups if found]
 
 
 def shown_claim(labels: Labels, one: ClaimResult, scores: dict) -> ShownClaim:
-    """Put a claim into words."""
+    """Put a claim into words.
+
+    Args:
+        labels: Names of systems.
+        one: Result of the claim.
+        scores: Scores of the paper's claims, by name.
+
+    Returns:
+        The claim as its page shows it.
+    """
     found, terms = one.found, one.claim.compared
-    said = (one.name, one.group, one.claim.full_statement, about(labels, one, scores), one.claim.printed)
+    stated = (one.name, one.group, one.claim.full_statement, about(labels, one, scores), one.claim.printed)
     why = labels.in_words(one.why, terms)
     if found is None:
-        return ShownClaim(*said, str(one.verdict), why=why)
+        return ShownClaim(*stated, str(one.verdict), why=why)
     ours = labels.in_words(found.ours, terms)
     known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
     chart = evidence(labels, one, known) if known else None
     return ShownClaim(
-        *said, str(one.verdict), why, ours, labels.in_words(found.test_description, terms), one.p_value, chart
+        *stated, str(one.verdict), why, ours, labels.in_words(found.test_description, terms), one.p_value, chart
     )
 
 
 def about(labels: Labels, one: ClaimResult, scores: dict) -> str:
-    """Name the systems and the data of a claim."""
+    """Name the systems and the data of a claim.
+
+    Args:
+        labels: Names of systems.
+        one: Result of the claim.
+        scores: Scores of the paper's claims, by name.
+
+    Returns:
+        `systems: data`; either may be missing.
+    """
     systems = [labels.term(term) for term in one.claim.compared]
     systems = systems or [labels.system(system) for system, _ in one.claim.trainings]
     named = [scores[name] for name in one.claim.score_names]
@@ -69,7 +105,16 @@ def about(labels: Labels, one: ClaimResult, scores: dict) -> str:
 
 
 def evidence(labels: Labels, one: ClaimResult, known: Sequence[Evidence]) -> DotChart:
-    """Draw quantities that are positive if a claim is true."""
+    """Draw quantities that are positive if a claim is true.
+
+    Args:
+        labels: Names of systems.
+        one: Result of the claim.
+        known: Its finite evidence.
+
+    Returns:
+        The chart.
+    """
     names = [labels.in_words(part.name, one.claim.compared) for part in known]
     numbers: list[Number | None] = [Number(part.value, part.low, part.high) for part in known]
     return differences("Evidence with 95 % intervals", names, {"right of zero: as the paper says": numbers})

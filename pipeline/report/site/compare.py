@@ -10,24 +10,39 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.training import ValidationLine
-from pipeline.report.comparison import compared
+from pipeline.report.comparison import compare_resamples
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.charts import curves
 from pipeline.report.site.names import metric_title
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.present import Present, run_page, system_name
 from pipeline.report.site.runs import flat
+from pipeline.report.site.site_data import SiteData, run_page, system_name
 
 
 def compare_page(paper: str, table: str) -> str:
-    """Return the name of the page."""
+    """Return the name of the page.
+
+    Args:
+        paper: Name of the paper.
+        table: Name of the table.
+    """
     return f"compare-{paper}-{table}.html"
 
 
 def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -> bool:
-    """Write the page that compares rows of a table; return whether it has two scores of ours to compare."""
+    """Write the page that compares rows of a table.
+
+    Args:
+        pages: Folder of the site.
+        paper: Name of the paper.
+        name: Name of the table.
+        filled: The table.
+
+    Returns:
+        Whether it was written: the table has two scores of ours to compare.
+    """
     scores = [key for key, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
-    found = (sides(pages.present, paper, filled, key) for key in scores)
+    found = (sides(pages.site, paper, filled, key) for key in scores)
     chosen = next((one for one in found if len(one) > 1), None)
     if chosen is None:
         return False
@@ -37,7 +52,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
     pages.page(
         compare_page(paper, name),
         "compare.html",
-        title=f"Compare: {pages.present.project.papers[paper].title}, {name}",
+        title=f"Compare: {pages.site.project.papers[paper].title}, {name}",
         paper=paper,
         table=name,
         sides=shown,
@@ -47,9 +62,16 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
     return True
 
 
-def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
-    """Return each row of ours that has a score in this cell: first run, settings, development loss and score."""
-    cell, view = filled.entry.cells[key], PaperView(present.project, paper)
+def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
+    """Return each row of ours that has a score in a cell: first run, settings, development loss and score.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        filled: The table.
+        key: Name of a cell with scores.
+    """
+    cell, view = filled.entry.cells[key], PaperView(site.project, paper)
     assert isinstance(cell, ScoreCell)
     found = []
     for index, row in enumerate(filled.table.rows):
@@ -64,8 +86,8 @@ def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[d
                 "page": run_page(run),
                 "output": f"{system_name(run)} {decodings[0]}",
                 "outputs": outputs_page(cell, run, view),
-                "settings": flat(present.spec(run)),
-                "curve": development(present, run),
+                "settings": flat(site.spec(run)),
+                "curve": development(site, run),
                 "metric": metric_title(cell.metric),
                 "score": filled.cells[key]["ours"][index],
                 "sample": filled.table.folders.sample([run], decodings, cell),
@@ -75,25 +97,43 @@ def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[d
 
 
 def outputs_page(cell: ScoreCell, run: RunId, view: PaperView) -> str:
-    """Return the page of the outputs that a score is of."""
+    """Return the page of the outputs behind a score.
+
+    Args:
+        cell: The cell.
+        run: The run that is scored.
+        view: The project in the names of the paper.
+    """
     dataset = view.experiment.stand_in(cell.scored_on) if cell.scored_on else run.dataset
     return f"outputs-{dataset}-{cell.splits[0]}.html"
 
 
-def development(present: Present, run: RunId) -> list[tuple[float, float]]:
-    """Return the points of a run's development loss."""
-    folder = present.project.layout.run(run)
+def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
+    """Return the development losses of a run: steps, and nats per token.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+    """
+    folder = site.project.layout.run(run)
     if not (folder / PROGRESS_FILE).exists():
         return []
     return [(one.step, round(one.dev.nll_per_token, 4)) for one in read_events(folder, ValidationLine)]
 
 
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the paired test of every two of one test set, first minus second, by their places `first,second`."""
+    """Return the paired test of every two rows with the same test set, first minus second.
+
+    Args:
+        sides: Rows that `sides` returns.
+
+    Returns:
+        Results by the places `first,second` of the rows.
+    """
     found = {}
     for (one, first), (other, second) in combinations(enumerate(side["sample"] for side in sides), 2):
         bases = [(side.test_set, side.rows, side.basis) for side in (first, second)]
         if bases[0] == bases[1] and first.rows > 1:
-            result = compared(first.mean - second.mean, first.draws[0] - second.draws[0])
+            result = compare_resamples(first.mean - second.mean, first.draws[0] - second.draws[0])
             found[f"{one},{other}"] = {name: round(value, 4) for name, value in vars(result).items()}
     return found

@@ -51,14 +51,24 @@ def metric_title(name: str) -> str:
 
 
 def pair_of(project: Project, dataset: str) -> str:
-    """Return the languages of a dataset as `en–de`; its name if it has no pair of languages."""
+    """Return the languages of a dataset as `en–de`; its name if it has no pair of languages.
+
+    Args:
+        project: The project at its scale.
+        dataset: Dataset of the paper or the scale.
+    """
     record = project.dataset_records[project.stand_in(dataset)]
     src, tgt = getattr(record, "src", ""), getattr(record, "tgt", "")
     return f"{src}–{tgt}" if src and tgt else dataset.replace("-", " ")
 
 
 def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]:
-    """Return a title for each measured column of a table: as short as tells them apart."""
+    """Return a title for each measured column of a table, as short as possible.
+
+    Args:
+        project: The project at its scale.
+        cells: Cells of the table.
+    """
     datasets = {cell.scored_on or cell.dataset for cell in cells.values() if isinstance(cell, ScoreCell)}
     titles = {}
     for key, cell in cells.items():
@@ -72,7 +82,12 @@ def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of systems in the words of one paper: its own descriptions, and rows of its tables for those of others."""
+    """Names of systems in the words of one paper: its own descriptions, and rows of its tables for those of others.
+
+    Attributes:
+        view: The project in the names of the paper.
+        tables: Filled tables of the paper.
+    """
 
     view: PaperView
     tables: dict[str, FilledTable]
@@ -110,7 +125,15 @@ class Labels:
         return ", ".join(name_of_split(record, split) for split in scored.splits)
 
     def in_words(self, text: str, terms: list[Term]) -> str:
-        """Put names into a text that refers to systems and metrics as settings files do."""
+        """Put names into a text that refers to systems and metrics as settings files do.
+
+        Args:
+            text: The text.
+            terms: Systems that it may refer to.
+
+        Returns:
+            The text with the names that readers know.
+        """
         names = {term.system: self.system(term.system) for term in terms}
         names |= METRICS
         for name in sorted(names, key=len, reverse=True):
@@ -130,5 +153,10 @@ def row_names(filled: FilledTable) -> dict[str, str]:
 
 
 def run_title(project: Project, run: RunId) -> str:
-    """Return the description of a run's system with its paper's name."""
+    """Return the description of a run's system with its paper's name.
+
+    Args:
+        project: The project.
+        run: The run.
+    """
     return f"{run.paper}: {project.system_entry(run.paper, run.system).description}"

@@ -16,7 +16,7 @@ from pipeline.data.text.checked_lines import name_of_split, read_lines
 from pipeline.metrics import metric_named
 from pipeline.metrics.metric import Metric
 from pipeline.metrics.score_file import read_statistics
-from pipeline.report.site.present import Present, Written, run_page, system_name, written
+from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page, system_name
 
 METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}
 """Metric of a single sentence, by form of the dataset."""
@@ -26,21 +26,34 @@ MOST = 500
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one system, and the statistics of each sentence."""
+    """The output of one system, and the statistics of each sentence.
+
+    Attributes:
+        name: System and decoding.
+        page: Page of the run.
+        lines: Output of each sentence as text.
+        tokenised: Output of each sentence as tokens.
+        scores: Score file, with the statistics of each sentence beside it.
+    """
 
     name: str
     page: str
     lines: list[str]
     tokenised: list[str]
     scores: Path
-    """Score file, with the statistics of each sentence beside it."""
 
 
 @dataclass(frozen=True)
 class OutputSet:
-    """Outputs of all systems for one split."""
+    """Outputs of all systems for one split.
 
-    present: Present
+    Attributes:
+        site: Data of the site.
+        dataset: Dataset of the split.
+        split: The split.
+    """
+
+    site: SiteData
     dataset: str
     split: SplitName
 
@@ -52,7 +65,7 @@ class OutputSet:
     @property
     def record(self) -> Any:
         """Return the record of the dataset."""
-        return self.present.project.dataset_records[self.dataset]
+        return self.site.project.dataset_records[self.dataset]
 
     @property
     def title(self) -> str:
@@ -67,24 +80,24 @@ class OutputSet:
     @property
     def folder(self) -> Path:
         """Return the folder of the corpus."""
-        return self.present.project.layout.corpus(self.dataset)
+        return self.site.project.layout.corpus(self.dataset)
 
     @cached_property
-    def products(self) -> list[Written]:
+    def products(self) -> list[DecodedProduct]:
         """Return the outputs of the first seed that have a text and a score."""
-        seed = self.present.project.config.seed_list[0]
-        return [one for one in written(self.present) if one.run.seed == seed and self.has(one)]
+        seed = self.site.project.config.seed_list[0]
+        return [one for one in decoded_outputs(self.site) if one.run.seed == seed and self.has(one)]
 
-    def has(self, product: Written) -> bool:
+    def has(self, product: DecodedProduct) -> bool:
         """Return whether an output is of this split and has a score."""
         dataset = getattr(product, "scored_on", product.run.dataset)
         return (dataset, product.split) == (self.dataset, self.split) and self.score(product) is not None
 
-    def score(self, product: Written) -> Score | None:
+    def score(self, product: DecodedProduct) -> Score | None:
         """Return the score of an output, which has the statistics of its sentences beside it; None if it is missing."""
         elsewhere = getattr(product, "scored_on", None)
         found = Score(product.run, self.metric.reads.folder, product.decoding, product.split, elsewhere)
-        return found if self.present.path(found).exists() else None
+        return found if self.site.path(found).exists() else None
 
     @cached_property
     def sources(self) -> list[str]:
@@ -111,26 +124,32 @@ class OutputSet:
         """Return the outputs with their texts."""
         return [self.output(product) for product in self.products]
 
-    def output(self, product: Written) -> Output:
+    def output(self, product: DecodedProduct) -> Output:
         """Read an output.
+
+        Args:
+            product: An output with a score.
+
+        Returns:
+            Its lines.
 
         Raises:
             UserError: It has not as many lines as the split.
         """
-        path, score = self.present.path(product), self.score(product)
+        path, score = self.site.path(product), self.score(product)
         assert score is not None, "looked for when the products were"
         match product:
             case Translation():
-                text = self.present.project.layout.text(product)
+                text = self.site.project.layout.text(product)
             case Parse():
-                text = self.present.project.layout.trees(score)
+                text = self.site.project.layout.trees(score)
             case _:
                 text = path
         lines = read_lines(text)
         if len(lines) != len(self.references):
             raise UserError(f"{text}: {len(lines)} lines, but {self.title} has {len(self.references)}")
         name = f"{system_name(product.run)} {product.decoding}"
-        return Output(name, run_page(product.run), lines, read_lines(path), self.present.path(score))
+        return Output(name, run_page(product.run), lines, read_lines(path), self.site.path(score))
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -145,8 +164,8 @@ class OutputSet:
         return sorted(np.argsort(-spread, kind="stable")[:MOST].tolist())
 
 
-def output_sets(present: Present) -> list[OutputSet]:
+def output_sets(site: SiteData) -> list[OutputSet]:
     """Return one for each split that has an output."""
-    keys = dict.fromkeys((getattr(one, "scored_on", one.run.dataset), one.split) for one in written(present))
-    sets = (OutputSet(present, dataset, cast(SplitName, split)) for dataset, split in keys)
+    keys = dict.fromkeys((getattr(one, "scored_on", one.run.dataset), one.split) for one in decoded_outputs(site))
+    sets = (OutputSet(site, dataset, cast(SplitName, split)) for dataset, split in keys)
     return [one for one in sets if one.products]

@@ -1,24 +1,41 @@
 """Pages of outputs: each system's text for a test set, with scores, charts and recordings."""
 
 import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.data.dataset import SplitName
+from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.metrics import metric_named
+from pipeline.metrics.score_file import read_statistics
+from pipeline.report.site.charts import LineChart, Row, by_group
 from pipeline.report.site.names import metric_title
-from pipeline.report.site.output_charts import by_frequency, by_length
 from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.pages import Pages
 
 MOST_SECONDS = 200.0
 """Recordings of a test set: about 5 MB."""
+BUCKETS = 6
+BY_LENGTH = {"sacrebleu": "chrf"}
+"""Metrics that are drawn in place of one that is not defined for a few words."""
+COUNTED = 200_000
+"""Training sentences in which words are counted."""
+FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 
 
 def write_outputs(pages: Pages, of: OutputSet) -> None:
-    """Write the page of a test set."""
-    if shown := pages.present.is_shown(of.dataset):
+    """Write the page of a test set.
+
+    Args:
+        pages: Folder of the site.
+        of: The outputs.
+    """
+    if shown := pages.site.is_shown(of.dataset):
         audio = recordings(pages, of.dataset, of.split, of.shown) if of.record.form == "speech" else {}
         pages.script(f"{of.dataset}-{of.split}", "outputs", data(of, audio))
     pages.page(
@@ -37,7 +54,12 @@ def write_outputs(pages: Pages, of: OutputSet) -> None:
 
 
 def data(of: OutputSet, audio: dict[int, str]) -> dict[str, Any]:
-    """Return what the script of the page reads; scores of a sentence in the order of the systems."""
+    """Return the data of the page's script; scores of a sentence are in the order of the systems.
+
+    Args:
+        of: The outputs.
+        audio: File of the recording, by the number of its utterance.
+    """
     systems = [{"name": output.name, "page": output.page} for output in of.outputs]
     rows = [
         {
@@ -60,10 +82,20 @@ def data(of: OutputSet, audio: dict[int, str]) -> dict[str, Any]:
 
 
 def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -> dict[int, str]:
-    """Write the recordings of some utterances; return the names of the files by the number of the utterance."""
+    """Write the recordings of some utterances, up to `MOST_SECONDS`.
+
+    Args:
+        pages: Folder of the site.
+        dataset: Name of the dataset.
+        split: Its split.
+        lines: Numbers of the utterances, from 0.
+
+    Returns:
+        Names of the files by the number of the utterance.
+    """
     import soundfile
 
-    manifest = manifest_path(pages.present.project.layout.corpus(dataset), split)
+    manifest = manifest_path(pages.site.project.layout.corpus(dataset), split)
     kept, found, seconds = set(lines), {}, 0.0
     for number, utterance in enumerate(read_manifest(manifest)):
         if number not in kept or not utterance.audio.exists():
@@ -81,9 +113,97 @@ def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -
 
 
 def flac(samples: np.ndarray, rate: int) -> bytes:
-    """Encode samples without loss: half the size, and the same bytes for the same samples."""
+    """Encode samples without loss: half the size, and the same bytes for the same samples.
+
+    Args:
+        samples: Shape (n,) or (n, channels), int16.
+        rate: Sampling rate in Hz.
+
+    Returns:
+        A FLAC file.
+    """
     import soundfile
 
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, rate, format="FLAC", subtype="PCM_16")
     return buffer.getvalue()
+
+
+def by_length(of: OutputSet) -> LineChart:
+    """Draw the score of sentences of similar length, computed as one set."""
+    metric = metric_named(BY_LENGTH.get(of.metric.name, of.metric.name))
+    words = np.array([len(line.split()) for line in (of.references if of.record.form == "speech" else of.sources)])
+    edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
+    lows = edges[:-1] if len(edges) > 1 else edges
+    found = {one.name: read_statistics(one.scores, metric.name) for one in of.outputs}
+    rows: list[Row] = []
+    for low, high in zip(lows, [*(lows[1:] - 1), edges[-1]], strict=True):
+        chosen = (words >= low) & (words <= high)
+        for name, statistics in found.items() if chosen.any() else ():
+            value = float(metric.total(statistics[chosen].sum(axis=0)))
+            if np.isfinite(value):
+                group, count = f"{low}–{high}" if low < high else str(low), int(chosen.sum())
+                rows.append({"group": group, "y": round(value, 2), "series": name, "of": count})
+    title = metric_title(metric.name)
+    return by_group(rows, title, f"{title} by length", "words of the sentence")
+
+
+def by_frequency(of: OutputSet) -> Iterator[LineChart]:
+    """Draw the share of right words by their frequency in the training text."""
+    record = of.record
+    if not isinstance(record, CorpusRecord) or not isinstance(record, TokenisedRecord):
+        return
+    training = of.folder / f"prepared/train.tok.{record.tgt}"
+    if not training.exists():  # `free` removes it
+        return
+    counts = training_counts(training)
+    references = read_lines(of.folder / f"prepared/{of.split}.tok.{record.references(of.split)[0]}")
+    rows: list[Row] = []
+    for output in of.outputs:
+        for bucket, (value, words) in word_accuracy(counts, references, output.tokenised).items():
+            found = {"group": bucket_name(bucket), "y": round(value, 1), "of": words, "order": bucket}
+            rows.append(found | {"series": output.name})
+    rows.sort(key=lambda row: row["order"])
+    yield by_group(rows, "F1 of words, %", "Words that are right, by frequency", "times in the training text")
+
+
+def training_counts(path: Path) -> Counter[str]:
+    """Count the words of the training text."""
+    counts: Counter[str] = Counter()
+    with open(path, encoding="utf-8") as lines:
+        for _, line in zip(range(COUNTED), lines, strict=False):
+            counts.update(line.split())
+    return counts
+
+
+def word_accuracy(
+    counts: Counter[str], references: Sequence[str], outputs: Sequence[str]
+) -> dict[int, tuple[float, int]]:
+    """Return F1 in percent of words by bucket of frequency, and how many such words the references have.
+
+    Args:
+        counts: Count of each word in the training text.
+        references: Tokenised references.
+        outputs: Tokenised outputs, in the same order.
+    """
+    right, wanted, written = Counter[int](), Counter[int](), Counter[int]()
+    for reference, output in zip(references, outputs, strict=True):
+        ours, theirs = Counter(output.split()), Counter(reference.split())
+        for found, total in ((ours & theirs, right), (theirs, wanted), (ours, written)):
+            for word, times in found.items():
+                total[bucket_of(counts[word])] += times
+    return {
+        bucket: (200 * right[bucket] / (wanted[bucket] + written[bucket]), wanted[bucket]) for bucket in sorted(wanted)
+    }
+
+
+def bucket_of(count: int) -> int:
+    """Return the bucket of a frequency."""
+    return max(place for place, least in enumerate(FREQUENCIES) if count >= least)
+
+
+def bucket_name(bucket: int) -> str:
+    """Return the frequencies of a bucket as a range."""
+    low, *higher = FREQUENCIES[bucket:]
+    high = higher[0] - 1 if higher else None
+    return f"{low}+" if high is None else str(low) if low == high else f"{low}–{high}"

@@ -18,7 +18,7 @@ from pipeline.metrics import metric_named
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.names import Labels, metric_title
-from pipeline.report.site.present import Present
+from pipeline.report.site.site_data import SiteData
 from pipeline.workflow.targets import snakemake_command
 
 MOST_PAIRS = 8
@@ -27,7 +27,18 @@ MOST_PAIRS = 8
 
 @dataclass(frozen=True)
 class Facts:
-    """What the runs of a paper took; empty while none is done."""
+    """Resources that the runs of a paper took; empty while none is done.
+
+    Attributes:
+        runs: All runs that the paper's reports need.
+        done: Number of trained runs.
+        device_hours: Hours of all trainings.
+        began: Start of the first training; empty if none started.
+        ended: End of the last training; empty if none ended.
+        commits: Commits of the code that trained.
+        hardware: Devices that trained.
+        datasets: Each dataset of the paper, and the one that was used.
+    """
 
     runs: list[RunId]
     done: int
@@ -37,7 +48,6 @@ class Facts:
     commits: list[str]
     hardware: list[str]
     datasets: list[tuple[str, str]]
-    """(as the paper names it, what was used)"""
 
     @property
     def missing(self) -> int:
@@ -46,24 +56,33 @@ class Facts:
 
     @property
     def hours_left(self) -> float | None:
-        """Return what the missing runs will cost if they take as long as the finished ones; None if none is."""
+        """Return the cost of the missing runs at the mean cost of the finished ones; None if none is finished."""
         return self.missing * self.device_hours / self.done if self.done else None
 
 
 @dataclass(frozen=True)
 class Card:
-    """A paper on the first screen."""
+    """A paper on the first screen.
+
+    Attributes:
+        paper: Name of the paper.
+        record: Its settings.
+        answer: Answer to its question at this scale.
+        chart: Differences between systems; None if none was measured.
+        tally: Verdict, mark and count, in the order of the verdicts.
+        facts: Resources of its runs.
+        command: Command that makes its results.
+        measured: A run of its own, or a claim, was measured.
+    """
 
     paper: str
     record: Any
     answer: str
     chart: DotChart | None
     tally: list[tuple[str, str, int]]
-    """(verdict, mark, how many), in the order of the verdicts."""
     facts: Facts
     command: str
     measured: bool
-    """Whether a run of its own, or a claim, was measured."""
 
     @property
     def question(self) -> str:
@@ -78,14 +97,21 @@ class Card:
 
 @dataclass(frozen=True)
 class Difference:
-    """A claim that one system is above another under a score, and how far it was."""
+    """A claim that one system is above another under a score, and how far it was.
+
+    Attributes:
+        name: The two systems.
+        printed: The paper's difference; None if a number is not printed.
+        ours: Our difference; positive if the claim holds.
+        primary: The claim is a primary one.
+        whole: It is a claim of its own, not a link of a chain.
+    """
 
     name: str
     printed: float | None
     ours: Number
     primary: bool
     whole: bool
-    """Whether it is a claim of its own, and not a link of a chain."""
 
     @property
     def as_printed(self) -> bool:
@@ -93,11 +119,21 @@ class Difference:
         return self.ours.value > 0
 
 
-def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
-    """Sum up a paper."""
-    project, record = present.project, present.project.papers[paper]
-    labels = Labels(present.view(paper), tables)
-    score, found = main_differences(present, paper, results, labels)
+def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
+    """Sum up a paper.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        results: Results of its claims.
+        tables: Its filled tables.
+
+    Returns:
+        The card of the first screen.
+    """
+    project, record = site.project, site.project.papers[paper]
+    labels = Labels(site.view(paper), tables)
+    score, found = main_differences(site, paper, results, labels)
     chart = difference_chart(labels, score, found) if score else None
     return Card(
         paper,
@@ -105,17 +141,27 @@ def make_card(present: Present, paper: str, results: Sequence[ClaimResult], tabl
         answer(project.config.scale, found, results),
         chart,
         tally(results),
-        facts(present, paper, tables),
+        facts(site, paper, tables),
         snakemake_command(project, paper),
-        measured=bool(found) or any(run.paper == paper and present.trained(run) for run in present.runs),
+        measured=bool(found) or any(run.paper == paper and site.trained(run) for run in site.runs),
     )
 
 
 def main_differences(
-    present: Present, paper: str, results: Sequence[ClaimResult], labels: Labels
+    site: SiteData, paper: str, results: Sequence[ClaimResult], labels: Labels
 ) -> tuple[NamedScore | None, list[Difference]]:
-    """Return the score under which most order claims were measured, primary ones first, and their differences."""
-    claims = present.project.claims[paper]
+    """Return the score under which most order claims were measured, and their differences.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        results: Results of its claims.
+        labels: Names of systems.
+
+    Returns:
+        The score, None if nothing was measured; the differences, primary ones first.
+    """
+    claims = site.project.claims[paper]
     scores, named = claims.scores, claims.claims
     found: dict[str, list[Difference]] = {}
     for one in results:
@@ -143,7 +189,13 @@ def main_differences(
 
 
 def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term) -> float | None:
-    """Return the number that a table prints for a system under a score."""
+    """Return the number that a table prints for a system under a score; None if no table does.
+
+    Args:
+        tables: Filled tables of the paper.
+        score: The score.
+        term: System and decodings.
+    """
     decodings = term.decodings or [score.decoding]
     for filled in tables.values():
         for cell in filled.entry.cells.values():
@@ -159,7 +211,16 @@ def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term
 
 
 def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:
-    """Draw printed differences and ours in panels with axes of their own."""
+    """Draw printed differences and ours in panels with axes of their own.
+
+    Args:
+        labels: Names of systems.
+        score: Score of the differences.
+        found: The differences; up to `MOST_PAIRS` are drawn.
+
+    Returns:
+        The chart.
+    """
     shown, metric = found[:MOST_PAIRS], metric_named(score.metric)
     unit = metric_title(score.metric)
     if metric.comparison_scale is not np.asarray:
@@ -173,7 +234,16 @@ def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Differen
 
 
 def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResult]) -> str:
-    """Answer the question of a paper in a sentence or two."""
+    """Answer the question of a paper in a sentence or two.
+
+    Args:
+        scale: Name of the scale.
+        found: Measured differences.
+        results: Results of the claims.
+
+    Returns:
+        The answer.
+    """
     verdicts = Counter(one.verdict for one in results)
     total = sum(count for verdict, count in verdicts.items() if verdict not in (Verdict.TESTED, Verdict.NOT_RUN))
     if not total:
@@ -203,12 +273,21 @@ def mark_of(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def facts(present: Present, paper: str, tables: dict[str, FilledTable]) -> Facts:
-    """Add up what the runs of a paper took."""
-    needed = present.graph.closure(present.graph.reports([paper]))
+def facts(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> Facts:
+    """Add up the resources that the runs of a paper took.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        tables: Its filled tables.
+
+    Returns:
+        The sums.
+    """
+    needed = site.graph.closure(site.graph.reports([paper]))
     runs = [product.run for product in needed if isinstance(product, Trained)]
-    trained = [record for run in runs if (record := present.trained(run))]
-    costs = [cost for run in runs if (cost := present.cost(run))]
+    trained = [record for run in runs if (record := site.trained(run))]
+    costs = [cost for run in runs if (cost := site.cost(run))]
     starts = [start for cost in costs for start in cost.starts]
     cells = (cell for filled in tables.values() for cell in filled.entry.cells.values())
     named = {cell.dataset for cell in cells if isinstance(cell, RunCell)}
@@ -220,5 +299,5 @@ def facts(present: Present, paper: str, tables: dict[str, FilledTable]) -> Facts
         ended=max((start.stopped for start in starts), default=""),
         commits=sorted({str(record.provenance.get("commit", "")) for record in trained} - {""}),
         hardware=sorted({cost.hardware for cost in costs}),
-        datasets=sorted((name, present.project.stand_in(name)) for name in named),
+        datasets=sorted((name, site.project.stand_in(name)) for name in named),
     )

@@ -14,17 +14,26 @@ from markupsafe import Markup, escape
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.report.site.names import metric_title
-from pipeline.report.site.present import Present, run_page
+from pipeline.report.site.site_data import SiteData, run_page
 
 MARK = "assets/site.css"
-"""A folder that has this file is a site, and may be written over."""
+"""A folder that has this file is a site, and may be overwritten."""
 
 
 class Pages:
-    """The folder of a site. Every page lies at its top, so that links are names."""
+    """The folder of a site. All pages are at its top, so that links are names.
 
-    def __init__(self, out: Path, present: Present):
-        self.out, self.present, self.written = out, present, set[Path]()
+    Attributes:
+        out: The folder.
+        site: Data of the site.
+        written: Files of this site so far.
+
+    Raises:
+        UserError: The folder is neither empty nor a site.
+    """
+
+    def __init__(self, out: Path, site: SiteData):
+        self.out, self.site, self.written = out, site, set[Path]()
         if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
             raise UserError(f"{out}: is not empty and not a site; choose an empty folder")
 
@@ -38,23 +47,40 @@ class Pages:
         found.filters["code"] = with_code
         found.globals |= {
             "run_page": run_page,
-            "scale": self.present.project.config.scale,
-            "status": self.present.status,
+            "scale": self.site.project.config.scale,
+            "status": self.site.status,
             "metric_title": metric_title,
         }
-        found.globals |= {"papers": self.present.project.papers, "private": self.present.private}
+        found.globals |= {"papers": self.site.project.papers, "private": self.site.private}
         return found
 
     def page(self, name: str, template: str, **content: Any) -> None:
-        """Fill in a template."""
+        """Fill in a template.
+
+        Args:
+            name: Name of the page.
+            template: Name of the template.
+            content: Variables of the template.
+        """
         self.write(name, (self.templates.get_template(template).render(page=name, **content) + "\n").encode())
 
     def script(self, name: str, variable: str, content: Any) -> None:
-        """Write data of a page as a script, because a page that is opened from disk may not fetch."""
+        """Write data of a page as a script, because a page that is opened from disk may not fetch.
+
+        Args:
+            name: Name of the file in `data`, without its ending.
+            variable: Name of the variable of `window`.
+            content: Values of JSON types; infinite numbers become null.
+        """
         self.write(f"data/{name}.js", f"window.{variable}={as_json(content)};\n".encode())
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file unless it has this content already."""
+        """Write a file unless it has this content already.
+
+        Args:
+            name: Path in the site.
+            content: Its bytes.
+        """
         path = self.out / name
         self.written.add(path)
         if not path.exists() or path.read_bytes() != content:
@@ -62,7 +88,15 @@ class Pages:
                 file.write(content)
 
     def copy(self, source: Path, name: str) -> str:
-        """Copy a file into the site; return its name there."""
+        """Copy a file into the site.
+
+        Args:
+            source: The file.
+            name: Path in the site.
+
+        Returns:
+            The path in the site, for links.
+        """
         self.write(name, source.read_bytes())
         return name
 
@@ -96,5 +130,5 @@ def finite(value: Any) -> Any:
 
 
 def with_code(text: str) -> Markup:
-    """Escape a text, and show what stands between backticks as code."""
+    """Escape a text, and show text between backticks as code."""
     return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))

@@ -15,7 +15,7 @@ from pipeline.report.site.names import Labels
 from pipeline.report.site.overview import Card, make_card
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.readings import shown_readings
-from pipeline.report.site.tables import SHORT, WORDS, measured_tables, other_tables, read_csv, shown_table
+from pipeline.report.site.tables import MARK_LABELS, MARK_MEANINGS, measured_tables, other_tables, read_csv, shown_table
 from pipeline.workflow.graph import flatten
 from pipeline.workflow.targets import snakemake_command
 
@@ -29,14 +29,22 @@ def paper_page(paper: str) -> str:
 
 
 def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, str]]]:
-    """Write the page; return its card, and the tables in which each run stands."""
-    present, record = pages.present, pages.present.project.papers[paper]
-    tables = measured_tables(present, paper)
+    """Write the page of a paper, and the pages that compare rows of its tables.
+
+    Args:
+        pages: Folder of the site.
+        paper: Name of the paper.
+
+    Returns:
+        The card of the paper, and the links of the tables that show each run, by their names.
+    """
+    site, record = pages.site, pages.site.project.papers[paper]
+    tables = measured_tables(site, paper)
     filled = {name: table for name, table in tables.items() if not isinstance(table, str)}
-    claims, view = present.project.claims[paper], present.view(paper)
-    results = claims.evaluate(view, (NotRun, UserError), present.folders(paper))
-    card = make_card(present, paper, results, filled)
-    paths = {name: present.path(Table(paper, name)) for name in filled}
+    claims, view = site.project.claims[paper], site.view(paper)
+    results = claims.evaluate(view, (NotRun, UserError), site.folders(paper))
+    card = make_card(site, paper, results, filled)
+    paths = {name: site.path(Table(paper, name)) for name in filled}
     pages.page(
         paper_page(paper),
         "paper.html",
@@ -44,29 +52,34 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         paper=paper,
         record=record,
         card=card,
-        tables={name: shown_table(present, paper, name, table) for name, table in filled.items()},
+        tables={name: shown_table(site, paper, name, table) for name, table in filled.items()},
         broken={name: why for name, why in tables.items() if isinstance(why, str)},
         comparisons={
             name: compare_page(paper, name)
             for name, table in filled.items()
             if write_comparison(pages, paper, name, table)
         },
-        commands={name: snakemake_command(present.project, path) for name, path in paths.items()},
+        commands={name: snakemake_command(site.project, path) for name, path in paths.items()},
         downloads={
             name: pages.copy(path, f"tables/{paper}-{name}.csv") for name, path in paths.items() if path.exists()
         },
-        others=other_tables(present, paper),
+        others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
         claims=shown_claims(Labels(view, filled), results, claims.scores),
-        readings=shown_readings(present, paper, filled),
-        words=WORDS,
-        short=SHORT,
+        readings=shown_readings(site, paper, filled),
+        words=MARK_MEANINGS,
+        short=MARK_LABELS,
     )
-    return card, standing(paper, filled)
+    return card, table_links(paper, filled)
 
 
-def standing(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
-    """Return the links of the tables in which each run stands, by what they are called."""
+def table_links(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
+    """Return the links of the tables that show each run, by their names.
+
+    Args:
+        paper: Name of the paper.
+        tables: Its filled tables.
+    """
     found: dict[RunId, dict[str, str]] = {}
     for name, filled in tables.items():
         for row in filled.table.rows:
@@ -77,11 +90,17 @@ def standing(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str
 
 
 def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
-    """Return a figure with its numbers; if its text may not be shown, its caption alone."""
-    present, product = pages.present, Figure(paper, name)
-    svg, entry = present.path(product), present.project.figure(paper, name)
-    quotes = any(isinstance(one, AttentionMaps | Alignments) for one in flatten(present.graph.inputs(product)))
-    shown = not quotes or present.is_shown(present.project.stand_in(entry.dataset))
+    """Return a figure with its numbers; if its text may not be shown, its caption alone.
+
+    Args:
+        pages: Folder of the site, into which its files are copied.
+        paper: Name of the paper.
+        name: Name of the figure.
+    """
+    site, product = pages.site, Figure(paper, name)
+    svg, entry = site.path(product), site.project.figure(paper, name)
+    quotes = any(isinstance(one, AttentionMaps | Alignments) for one in flatten(site.graph.inputs(product)))
+    shown = not quotes or site.is_shown(site.project.stand_in(entry.dataset))
     made = shown and svg.exists() and svg.with_suffix(".csv").exists()
     header, *rows = read_csv(svg.with_suffix(".csv")) if made else [[]]
     return {
@@ -93,7 +112,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
         "rows": rows[:CHARTED],
         "all": len(rows),
         "hidden": not shown,
-        "command": snakemake_command(present.project, svg),
+        "command": snakemake_command(site.project, svg),
     }
 
 

@@ -9,75 +9,113 @@ from pipeline.papers.project import Project
 from pipeline.papers.reading import Interpretation, Reading, system_readings
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.names import column_titles
-from pipeline.report.site.present import Present
-from pipeline.report.site.tables import Shown, shown_cell
+from pipeline.report.site.site_data import SiteData
+from pipeline.report.site.tables import ShownCell, shown_cell
 
 
 @dataclass(frozen=True)
-class Arm:
-    """A choice, with label and cells of the row that has it; empty if there is none beside the others."""
+class ShownChoice:
+    """A choice of a reading, with the row that has it.
+
+    Attributes:
+        name: Name of the choice.
+        choice: Its meaning and support.
+        label: Name of the row; empty if none differs in this choice alone.
+        cells: Scores of the row.
+    """
 
     name: str
     choice: Interpretation
     label: str
-    cells: dict[str, Shown]
+    cells: dict[str, ShownCell]
 
 
 @dataclass(frozen=True)
 class ShownReading:
-    """A reading, the table of its scores, and choices of other readings that all rows share if they are no defaults."""
+    """A reading, and the table of its scores.
+
+    Attributes:
+        name: Name of the reading.
+        reading: Passage, choices and default.
+        table: Name of the table; empty if no table has its scores.
+        scores: Title of each score.
+        context: Choices of other readings that all rows share and that are not defaults.
+        arms: The choices.
+    """
 
     name: str
     reading: Reading
     table: str
     scores: dict[str, str]
-    """Title of each score."""
     context: str
-    arms: list[Arm]
+    arms: list[ShownChoice]
 
 
 Context = frozenset[tuple[str, str]]
 """Choices of the other readings."""
 
 
-def shown_readings(present: Present, paper: str, tables: Mapping[str, FilledTable]) -> list[ShownReading]:
-    """Return the readings of a paper with their scores."""
-    readings = present.project.papers[paper].readings
-    return [shown_reading(present, paper, tables, name, reading) for name, reading in readings.items()]
+def shown_readings(site: SiteData, paper: str, tables: Mapping[str, FilledTable]) -> list[ShownReading]:
+    """Return the readings of a paper with their scores.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        tables: Its filled tables.
+    """
+    readings = site.project.papers[paper].readings
+    return [shown_reading(site, paper, tables, name, reading) for name, reading in readings.items()]
 
 
 def shown_reading(
-    present: Present, paper: str, tables: Mapping[str, FilledTable], name: str, reading: Reading
+    site: SiteData, paper: str, tables: Mapping[str, FilledTable], name: str, reading: Reading
 ) -> ShownReading:
     """Find rows of one table that differ in this reading alone.
 
     Rows with most of its choices are taken, if possible with the defaults of the other readings.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        tables: Its filled tables.
+        name: Name of the reading.
+        reading: The reading.
+
+    Returns:
+        The reading with the scores of these rows.
     """
-    defaults = {(key, one.default) for key, one in present.project.papers[paper].readings.items()}
+    defaults = {(key, one.default) for key, one in site.project.papers[paper].readings.items()}
     found = {
         (table, context): rows
         for table, filled in tables.items()
-        for context, rows in rows_by_choice(present.project, paper, filled, name).items()
+        for context, rows in rows_by_choice(site.project, paper, filled, name).items()
     }
     table, context = max(found, key=lambda one: (len(found[one]), one[1] <= defaults), default=("", frozenset()))
     rows = found.get((table, context), {})
     arms = []
     for choice, what in reading.choices.items():
-        label, cells = "", dict[str, Shown]()
+        label, cells = "", dict[str, ShownCell]()
         if choice in rows:
             filled, index = tables[table], rows[choice]
             values = {key: filled.values(key)[index] for key in scores(filled)}
-            cells = {key: shown_cell(present, filled, key, index, one) for key, one in values.items()}
+            cells = {key: shown_cell(site, filled, key, index, one) for key, one in values.items()}
             label = filled.names[index]
-        arms.append(Arm(choice, what, label, cells))
+        arms.append(ShownChoice(choice, what, label, cells))
     others = ", ".join(f"{key} {choice}" for key, choice in sorted(context - defaults))
-    titles = column_titles(present.project, tables[table].entry.cells) if table else {}
+    titles = column_titles(site.project, tables[table].entry.cells) if table else {}
     shown = {key: titles[key] for key in scores(tables[table])} if table else {}
     return ShownReading(name, reading, table, shown, others, arms)
 
 
 def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str) -> dict[Context, dict[str, int]]:
-    """Return the first row of each choice, by the choices of the other readings of its system."""
+    """Return the first row of each choice, by the choices of the other readings of its system.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+        filled: The table.
+        name: Name of the reading.
+    """
     found: dict[Context, dict[str, int]] = {}
     for index, row in enumerate(filled.table.rows):
         cells = (filled.entry.cells[key] for key in scores(filled) if is_ours(row))

@@ -14,7 +14,7 @@ from pipeline.core.records.training import ProgressLine, SampleLine, ValidationL
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
 from pipeline.report.site.names import run_title
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.present import Present, Written, run_page, system_name, written
+from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page, system_name
 from pipeline.workflow.targets import config_options
 
 SECTIONS = ("model", "fusion", "training")
@@ -34,46 +34,51 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
     """Write the page of a run.
 
     Args:
-        pages: The site.
+        pages: Folder of the site.
         run: The run.
-        tables: Links of the tables in which it stands, by their names.
+        tables: Links of the tables that show it, by their names.
     """
-    present = pages.present
-    folder = present.project.layout.run(run)
+    site = pages.site
+    folder = site.project.layout.run(run)
     events = (folder / PROGRESS_FILE).exists()
     pages.page(
         run_page(run),
         "run.html",
         run=run,
         title=f"{system_name(run)}, seed {run.seed}",
-        description=run_title(present.project, run),
-        state=present.status(run),
-        failure=present.failure(run),
-        settings=settings(present, run),
-        charts=[*(training_charts(present, run) if events else []), *maps(present, run)],
-        samples=samples(present, run),
-        decodings=decodings(present, run),
-        scores=scores(present, run),
-        trained=present.trained(run),
-        cost=present.cost(run),
+        description=run_title(site.project, run),
+        state=site.status(run),
+        failure=site.failure(run),
+        settings=settings(site, run),
+        charts=[*(training_charts(site, run) if events else []), *maps(site, run)],
+        samples=samples(site, run),
+        decodings=decodings(site, run),
+        scores=scores(site, run),
+        trained=site.trained(run),
+        cost=site.cost(run),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=printable_lines(config_options(present.project)),  # a mirror's password may be among them
+        options=printable_lines(config_options(site.project)),  # a mirror's password may be among them
         tables=tables,
-        shown=present.is_shown(run.dataset),
-        dataset=present.project.dataset_records[run.dataset],
+        shown=site.is_shown(run.dataset),
+        dataset=site.project.dataset_records[run.dataset],
     )
 
 
 FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.safetensors", "logs")
 
 
-def settings(present: Present, run: RunId) -> list[dict[str, str]]:
-    """Return each setting here, in the paper, and of the system that this one's lineage begins with."""
-    outermost = next(iter(present.project.lineage(run.paper, run.system)))
+def settings(site: SiteData, run: RunId) -> list[dict[str, str]]:
+    """Return each setting here, in the paper, and of the system that this one's lineage begins with.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+    """
+    outermost = next(iter(site.project.lineage(run.paper, run.system)))
     owner, _, system = outermost.partition("/")
     base = RunId(owner, system, run.dataset, run.seed)
-    columns = [flat(present.spec(run)), flat(present.spec(run, printed=True)), flat(present.spec(base))]
+    columns = [flat(site.spec(run)), flat(site.spec(run, printed=True)), flat(site.spec(base))]
     keys = dict.fromkeys(key for column in columns for key in column)
     rows = [(key, *(column.get(key, "") for column in columns)) for key in keys]
     return [{"key": key, "here": here, "paper": theirs, "base": base} for key, here, theirs, base in rows]
@@ -91,9 +96,17 @@ def flat(spec: RunSpec) -> dict[str, str]:
     }
 
 
-def training_charts(present: Present, run: RunId) -> Iterator[LineChart]:
-    """Draw what was followed over a training."""
-    folder = present.project.layout.run(run)
+def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
+    """Draw losses and other quantities over a training.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+
+    Yields:
+        The charts.
+    """
+    folder = site.project.layout.run(run)
     progress, validations = read_events(folder, ProgressLine), read_events(folder, ValidationLine)
     losses = thinned([{"x": one.step, "y": one.nll_per_token, "series": "training, with dropout"} for one in progress])
     losses += [{"x": one.step, "y": one.fit.nll_per_token, "series": "training data"} for one in validations if one.fit]
@@ -105,17 +118,25 @@ def training_charts(present: Present, run: RunId) -> Iterator[LineChart]:
         yield curves(rows, name, name.capitalize())
 
 
-def maps(present: Present, run: RunId) -> Iterator[HeatChart]:
-    """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint."""
-    if not present.is_shown(run.dataset):
+def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
+    """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+
+    Yields:
+        The charts; none if the text may not be shown.
+    """
+    if not site.is_shown(run.dataset):
         return
-    for product in present.made(AttentionMaps, run):
-        record = present.folders(run.paper).attention_map(product)
+    for product in site.existing(AttentionMaps, run):
+        record = site.folders(run.paper).attention_map(product)
         for head, weights in list(zip(record.heads, record.weights, strict=True))[:MAPS]:
             title = f"Attention, layer {record.layer} of {record.layers}, head {head + 1}: {product.choice}"
             yield heat(["attended word", *record.tokens], ["attending word", *record.tokens], weights, title)
-    for alignments in present.made(Alignments, run):
-        found = present.folders(run.paper).alignment_maps(alignments)
+    for alignments in site.existing(Alignments, run):
+        found = site.folders(run.paper).alignment_maps(alignments)
         for place in dict.fromkeys((0, len(found.steps) - 1)):
             weights = found.maps[place]
             positions = map(str, range(1, len(weights[0]) + 1))
@@ -124,10 +145,15 @@ def maps(present: Present, run: RunId) -> Iterator[HeatChart]:
             yield heat(["encoder position", *positions], characters, weights, title)
 
 
-def samples(present: Present, run: RunId) -> list[tuple[SampleLine, list[SampleLine]]]:
-    """Return the first sentences that were followed, each with its hypotheses over the training."""
-    path = present.project.layout.run(run) / SAMPLES_FILE
-    if not path.exists() or not present.is_shown(run.dataset):
+def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLine]]]:
+    """Return the first sentences that were followed, each with its hypotheses over the training.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+    """
+    path = site.project.layout.run(run) / SAMPLES_FILE
+    if not path.exists() or not site.is_shown(run.dataset):
         return []
     by_source: dict[str, list[SampleLine]] = {}
     for line in read_lines_as(SampleLine, path):
@@ -135,14 +161,24 @@ def samples(present: Present, run: RunId) -> list[tuple[SampleLine, list[SampleL
     return [(lines[0], lines) for lines in list(by_source.values())[:SAMPLES]]
 
 
-def decodings(present: Present, run: RunId) -> list[tuple[Written, Decoded]]:
-    """Return the decoded outputs with their records."""
-    made = written(present, run)
-    found = ((product, read_note(Decoded, present.path(product).with_suffix(".json"))) for product in made)
+def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded]]:
+    """Return the decoded outputs with their records.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+    """
+    made = decoded_outputs(site, run)
+    found = ((product, read_note(Decoded, site.path(product).with_suffix(".json"))) for product in made)
     return [(product, record) for product, record in found if record]
 
 
-def scores(present: Present, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
-    """Return each score that reports ask for, with the target that makes it again."""
-    target = present.project.layout.target
-    return [(one, ScoreFile.read(present.path(one)), str(target(one))) for one in present.made(Score, run)]
+def scores(site: SiteData, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
+    """Return each score that reports need, with the target that rebuilds it.
+
+    Args:
+        site: Data of the site.
+        run: The run.
+    """
+    target = site.project.layout.target
+    return [(one, ScoreFile.read(site.path(one)), str(target(one))) for one in site.existing(Score, run)]

@@ -11,36 +11,47 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.csv_file import from_text
 from pipeline.core.errors import UserError
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.report.markdown import note, scale_rules
 from pipeline.report.site.names import SYMBOLS, column_titles
-from pipeline.report.site.present import DONE, Present
+from pipeline.report.site.site_data import DONE, SiteData
+from pipeline.report.table import column_note, scale_rules
 
-WORDS = {
-    "agrees": "the printed number lies in our interval",
-    "higher": "our number is higher: the printed one lies below our interval",
-    "lower": "our number is lower: the printed one lies above our interval",
+MARK_MEANINGS = {
+    "agrees": "the printed number is in our interval",
+    "higher": "our number is higher: the printed one is below our interval",
+    "lower": "our number is lower: the printed one is above our interval",
     "not-comparable": "not comparable with the printed number",
     "provisional": "one seed: the run-to-run variance is not known",
-    "primary": "named before any run as one by which the paper stands or falls",
+    "primary": "named before any run as a claim that decides about the paper",
     "not-run": "not run yet",
     "under-way": "the training is not finished",
     "not-scored": "trained, but its scores are missing",
     "failed": "a run failed",
-    "cited": "the paper cites it; it is not ours to run",
+    "cited": "cited by the paper, not run here",
 }
 """What each mark of a cell means."""
-SHORT = {"not-comparable": "n/c", "provisional": "1 seed", "not-run": "not run", "not-scored": "not scored"}
-SHORT |= {"under-way": "under way"}
+MARK_LABELS = {"not-comparable": "n/c", "provisional": "1 seed", "not-run": "not run", "not-scored": "not scored"}
+MARK_LABELS |= {"under-way": "under way"}
 """How a mark is written in a cell if not by its name."""
 COMPARED = ("agrees", "higher", "lower", "not-comparable")
 """Marks of cells beside a printed number."""
-KINDS = ("ours", "printed", "interval", "difference")
+CELL_PARTS = ("ours", "printed", "interval", "difference")
 """Parts of a cell, in the order of their columns."""
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A cell: texts as they are shown, marks (classes, each with words), and the runs behind it."""
+class ShownCell:
+    """A cell as its page shows it.
+
+    Attributes:
+        printed: The paper's number.
+        ours: Our number; empty if it is missing.
+        spread: Standard deviation over seeds.
+        interval: The 95 % interval.
+        difference: Ours minus printed, if they are comparable.
+        marks: Names of its badges, which are classes of the style sheet.
+        why_not: Why it is not comparable.
+        runs: The runs behind our number.
+    """
 
     printed: str = ""
     ours: str = ""
@@ -54,16 +65,26 @@ class Shown:
     @property
     def hint(self) -> str:
         """Return what its marks mean."""
-        return "; ".join([*(WORDS[mark] for mark in self.marks), *filter(None, [self.why_not])])
+        return "; ".join([*(MARK_MEANINGS[mark] for mark in self.marks), *filter(None, [self.why_not])])
 
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A row of a measured table."""
+    """A row of a measured table.
+
+    Attributes:
+        name: Name of the row.
+        settings: Its settings, in the order of the table's.
+        cells: Its cells by name.
+        deviations: Numbers of the deviations that concern it.
+        status: State of its runs.
+        hours: Device hours of its trainings.
+        steps: Steps of its trainings.
+    """
 
     name: str
     settings: list[str]
-    cells: dict[str, Shown]
+    cells: dict[str, ShownCell]
     deviations: list[int]
     status: str
     hours: str
@@ -72,32 +93,42 @@ class ShownRow:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A measured table."""
+    """A measured table.
+
+    Attributes:
+        name: Name of the table.
+        caption: Its caption.
+        label: Title of the column of names.
+        settings: Symbols of the settings.
+        titles: Title of each cell.
+        rows: The rows.
+        notes: Note on each cell, by its title.
+        rules: Rules of the scale that changed a setting.
+        columns: Parts of each cell that any row has.
+    """
 
     name: str
     caption: str
     label: str
     settings: list[str]
     titles: dict[str, str]
-    """Heading of each cell."""
     rows: list[ShownRow]
     notes: dict[str, str]
     rules: list[str]
     columns: dict[str, list[str]]
-    """Parts of each cell that any row has."""
 
     @property
     def shared(self) -> list[str]:
-        """Return the marks that every measured cell has: they are said once, above the table."""
+        """Return the marks that every measured cell has; the page shows them once, above the table."""
         marked = [cell for row in self.rows for cell in row.cells.values() if cell.ours and cell.marks]
         printed = [cell for cell in marked if cell.printed]
         scores = [cell for cell in marked if cell.interval]
-        groups = {mark: printed if mark in COMPARED else scores for mark in WORDS}
+        groups = {mark: printed if mark in COMPARED else scores for mark in MARK_MEANINGS}
         return [mark for mark, cells in groups.items() if len(cells) > 1 and all(mark in cell.marks for cell in cells)]
 
     @property
     def shared_deviations(self) -> list[int]:
-        """Return the deviations that concern every row of ours: they are named once, above the table."""
+        """Return the deviations that concern every row of ours; the page shows them once, above the table."""
         ours = [set(row.deviations) for row in self.rows if row.status != "cited"]
         return sorted(set.intersection(*ours)) if len(ours) > 1 else []
 
@@ -105,7 +136,7 @@ class ShownTable:
     def marks(self) -> list[str]:
         """Return the marks that cells show."""
         found = {mark for row in self.rows for cell in row.cells.values() for mark in cell.marks}
-        return [mark for mark in WORDS if mark in found and mark not in self.shared]
+        return [mark for mark in MARK_MEANINGS if mark in found and mark not in self.shared]
 
     @property
     def missing(self) -> int:
@@ -115,7 +146,14 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class PlainTable:
-    """Any other table, as its CSV has it."""
+    """Any other table, as its CSV has it.
+
+    Attributes:
+        name: Name of the table.
+        caption: Its caption.
+        header: Names of the columns.
+        rows: The cells; none if the table is not made.
+    """
 
     name: str
     caption: str
@@ -123,30 +161,48 @@ class PlainTable:
     rows: list[list[str]]
 
 
-def measured_tables(present: Present, paper: str) -> dict[str, FilledTable | str]:
-    """Fill in the tables of a paper that can be measured at this scale, or say why one cannot be."""
+def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
+    """Fill in the tables of a paper that can be measured at this scale.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+
+    Returns:
+        Each table, or the reason why it cannot be filled in.
+    """
     found: dict[str, FilledTable | str] = {}
-    for name in present.project.tables_here(paper):
+    for name in site.project.tables_here(paper):
         try:
-            found[name] = fill(present.project, paper, name, present.folders(paper))
+            found[name] = fill(site.project, paper, name, site.folders(paper))
         except UserError as error:
             found[name] = str(error)
     return found
 
 
-def shown_table(present: Present, paper: str, name: str, filled: FilledTable) -> ShownTable:
-    """Put a table into the words and marks of its page."""
+def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> ShownTable:
+    """Put a table into the words and marks of its page.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        name: Name of the table.
+        filled: The table.
+
+    Returns:
+        The table as its page shows it.
+    """
     entry, cells = filled.entry, {key: filled.values(key) for key in filled.entry.cells}
-    titles, rows = column_titles(present.project, entry.cells), []
+    titles, rows = column_titles(site.project, entry.cells), []
     for index, label in enumerate(filled.names):
-        shown = {key: shown_cell(present, filled, key, index, cells[key][index]) for key in cells}
+        shown = {key: shown_cell(site, filled, key, index, cells[key][index]) for key in cells}
         status, runs = filled.runs["status"][index], [run for cell in shown.values() for run in cell.runs]
         if status == NOT_RUN:
-            status = present.standing(runs)
+            status = site.why_missing(runs)
         rows.append(
             ShownRow(
                 name=label,
-                settings=settings(present, filled, index, runs),
+                settings=settings(site, filled, index, runs),
                 cells=shown,
                 deviations=[int(number) for number in filled.runs["deviations"][index].split()],
                 status=DONE if status == "run" else status,
@@ -155,7 +211,7 @@ def shown_table(present: Present, paper: str, name: str, filled: FilledTable) ->
             )
         )
     columns = {
-        key: [kind for kind in KINDS if kind == "ours" or any(getattr(row.cells[key], kind) for row in rows)]
+        key: [kind for kind in CELL_PARTS if kind == "ours" or any(getattr(row.cells[key], kind) for row in rows)]
         for key in cells
     }
     return ShownTable(
@@ -165,20 +221,27 @@ def shown_table(present: Present, paper: str, name: str, filled: FilledTable) ->
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
-        notes={titles[key]: note(filled, key) for key in cells},
-        rules=scale_rules(present.project, filled.all_runs),
+        notes={titles[key]: column_note(filled, key) for key in cells},
+        rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
     )
 
 
-def settings(present: Present, filled: FilledTable, index: int, runs: list[RunId]) -> list[str]:
-    """Return the settings of a row: of the model that ran, with the printed value where that is another."""
+def settings(site: SiteData, filled: FilledTable, index: int, runs: list[RunId]) -> list[str]:
+    """Return the settings of a row: of the model that ran, with the printed value if it differs.
+
+    Args:
+        site: Data of the site.
+        filled: The table.
+        index: Number of the row, from 0.
+        runs: Its runs.
+    """
     row, found = filled.table.rows[index], []
     for symbol in filled.entry.settings:
         text, key = row[symbol], SYMBOLS.get(symbol)
         if text and key and runs:
             section, _, name = key.partition(".")
-            here, printed = (getattr(getattr(present.spec(runs[0], one), section), name) for one in (False, True))
+            here, printed = (getattr(getattr(site.spec(runs[0], one), section), name) for one in (False, True))
             if is_number(text) and printed is not None and float(printed) == float(text) and here != printed:
                 text = f"{here} ({text} printed)"
         found.append(text)
@@ -190,15 +253,26 @@ def is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
 
 
-def shown_cell(present: Present, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> Shown:
-    """Put a cell into words and marks."""
+def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> ShownCell:
+    """Put a cell into words and marks.
+
+    Args:
+        site: Data of the site.
+        filled: The table.
+        name: Name of the cell.
+        index: Number of the row, from 0.
+        values: Columns of the cell in this row.
+
+    Returns:
+        The cell as its page shows it.
+    """
     cell = filled.entry.cells[name]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
-    standing, as_shown = filled.standing(name, index), str if is_score else short
+    standing, as_shown = filled.verdict(name, index), str if is_score else short
     if standing == NOT_RUN:
-        standing = present.standing(runs)
+        standing = site.why_missing(runs)
     one_seed = is_score and bool(values["ours"]) and len(runs) == 1
-    return Shown(
+    return ShownCell(
         printed=as_shown(values["printed"]),
         ours=as_shown(values["ours"]),
         spread=values.get("spread", ""),
@@ -210,15 +284,20 @@ def shown_cell(present: Present, filled: FilledTable, name: str, index: int, val
     )
 
 
-def other_tables(present: Present, paper: str) -> list[PlainTable]:
-    """Return the tables of sentences, transcripts and layer types, without rows if they are not made."""
-    record, found = present.project.papers[paper], []
+def other_tables(site: SiteData, paper: str) -> list[PlainTable]:
+    """Return the tables of sentences, transcripts and layer types, without rows if they are not made.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+    """
+    record, found = site.project.papers[paper], []
     kinds = ((ExampleTable, record.examples), (TranscriptTable, record.transcripts), (LayerTable, record.layer_costs))
     for kind, entries in kinds:
         for name, entry in entries.items():
-            path = present.path(kind(paper, name))
+            path = site.path(kind(paper, name))
             dataset = getattr(entry, "scored_on", getattr(entry, "dataset", None))
-            shown = dataset is None or present.is_shown(present.project.stand_in(dataset))
+            shown = dataset is None or site.is_shown(site.project.stand_in(dataset))
             header, *rows = read_csv(path) if path.exists() and shown else [[]]
             why = "" if shown else " Its text may not be passed on: it is shown by `reprise site --private` only."
             found.append(PlainTable(name, entry.caption.strip() + why, header, rows))

@@ -1,4 +1,4 @@
-"""Everything that the site shows: the products of every report, and what is there of them."""
+"""Data of the site: the products of every report, and those that exist."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,18 +18,22 @@ from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=RunArtifact)
-Written = Translation | Parse | Transcript
+DecodedProduct = Translation | Parse | Transcript
 """A system's output for a split."""
 NOT_RUN, FAILED, TRAINING, DONE = "not run", "failed", "under way", "done"
 
 
 @dataclass(frozen=True)
-class Present:
-    """The products of a project, with readers that remember what they read."""
+class SiteData:
+    """The products of a project, with readers that remember what they read.
+
+    Attributes:
+        project: The project at its scale.
+        private: Show text that may not be redistributed.
+    """
 
     project: Project
     private: bool
-    """Whether text may be shown that nobody may pass on."""
 
     @cached_property
     def graph(self) -> Graph:
@@ -71,7 +75,12 @@ class Present:
         return {}
 
     def spec(self, run: RunId, printed: bool = False) -> RunSpec:
-        """Return the settings of a run, at this scale or as the paper has them."""
+        """Return the settings of a run.
+
+        Args:
+            run: The run.
+            printed: As the paper has them, not at this scale.
+        """
         return (self.printed if printed else self.project).run_spec(run)
 
     def trained(self, run: RunId) -> TrainedRun | None:
@@ -93,18 +102,23 @@ class Present:
         return self._folders[paper]
 
     def path(self, product: Product) -> Path:
-        """Return where a product lies."""
+        """Return the file of a product."""
         return self.project.layout.path(product)
 
-    def made(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
-        """Yield the products of a kind whose file is there; of one run, if it is given."""
+    def existing(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
+        """Yield the products of a kind that exist.
+
+        Args:
+            kind: Class of the products.
+            run: Only those of this run; None means all.
+        """
         for products in [self.by_run.get(run, [])] if run else self.by_run.values():
             for product in products:
                 if isinstance(product, kind):
                     yield product
 
     def status(self, run: RunId) -> str:
-        """Return how far a run is."""
+        """Return the state of a run: not run, failed, under way or done."""
         folder = self.project.layout.run(run)
         if not folder.exists():
             return NOT_RUN
@@ -112,8 +126,8 @@ class Present:
             return DONE
         return FAILED if (folder / "failed.json").exists() else TRAINING
 
-    def standing(self, runs: Sequence[RunId]) -> str:
-        """Return why a number of some runs is missing: one failed, or is not trained, or they are not scored."""
+    def why_missing(self, runs: Sequence[RunId]) -> str:
+        """Return why a number of some runs is missing: one failed, is not trained, or they are not scored."""
         states = {self.status(run) for run in runs} or {NOT_RUN}
         return next((state for state in (FAILED, TRAINING, NOT_RUN) if state in states), "not scored")
 
@@ -124,7 +138,7 @@ class Present:
         return Failure.read(self.project.layout.run(run) / "failed.json").error
 
     def is_shown(self, dataset: str) -> bool:
-        """Return whether text of a dataset may stand on a page."""
+        """Return whether pages may show text of a dataset."""
         return self.private or may_be_passed_on(self.project.dataset_records[dataset])
 
 
@@ -138,6 +152,11 @@ def system_name(run: RunId) -> str:
     return f"{run.paper}/{run.system}"
 
 
-def written(present: Present, run: RunId | None = None) -> list[Written]:
-    """Return the outputs that are there; of one run, if it is given."""
-    return [*present.made(Translation, run), *present.made(Parse, run), *present.made(Transcript, run)]
+def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedProduct]:
+    """Return the outputs that exist.
+
+    Args:
+        site: Data of the site.
+        run: Only those of this run; None means all.
+    """
+    return [*site.existing(Translation, run), *site.existing(Parse, run), *site.existing(Transcript, run)]
