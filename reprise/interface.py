@@ -17,6 +17,7 @@ from pandas import DataFrame, Series, to_numeric
 
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.analysis.view import PaperView
+from pipeline.papers.project import Project
 from pipeline.report.claims import row_of
 from pipeline.report.filled_table import fill
 from reprise.find_runs import find_project, find_run
@@ -65,8 +66,17 @@ def claims(paper: str, **settings: Any) -> DataFrame:
     """
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
-    results = project.claims[paper].evaluate(PaperView(project, paper))
-    return with_numbers(DataFrame([row_of(one) for one in results]))
+    return with_numbers(DataFrame(claim_rows(project, paper)))
+
+
+def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
+    """Return the rows of the CSV, in the order of claims.yaml.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+    """
+    return [row_of(one) for one in project.claims[paper].evaluate(PaperView(project, paper))]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:

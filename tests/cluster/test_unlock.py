@@ -15,7 +15,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.workflow import drivers
 from pipeline.workflow.drivers import DRIVERS, Driver, read_drivers, register_driver, unregister_driver
-from reprise.cli import unlock
+from reprise.cli.make import unlock
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def note(host: str, pid: int, job: str | None = None, machine: str | None = None
 
 
 def release(force: bool = False) -> None:
-    unlock.unlock(force=force)
+    unlock(force=force)
 
 
 def dead_pid() -> int:

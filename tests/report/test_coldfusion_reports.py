@@ -1,4 +1,4 @@
-"""Cold Fusion's own kinds of columns, claims, figures and tables, on made-up scores and transcripts."""
+"""Kinds of columns, claims, figures and tables that only Cold Fusion has, on made-up scores and transcripts."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ def project(tmp_path):
 
 
 def put_wer(project, system: str, rate: float, on: str, decoding: str = "final") -> None:
-    """Edits in 200 utterances of ten words, of about this rate."""
+    """Return edits in 200 utterances of ten words, of about this rate."""
     (run,) = project.runs_of("coldfusion", system, "source")
     rng = np.random.default_rng([7, round(1000 * rate)])
     hard = np.random.default_rng(8).uniform(0.5, 1.5, 200)
@@ -100,7 +100,7 @@ def put_alignment(project, run, entropies: list[float], steps: int, split: str =
 
 
 def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
-    """On dev they differ much between trainings, on test little; what is judged first changes nothing."""
+    """Trainings differ much on dev and little on test; the order of evaluation changes nothing."""
     project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": 3})
     for system, mean in (("attention-source", 1.2), ("CF4", 1.0)):
         for run in project.runs_of("coldfusion", system, "source"):

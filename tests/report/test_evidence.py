@@ -1,4 +1,4 @@
-"""Intervals over sentences and seeds cover the truth as often as they say, each part of the noise counted once."""
+"""Intervals over sentences and seeds have their nominal coverage, and count each source of noise once."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_of_one_number_nothing_is_known():
 
 
 def test_error_is_unknown_if_all_seeds_are_equal():
-    """As `over_seeds` has it: two kinds of counts, 6, 6, 6 beside 4, 4, 4, are no certainty."""
+    """Two groups of equal values, 6, 6, 6 and 4, 4, 4, have a positive variance."""
     found = difference(training_sample([6.0] * 3, "one"), training_sample([4.0] * 3, "other"))
     assert (found.value, found.error, found.p_value, found.low) == (2, None, None, -np.inf)
     one, other = np.array([5.0, 6.0, 7.0]), np.array([4.0] * 3)
@@ -47,7 +47,7 @@ def test_contrast_without_sentences_is_students_t_test():
 
 
 def test_noise_is_pooled_over_the_systems_of_a_kind():
-    """By analysis of variance over all five systems."""
+    """Pool the variance of all five systems."""
     groups = tuple(np.random.default_rng(1).normal(mean, 1, 4) for mean in range(5))
     found = difference(training_sample(groups[1], "one", groups), training_sample(groups[0], "other", groups))
     within = np.mean([group.var(ddof=1) for group in groups])
@@ -69,7 +69,7 @@ def test_unequal_noise_raises_the_error_rate_of_pooling(louder, false):
 
 
 def test_of_the_same_trainings_the_differences_are_compared():
-    """A system under two decodings: what its trainings have in common is no noise."""
+    """Two decodings of one system share the noise of its trainings, which cancels."""
     one = np.random.default_rng(2).normal(0, 5, 4)
     other = one + np.random.default_rng(3).normal(1, 0.1, 4)
     found = difference(training_sample(other, "same", (one,)), training_sample(one, "same", (one,)))
@@ -87,7 +87,7 @@ def statistics(generator, shift, sentences=100):
 
 
 def test_intervals_of_paired_differences_cover_the_truth():
-    """True difference 0.5, noise of sentences and of trainings; 95 % of 200 intervals, within three standard errors."""
+    """95 % of 200 intervals cover the true difference, 0.5, within three standard errors."""
     covered = 0
     for trial in range(200):
         generator = np.random.default_rng(trial)
@@ -130,7 +130,7 @@ def test_scores_of_different_test_sets_are_not_compared():
 
 
 def test_p_is_how_often_the_quantity_would_not_be_positive():
-    """Two standard errors above zero: 2.3 %; as far below: the rest. With draws of sentences that are normal."""
+    """Two standard errors above zero give 2.3 %, as far below the rest, for normal draws."""
     rows = np.stack([np.random.default_rng(0).normal(0, 1, 400), np.ones(400)], axis=1)
     rows[:, 0] = (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std()
     nothing = bootstrap_sample([[rows * (0, 1)]], mean_of, "toy", "nothing")

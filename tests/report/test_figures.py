@@ -1,4 +1,4 @@
-"""Figures show what the runs logged, have their numbers beside them, and say what they are."""
+"""Figures show what the runs logged, with their numbers and a caption."""
 
 import csv
 import re
@@ -111,7 +111,7 @@ def test_mean_filter_wider_than_the_data_averages_all(entries, window):
 
 
 def test_more_curves_than_colours_are_drawn_and_told_apart(project):
-    """Of ten systems, two of each of two colours."""
+    """Ten systems use each colour at most twice."""
     systems = [
         "A",
         "B",

@@ -16,7 +16,7 @@ BLOCKS += ["[a]: http://b", "[a]: b 'c'", "<div>a</div>", "<!-- a", "| a | b |\n
 
 
 def paragraph(markdown: str) -> str:
-    """The text of a document that is one paragraph of text; fails on anything else."""
+    """Return the text of a document that is one paragraph; fail on anything else."""
     tokens = MARKDOWN.parse(markdown)
     assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], markdown
     assert {part.type for part in tokens[1].children} <= {"text"}, markdown

@@ -1,4 +1,4 @@
-"""Fitted powers are those of the times, and Table 1 sets them beside the printed ones."""
+"""Fitted powers match the times, and Table 1 shows them beside the printed ones."""
 
 import csv
 from pathlib import Path
@@ -22,7 +22,7 @@ LENGTHS, WIDTHS = (64, 128, 256, 512), (48, 96, 192, 384, 768)
 
 
 def made_up_times(noise=0.0):
-    """Times c n^p d^q with a fixed cost of a call that hides the power at small sizes."""
+    """Return times c n^p d^q plus a fixed cost per call, which hides the power at small sizes."""
     generator = np.random.default_rng(0)
     times = [
         {
@@ -113,7 +113,7 @@ def test_every_layer_maps_a_sequence_to_one_of_its_shape():
 
 
 def test_restricted_attention_looks_at_its_neighbourhood_alone():
-    """The same as full attention with a band for a mask, away from the ends, where zeros are looked at too."""
+    """Compare with full attention under a band mask, away from the ends, where zeros are attended to, too."""
     torch.manual_seed(0)
     n, window = 100, layer_cost.WINDOW
     x = torch.randn(1, n, 16)

@@ -1,4 +1,4 @@
-"""What data, names and transcripts hold is shown as it is: in Markdown as a reader of it parses it, and in figures."""
+"""Texts of data, names and transcripts are shown literally, in Markdown and in figures."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -25,7 +25,7 @@ STRANGE = [
 
 
 def shown(markdown: str) -> list[list[str]]:
-    """The texts of each row, header first, as a parser of Markdown finds them; fails on any markup within them."""
+    """Return the texts of each row, header first, as a Markdown parser finds them; fail on markup within them."""
     rows: list[list[str]] = []
     for token in MARKDOWN.parse(markdown):
         if token.type == "tr_open":

@@ -1,4 +1,4 @@
-"""The Markdown twin of a table shows what the CSV has; of claims it counts what is decided."""
+"""Markdown twins show the numbers of the CSV, and count decided claims."""
 
 import pytest
 from cell_runs import cell_runs
@@ -19,7 +19,7 @@ PAPER, TABLE = "weighted", "table2"
 
 @pytest.fixture
 def project(tmp_path):
-    """With scores of two systems, which differ."""
+    """Return a project with different scores of two systems."""
     project = load_project(ROOT, {"work": str(tmp_path)})
     for cell in cell_runs(project, PAPER, TABLE):
         if cell.row in (1, 2) and cell.cell == "bleu":

@@ -26,7 +26,7 @@ def project(tmp_path):
 
 
 def rows_of(system, split):
-    """Statistics that differ between systems and test sets."""
+    """Return statistics that differ between systems and test sets."""
     return bleu_statistics(0.5 + 0.01 * len(system) + 0.02 * SPLITS.index(split), seed=SPLITS.index(split))
 
 
@@ -78,7 +78,7 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
 
 
 def test_a_gain_of_which_no_noise_is_known_has_no_interval(project):
-    """Single trainings that get nothing right: every resample has a difference of zero."""
+    """Single trainings get nothing right, so every resample has a difference of zero."""
     put_scores(project, ["RNN", "DL4MT"], lambda system, split: rows_of(system, split) * 0)
     row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
     assert (row["gain_ours"], row["gain_low"], row["gain_high"]) == ("+0.00", "", "")

@@ -1,4 +1,4 @@
-"""A table in a terminal: within its width, with what follows from each number and what all of it means."""
+"""Tables in a terminal: width, verdicts and meaning."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Tables: printed numbers stand next to measured ones, and nothing is ever copied or left blank."""
+"""Tables show printed numbers beside measured ones, and never copy one or leave it blank."""
 
 import random
 import statistics
@@ -27,7 +27,7 @@ def project_in(folder, **settings):
 
 
 def fabricate(project, cell_run, split, value):
-    """A run folder as the stages leave it, with a made-up score."""
+    """Write a run folder as the stages do, with a made-up score."""
     folder = project.layout.run(cell_run.run)
     parameters = {"total": 123456, "branch_weights": 0}
     trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "done.json")
@@ -205,7 +205,7 @@ def test_the_interval_beside_a_mean_is_that_of_all_seeds(tmp_path):
 
 
 def test_a_row_is_run_when_each_of_its_scores_is_there(tmp_path):
-    """Of the base model's two pairs of languages."""
+    """The base model has two pairs of languages."""
     project = project_in(tmp_path)
     cells = {cell.cell: cell for cell in cell_runs(project, "attention", "table2") if cell.row == 8}
     for cell, status in (("ende", "not run"), ("enfr", "run")):

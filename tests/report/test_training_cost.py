@@ -1,4 +1,4 @@
-"""Operations by the paper's formula: time x devices x sustained rate."""
+"""FLOPs by the paper's formula: time x devices x sustained throughput."""
 
 import csv
 from pathlib import Path
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(("seconds", "printed"), [(DAY_S / 2, "3.3e+18"), (3.5 * DAY_S, "2.3e+19")])
 def test_the_papers_formula_gives_its_printed_costs(seconds, printed):
-    """12 hours and 3.5 days on eight P100; printed to two digits."""
+    """The paper trains for 12 hours and 3.5 days on eight P100, and prints two digits."""
     start = start_cost(seconds=seconds, processes=8, threads=4, device="Tesla P100-SXM2-16GB")
     assert f"{flops_by_time([start], None):.1e}" == printed
 

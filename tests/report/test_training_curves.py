@@ -1,4 +1,4 @@
-"""Curves are read from the progress log and compared as the claims need it."""
+"""Curves are read from the progress log, and compared as claims need it."""
 
 import json
 

@@ -44,7 +44,7 @@ def browser():
 
 @pytest.fixture
 def opened(site, browser):
-    """Opens a page by the beginning of its name; in the end nothing may stand on the console."""
+    """Open a page by the beginning of its name; the console must stay empty."""
     said, pages = [], []
 
     def open_page(name: str, width: int = 1400, **options):

@@ -1,4 +1,4 @@
-"""Paired tests of the page that compares rows use all that the rows' scores are means of."""
+"""Paired tests of compared rows use all scores that a row averages."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def project(tmp_path):
 
 
 def put(project, run, decoding, split, rows):
-    """As if all that the table shows were this BLEU."""
+    """Return a project whose table shows this BLEU everywhere."""
     for metric in ("bleu_paper", "bleu_closest", "sacrebleu", "gleu"):
         write_score(project, run, metric, decoding, split, rows)
 
@@ -36,7 +36,7 @@ def scored(project, paper, table, cell):
 
 
 def expected(one, other):
-    """one, other: lists of statistics (N, F), whose scores are averaged."""
+    """Compare averages of scores; one and other are lists of statistics (N, F)."""
     value = np.mean([bleu(rows.sum(axis=0)) for rows in one]) - np.mean([bleu(rows.sum(axis=0)) for rows in other])
     draws = np.mean([resampled(rows, bleu) for rows in one], axis=0)
     draws = draws - np.mean([resampled(rows, bleu) for rows in other], axis=0)
@@ -44,7 +44,7 @@ def expected(one, other):
 
 
 def test_row_of_several_decodings_is_compared_by_their_mean(project):
-    """Five random draws of branch weights, the first of them the worst."""
+    """Draw five branch weights; the first are the worst."""
     (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
     drawn = {f"random-{n}": bleu_statistics(0.3 + 0.05 * n, 1) for n in range(1, 6)}
     learnt = bleu_statistics(0.6, 1)

@@ -1,4 +1,4 @@
-"""A number is marked as of one seed where it is, whatever else it is a mean of."""
+"""Numbers of one seed are marked, also if they are means of several scores."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pages hold what was measured, say what was not, escape every text, and are the same bytes for the same results."""
+"""Pages show measured and missing results, escape every text, and have the same bytes for the same results."""
 
 import html
 import math
@@ -33,7 +33,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 class Page(HTMLParser):
-    """Links, anchors, and the text of scripts of one page."""
+    """Collect the links, anchors, and texts of scripts of one page."""
 
     def __init__(self, path: Path):
         super().__init__()
@@ -323,7 +323,7 @@ def test_readings_of_a_passage_stand_beside_their_scores(site):
 
 
 def row_of(page: str, begins: str) -> list[str]:
-    """The texts of a row's cells."""
+    """Return the texts of a row's cells."""
     rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL))
     texts = ([unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in row] for row in rows)
     return next(row for row in texts if row[0].startswith(begins))

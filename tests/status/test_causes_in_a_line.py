@@ -1,4 +1,4 @@
-"""What logs and corpora hold is shown without what a terminal would obey."""
+"""Texts of logs and corpora are shown without control characters of a terminal."""
 
 from pipeline.workflow.failures import first_line, logged_error
 from reprise.cli.report import line_at

@@ -1,4 +1,4 @@
-"""`reprise make` says what happens: in a log a line an event, on a terminal a screen; an interrupt reaches all jobs."""
+"""`reprise make` prints one line per event in a log and a screen on a terminal; interrupts reach all jobs."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def workflow(project):
-    """Shell commands in the place of Snakemake."""
+    """Return a maker of workflows that run shell commands instead of Snakemake."""
 
     def doing(commands: str) -> Workflow:
         made = Workflow([], project)
@@ -124,7 +124,7 @@ def test_log_of_another_process_is_kept_and_not_reported(workflow, capsys):
 
 
 def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
-    """To all of the group, as a terminal does."""
+    """The signal reaches the whole process group, as from a terminal."""
     (tmp_path / "job").write_text(
         "trap 'echo saved; exit 1' TERM; echo ready; for i in $(seq 200); do sleep 0.05; done"
     )

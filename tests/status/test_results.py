@@ -1,4 +1,4 @@
-"""`reprise results` makes every report of what is there, and says of each gap what became of it."""
+"""`reprise results` writes every report from existing results, and explains each gap."""
 
 import contextlib
 import csv
@@ -37,7 +37,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scores(project):
-    """Of the table's rows, in their order."""
+    """Return the scores of the table's rows, in their order."""
     return [one for one in flatten(Graph(project).inputs(TABLE)) if isinstance(one, Score)]
 
 
@@ -56,7 +56,7 @@ def fail(folder, error: str) -> None:
 
 @contextlib.contextmanager
 def held(folder):
-    """As by a process that works on the run."""
+    """Lock a run as a running training does."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "run.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -160,7 +160,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
 
 @pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
 def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, monkeypatch):
-    """Its own records would have it up to date: of what it is made of the checksums are the same."""
+    """By Snakemake's records the file is up to date: the checksums of its inputs did not change."""
     monkeypatch.chdir(tmp_path)
     rule = f"rule table:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"
     (tmp_path / "Snakefile").write_text(rule)

@@ -1,4 +1,4 @@
-"""The screen of a campaign says of every run what its files and Slurm's queue say, and what somebody has to do."""
+"""The screen of a campaign shows the state of each run by its files and Slurm's queue, and what to do."""
 
 import contextlib
 import fcntl
@@ -37,7 +37,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def runs(project):
-    """Those of a paper, in the order in which they are made, with corpora that are there."""
+    """Return the runs of a paper, in the order in which they are made; their corpora exist."""
     graph = Graph(project)
     products = graph.closure(graph.reports(["weighted"]))
     for name in datasets_in(products):
@@ -50,7 +50,7 @@ def runs(project):
 
 @pytest.fixture
 def squeue(tmp_path, monkeypatch):
-    """A squeue that prints what a test has recorded."""
+    """Install a squeue that prints the answer of a test."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "squeue").write_text(f"#!/bin/sh\ncat {programs}/answer\n")
@@ -71,7 +71,7 @@ def touch(path):
 
 @contextlib.contextmanager
 def held(folder):
-    """As by a process that works on the run."""
+    """Lock a run as a running training does."""
     with open(folder / "run.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -174,7 +174,7 @@ def test_many_differing_settings_are_named_first_then_counted(project, runs):
 
 
 def test_training_with_equal_settings_elsewhere_is_not_reported(project, runs):
-    """A copy of its folder, or one of a version that trained otherwise."""
+    """The folder is a copy, or of another version."""
     write_training_beside(project, runs[0])
     assert states(project)[runs[0]].why == ""
 
@@ -249,7 +249,7 @@ def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, ca
 
 
 def test_what_failed_of_stages_that_nobody_asks_for_is_not_told(project, runs, capsys):
-    """A decoding that the settings name no more, and what is not part of any result."""
+    """The logs are of a decoding that was removed, and of stages that no result needs."""
     for log in (folder_of(project, runs[0]) / "logs/decode-old.log", *planning(project)):
         touch(log)
         log.write_text("error: x: a fault of long ago\n")
@@ -361,7 +361,7 @@ def noted(**other) -> Driver:
 
 @pytest.fixture
 def driver(project, runs, monkeypatch):
-    """Notes that a job on another node makes some files, trained weights if not told otherwise."""
+    """Register a job on another node as the driver of some files, by default trained weights."""
     folder = project.layout.work.parent
     monkeypatch.setattr("pipeline.workflow.campaign.read_drivers", lambda root: read_drivers(folder))
 
@@ -432,7 +432,7 @@ def test_what_slurm_had_jobs_of_goes_on_there(project, runs, monkeypatch):
 
 
 def test_on_a_terminal_the_screen_is_renewed_until_an_interrupt(project, runs):
-    """As `reprise status --watch`, in a terminal of its own."""
+    """Run `reprise status --watch` in its own terminal."""
     controller, terminal = os.openpty()
     settings = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
     command = [sys.executable, "-m", "reprise", "status", "weighted", *settings, "--no-forecast", "--watch"]

@@ -1,4 +1,4 @@
-"""What an executor says of a failed job becomes the last word of its stage, where that has none of its own."""
+"""The executor's error becomes the last line of a stage's log that has no error of its own."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Verify looks at all files of a speech corpus, also at those beside the encoded ones."""
+"""`verify` checks all files of a speech corpus, also those beside the encoded ones."""
 
 import random
 
@@ -20,7 +20,7 @@ FILES += [f"encoded/{name}" for name in ("corpus.json", "test.frames")] + ["mani
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """The folder of a corpus of speech with a noted file of each kind, and a function that inspects it."""
+    """Return the folder of a speech corpus with a noted file of each kind, and a function that inspects it."""
     monkeypatch.chdir(tmp_path)
     graph = Graph(load_project(ROOT, {"scale": "smoke", "work": "work"}))
     folder = graph.project.layout.corpus(DATASET)

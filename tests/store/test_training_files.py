@@ -1,4 +1,4 @@
-"""Weights that a training which goes on would not write again, told from those it would, by hand-made folders."""
+"""Checkpoints that a resumed training would not write again, in hand-made folders."""
 
 from pathlib import Path
 
@@ -22,9 +22,9 @@ def resume(folder: Path, step: int, **known) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("goes_on", "due"), [(0, []), (70, []), (80, [80]), (90, [80, 90])])
-def test_due_weights_of_interrupted_training_end_at_resume_step(goes_on, due, tmp_path):
-    good = [resume(tmp_path, goes_on)] if goes_on else []
+@pytest.mark.parametrize(("resumed_from", "due"), [(0, []), (70, []), (80, [80]), (90, [80, 90])])
+def test_due_weights_of_interrupted_training_end_at_resume_step(resumed_from, due, tmp_path):
+    good = [resume(tmp_path, resumed_from)] if resumed_from else []
     assert weights_due(TRAINING, tmp_path, 3, good, is_over=False) == due
 
 
@@ -44,7 +44,7 @@ def test_all_averaged_weights_of_a_finished_training_are_due(tmp_path):
 
 
 def test_a_training_that_ended_early_is_judged_by_its_own_end(tmp_path):
-    """Of patience: told by the final weights, or where they are lost by what the resume file knows."""
+    """The training ran out of patience, by its final weights or, if they are lost, by its resume file."""
     patient = TRAINING.model_copy(update={"patience": 2})
     best = BestLoss(step=40, nll_per_token=1.0, perplexity=2.7, tokens=9)
     good = resume(tmp_path, 60, best_dev=best)

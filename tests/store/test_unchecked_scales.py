@@ -11,7 +11,7 @@ from reprise.__main__ import main
 
 @pytest.fixture
 def work(tmp_path):
-    """With runs at two scales."""
+    """Return a work folder with runs at two scales."""
     for scale in ("smoke", "paper"):
         (tmp_path / scale / "runs/weighted/C/toy/seed1-12345678").mkdir(parents=True)
     return tmp_path

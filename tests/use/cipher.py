@@ -1,4 +1,4 @@
-"""A language that a tiny model learns in seconds: each English word is another, made-up one, in the same order."""
+"""A made-up language that a tiny model learns in seconds: each English word becomes another, in the same order."""
 
 import random
 import re
@@ -15,7 +15,7 @@ CIPHER = {word: SYLLABLES[place // 8] + SYLLABLES[place % 8] + "x" for place, wo
 
 
 def cipher(sentence: str) -> str:
-    """Punctuation stays, at the word before it."""
+    """Keep punctuation at the word before it."""
     return re.sub(r"\w+", lambda word: CIPHER[word[0]], sentence)
 
 

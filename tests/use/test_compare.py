@@ -1,4 +1,4 @@
-"""Which metric two score files are compared by, and what is refused."""
+"""Default metrics of score files, and comparisons that are refused."""
 
 import pytest
 from made_records import score_file

@@ -23,7 +23,7 @@ def scripts(tmp_path_factory):
 
 
 def completed(scripts, *words: str) -> set[str]:
-    """What bash offers for the last of `words`."""
+    """Return the completions that bash offers for the last of `words`."""
     line = " ".join(f"'{word}'" for word in words)
     program = f"""source {scripts}/bash
         COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; COMP_LINE="${{COMP_WORDS[*]}}"; COMP_POINT=${{#COMP_LINE}}
@@ -54,7 +54,7 @@ def test_zsh_knows_every_command_and_its_options(scripts):
 
 @pytest.mark.parametrize("words", [["completion", "bash"], ["translate", "--help"]])
 def test_completion_and_help_load_no_torch(words):
-    """Of all commands, since completion imports each."""
+    """Completion imports every command."""
     program = (
         f"import sys; from reprise.__main__ import main\ntry: main({words})\nfinally: assert 'torch' not in sys.modules"
     )

@@ -1,4 +1,4 @@
-"""What CTranslate2 can't express is refused before anything is written."""
+"""Models that CTranslate2 can't express are refused before anything is written."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Datasets begun from a file of two columns, a treebank and a table of recordings: taken by the stages as written."""
+"""Datasets made from a file of two columns, a treebank and a table of recordings, as the stages read them."""
 
 import csv
 import logging
@@ -42,7 +42,7 @@ def tree(draw: random.Random) -> str:
 
 
 def record_calls(root: Path, speakers: int, each: int, rate: int = RATE) -> Path:
-    """Noise of half a second each, in `calls.tsv`."""
+    """Write recordings of half a second of noise, listed in `calls.tsv`."""
     draw, lines = np.random.default_rng(1), ["speaker\taudio\ttext"]
     (root / "audio").mkdir()
     for speaker in range(speakers):
@@ -172,7 +172,7 @@ def test_new_dataset_refuses_tokenised_text(root, capsys, splits):
 
 
 def test_remedy_detokenises_only_the_second_column_of_pairs(root, capsys):
-    """`sacremoses` takes the tab away, and with it the columns."""
+    """`sacremoses` removes the tab, and with it the columns."""
     (root / "my talk.tsv").write_text("".join(f"en {number}\tde {number} .\n" for number in range(100)))
     assert reprise(["new", "dataset", "mine", "--pairs", "my talk.tsv", "--languages", "en", "de"]) == 1
     (command,) = re.findall("`(.*)`", capsys.readouterr().err)

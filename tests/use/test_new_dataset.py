@@ -1,4 +1,4 @@
-"""What `reprise new dataset` writes: splits without overlap, a vocabulary that fits, files that every stage takes."""
+"""Files of `reprise new dataset`: splits without overlap, a vocabulary that fits, and records that stages read."""
 
 import random
 from pathlib import Path

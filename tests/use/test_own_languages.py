@@ -1,4 +1,4 @@
-"""Own data in any language: `reprise new dataset` to scores, and what it refuses or warns of."""
+"""Own data in any language, from `reprise new dataset` to scores, and its errors and warnings."""
 
 import json
 import random
@@ -20,7 +20,7 @@ SHARES = ["--split", "0.4/0.3/0.3"]
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A copy of the project, which is the working folder."""
+    """Return a copy of the project, which is the working folder."""
     monkeypatch.chdir(copy_project(tmp_path))
     return tmp_path
 
@@ -31,12 +31,12 @@ def write(path: Path, lines: list[str]) -> str:
 
 
 def numbered(sentences: list[str], count: int) -> list[str]:
-    """Lines of sentences, each another one."""
+    """Return distinct sentences, one per line."""
     return [f"{sentences[number % len(sentences)]} {number}" for number in range(count)]
 
 
 def pair_of_files(root: Path, lines: int, ending: str) -> list[str]:
-    """Options that name two files of a few words."""
+    """Return the options that name two files of a few words."""
     tgt = write(root / f"a.{ending}", numbered(["c"], lines))
     return ["--src", write(root / "a.en", numbered(["a b"], lines)), "--tgt", tgt]
 
@@ -48,7 +48,7 @@ def prepared(name: str) -> Path:
 
 
 def score_of_perfect(name: str, folder: Path) -> dict:
-    """What a translation scores that is the reference, through tokens and the product's detokeniser."""
+    """Score the reference as a translation, after tokenising and detokenising it."""
     dataset = load_dataset(Path(f"workflow/datasets/{name}.yaml"))
     tokens = (folder / f"test.tok.{dataset.tgt}").read_text(encoding="utf-8").split("\n")[:-1]
     text = Preparation.of(dataset).text(tokens)
@@ -101,7 +101,7 @@ def test_the_ending_of_a_text_file_is_no_language(root, capsys):
 
 
 def forms(sentence: str, draw: random.Random) -> str:
-    """The sentence in another form of the same text."""
+    """Return the sentence in another Unicode form."""
     change = draw.choice(
         [
             lambda text: text.replace(" ", draw.choice(["  ", "\u00a0", " \t"])),

@@ -1,4 +1,4 @@
-"""From two text files to a table, a translation, a model that travels and one for CTranslate2, by commands alone."""
+"""From two text files to a table, a translation, a packed model and one for CTranslate2, by commands alone."""
 
 import json
 import os
@@ -33,13 +33,13 @@ SMALL = {
     "training": {"max_steps": 1000000, "warmup_steps": 20000, "lr_factor": 0.2, "label_smoothing": 0.0},
 }
 SEARCH = "final,beam=8,length_normalisation=none"
-"""Whose hypotheses CTranslate2 ranks alike."""
+"""Decoding whose hypotheses CTranslate2 ranks alike."""
 SENTENCE = "doctors like rivers today."
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
-    """A project in which the commands began a dataset and a paper, and had the table made, with few words."""
+    """Return a project in which commands created a dataset and a paper, and made the table, with few words."""
     root = copy_project(tmp_path_factory.mktemp("own"))
     write_texts(root)
     begun = ["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx", "--split", "0.9/0.05/0.05"]
@@ -62,7 +62,7 @@ def here(root, monkeypatch):
 
 @pytest.fixture(scope="module")
 def packed(root, tmp_path_factory) -> Path:
-    """The model's archive, unpacked elsewhere."""
+    """Return the folder of the model's archive, unpacked elsewhere."""
     folder = tmp_path_factory.mktemp("elsewhere")
     require(call(root, "reprise", "pack", RUN, str(folder / "cipher.tar"), *SMOKE))
     assert reprise(["unpack", str(folder / "cipher.tar"), str(folder)]) == 0
@@ -134,7 +134,7 @@ runpy.run_module("reprise", run_name="__main__", alter_sys=True)
 
 
 def test_first_translation_runs_little_garbage_collection(packed):
-    """Less often, and through fewer objects at once, than where nothing is done about it, a third slower."""
+    """Python's garbage collector runs less often and on fewer objects than by default, a third slower."""
     Path("one.en").write_text(f"{SENTENCE}\n")
     times, most = searches(packed, "")
     all_times, all_objects = searches(packed, "gc.disable = gc.freeze = lambda: None")
@@ -142,7 +142,7 @@ def test_first_translation_runs_little_garbage_collection(packed):
 
 
 def searches(packed: Path, first: str) -> tuple[int, int]:
-    """Python's searches for garbage in a translation, and the most objects that one began with."""
+    """Count the garbage collections of a translation, and the most objects that one started with."""
     words = [sys.executable, "-c", SEARCHED.format(first=first), "translate", str(packed), "one.en"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": "."}
     done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
@@ -211,7 +211,7 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
 
 
 def test_translate_gives_the_same_text_with_ctranslate2(capsys):
-    """Without normalisation; with it CTranslate2 may end with its first eight outputs, however poor they are."""
+    """Compare without normalisation; with it, CTranslate2 may stop at its first eight outputs."""
     text = "data/cipher/test.en"
 
     def translated(decoding: str, *more: str) -> list[str]:
@@ -295,7 +295,7 @@ def test_a_packed_model_is_no_run(packed, capsys):
     ],
 )
 def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out):
-    """Where files can't grow beyond a kilobyte, as on a full disk, and in a folder that takes none."""
+    """Files can't grow beyond a kilobyte, as on a full disk, or the folder is not writable."""
     done = call(root, "bash", "-c", 'ulimit -f 1; exec "$@"', "bash", "reprise", *words, out, *SMOKE)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     (line,) = (line for line in done.stderr.split("\n") if "error: " in line)

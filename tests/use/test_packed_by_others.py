@@ -1,4 +1,4 @@
-"""A packed model whose files are as its sums say, and do not belong together."""
+"""Packed models whose files match their digests, but do not belong together."""
 
 import pytest
 from packed_model import pack

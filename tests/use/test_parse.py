@@ -1,4 +1,4 @@
-"""Sentences parsed by the command are the trees that the workflow scored, and trees whatever their words are."""
+"""Trees of `reprise parse` equal those that the workflow scored, and are trees whatever their words."""
 
 import json
 from pathlib import Path

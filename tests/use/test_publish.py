@@ -1,4 +1,4 @@
-"""A packed model is uploaded whole, with a card that the Hub reads, and never where its data forbid it."""
+"""Packed models are uploaded whole, with a card that the Hub reads, and never against the licence of their data."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ NAME = "me/model"
 
 @pytest.fixture
 def api(monkeypatch):
-    """The client of the Hub, with its signatures and without a network; keeps the files that were uploaded."""
+    """Return a client of the Hub with its signatures and without a network, which keeps the uploaded files."""
     client = create_autospec(hub.HfApi, instance=True)
     client.create_repo.return_value = f"https://huggingface.co/{NAME}"
     client.uploaded = {}

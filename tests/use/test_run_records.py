@@ -22,7 +22,7 @@ def project():
 
 @pytest.fixture
 def record(project):
-    """A run with given dev loss and BLEU (value, low, high)."""
+    """Return a maker of records with a dev loss and a BLEU (value, low, high)."""
 
     def make(seed: int, nats: float, bleu: tuple[float, float, float], system: str = "C", **changed) -> RunRecord:
         spec = project.run_spec(RunId("weighted", system, "multi30k-en-de", seed))

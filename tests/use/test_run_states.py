@@ -1,4 +1,4 @@
-"""A run without weights, outputs or scores is answered with its state and the narrowest command."""
+"""Errors on runs without weights, outputs or scores name the state and the narrowest command."""
 
 import shutil
 
@@ -19,7 +19,7 @@ NAME, SMOKE = "attention/base/wmt14-en-de/1", {"scale": "smoke"}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of the run in a fresh project; it has settings and nothing else."""
+    """Return the folder of the run in a fresh project; it has settings and nothing else."""
     monkeypatch.chdir(copy_project(tmp_path))
     project = load_project(tmp_path, SMOKE)
     run = project.runs_of("attention", "base", "wmt14-en-de")[0]

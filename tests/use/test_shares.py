@@ -1,4 +1,4 @@
-"""Recordings are split by speaker as near to the shares as the speakers allow, which is said if it is not near."""
+"""Recordings are split by speaker as near to the shares as possible, with a warning if they differ."""
 
 import random
 
@@ -34,7 +34,7 @@ def test_the_order_of_speakers_does_not_matter(seed):
     assert by_weight(weights, SHARES, "speakers") == by_weight(shuffled, SHARES, "speakers")
 
 
-def test_few_speakers_have_one_split_each_and_that_is_said(caplog):
+def test_few_speakers_have_one_split_each_with_a_warning(caplog):
     weights = {"a": 38.0, "b": 22.0, "c": 40.0}
     assert found_shares(weights) == [0.4, 0.38, 0.22]
     warn_of_shares(by_weight(weights, SHARES, "speakers"), weights, SHARES)

@@ -1,4 +1,4 @@
-"""Recordings whose header lies: a line each, and no memory that such a file has asked for."""
+"""Features of recordings: damaged headers, channels, units and silence."""
 
 import resource
 import struct
@@ -17,7 +17,7 @@ AT_WAV_RATE, AT_FLAC_SAMPLES = 24, 21
 
 @pytest.fixture
 def little_memory():
-    """Whatever the machine has: 16 GiB of addresses."""
+    """Limit the address space to 16 GiB."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (1 << 34, before[1]))
     yield
@@ -25,7 +25,7 @@ def little_memory():
 
 
 def recorded(path: Path, at: int, lie: bytes) -> Path:
-    """A second of silence, with a lie in its header."""
+    """Return a second of silence with a wrong header."""
     soundfile.write(path, np.zeros(RATE, np.float32), RATE)
     content = bytearray(path.read_bytes())
     content[at : at + len(lie)] = lie

@@ -1,4 +1,4 @@
-"""Audio files of any rate and number of channels, heard by a model as the recordings of its corpus are."""
+"""Transcripts of audio files of any rate and number of channels equal those of the corpus."""
 
 import shutil
 from pathlib import Path
@@ -21,7 +21,7 @@ from reprise.sound import features, resampled
 pytestmark = pytest.mark.slow
 
 RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
-"""Alone, and fused with a language model, whose weights are another run's."""
+"""A recogniser alone, and one fused with a language model of another run."""
 SMOKE = ["--set", "scale=smoke"]
 CORPUS = "grammar-smoke-speech-source"
 
@@ -84,7 +84,7 @@ def test_a_file_gives_the_features_that_the_corpus_has():
 
 @pytest.mark.parametrize("rate", [16000, 44100, 48000])
 def test_another_rate_keeps_what_both_can_hold(rate):
-    """A tone of 1 kHz, sampled at two rates: the same samples but at the ends."""
+    """A tone of 1 kHz at two rates has the same samples, except at its ends."""
     tone = [np.sin(2 * np.pi * 1000 * np.arange(int(one * 0.37)) / one) for one in (rate, 22050)]
     found = resampled(tone[0], rate, 22050)
     assert len(found) == pytest.approx(len(tone[1]), abs=1)

@@ -1,4 +1,4 @@
-"""Archives of models that somebody else made, or that came in pieces."""
+"""Archives of models that are foreign, damaged or incomplete."""
 
 import io
 import tarfile
@@ -12,7 +12,7 @@ from reprise.portable import pack_archive, unpack, verify
 
 
 def archive_of(path: Path, members: dict[str, bytes | None]) -> Path:
-    """A .tar file; None: a folder."""
+    """Write a .tar file; a member without content is a folder."""
     with tarfile.open(path, "w") as tar:
         for name, content in members.items():
             entry = tarfile.TarInfo(name)

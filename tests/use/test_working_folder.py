@@ -1,4 +1,4 @@
-"""Commands work in the folder of a project, and tell what a faulty dataset file costs."""
+"""Commands work in the folder of a project, and name the products that a faulty dataset file prevents."""
 
 import pytest
 import yaml

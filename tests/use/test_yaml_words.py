@@ -1,4 +1,4 @@
-"""Names that YAML reads as something else are quoted, and what `reprise new` refuses leaves nothing behind."""
+"""Names that YAML would misread are quoted, and a refused `reprise new` leaves no files."""
 
 import random
 from pathlib import Path
@@ -19,7 +19,7 @@ WORDS = ["no", "yes", "on", "off", "true", "false", "null", "y", "n", "nan", "e1
 
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
-    """A project beside two files of text in two languages."""
+    """Return a project with two files of text in two languages beside it."""
     root = copy_project(tmp_path / "project")
     for side, words in (("a", "one two three four"), ("b", "eins zwei drei vier")):
         lines = (" ".join([word, *random.choices(words.split(), k=5)]) + "." for word in map(str, range(60)))
