@@ -1,6 +1,9 @@
 """The command table of the program `reprise`: its own commands and those of the pipeline."""
 
-from pipeline.stages import STAGES, Command, Program
+from pathlib import Path
+from typing import Literal
+
+from pipeline.stages import STAGES, Command, Program, parsers
 
 COMMANDS = {
     name: Command(target, summary, is_stage=False)
@@ -31,7 +34,7 @@ COMMANDS = {
         ),
         "free": ("reprise.cli.free:free", "List what finished work no longer needs on disk, or remove it"),
         "verify": (
-            "reprise.store.verify:verify",
+            "reprise.cli.verify:verify",
             "Verify the digest of every file, and report or set aside damaged ones",
         ),
         "unlock": (
@@ -40,7 +43,7 @@ COMMANDS = {
         ),
         "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),
         "completion": (
-            "reprise.cli.completion:completion",
+            "reprise.cli:completion",
             "Print a script that completes commands, options and files in a shell",
         ),
     }.items()
@@ -52,3 +55,24 @@ REPRISE = Program(
     COMMANDS | {name: command for name, command in STAGES.items() if name not in COMMANDS},
 )
 """Own commands come first. If a stage has the same name (`score`), `python -m pipeline` runs the stage."""
+
+
+def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> None:
+    """Print a script that completes commands, options and files in a shell.
+
+        reprise completion bash > ~/.local/share/bash-completion/completions/reprise
+        reprise completion zsh > ~/.zfunc/_reprise             if fpath contains ~/.zfunc
+
+    It takes effect in the next shell. The commands of the pipeline, which rules run, are completed by name only.
+
+    Args:
+        shell: Shell to write the script for.
+    """
+    import shtab
+
+    program, by_name = parsers(REPRISE, COMMANDS)
+    for parser in by_name.values():
+        for action in parser._actions:
+            if action.type is Path:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(program, shell))

@@ -22,7 +22,7 @@ from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.runs import is_locked
 from reprise.find_runs import unchecked_scales
-from reprise.store.training_files import is_read_by_training_alone
+from reprise.training_files import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pipeline.core.digests import sha256_file, write_note
 from pipeline.workflow.graph import Graph
 from reprise.__main__ import main
 from reprise.cli.free import unneeded
-from reprise.store.product_checks import Inspection
+from reprise.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 

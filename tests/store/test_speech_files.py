@@ -11,7 +11,7 @@ from pipeline.core.provenance import ROOT
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
-from reprise.store.product_checks import Inspection
+from reprise.product_checks import Inspection
 
 DATASET = "grammar-smoke-speech-source"
 FILES = [f"prepared/{name}" for name in ("test.en", "test.speakers", "train.en", "report.json")]

@@ -9,7 +9,7 @@ from pipeline.config.training import TrainingConfig
 from pipeline.core.records.training import BestLoss, Outcome, RollBack
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
-from reprise.store.training_files import weights_due
+from reprise.training_files import weights_due
 
 TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
 

@@ -17,8 +17,8 @@ from pipeline.core.artifacts import RunId
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
-from reprise.store.product_checks import Inspection
-from reprise.store.verify import resolve
+from reprise.cli.verify import resolve
+from reprise.product_checks import Inspection
 
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)

@@ -23,8 +23,8 @@ from pipeline.workflow.file_checks import FileCheck
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.targets import config_options, products_in_file, reports_of_paper
 from reprise.find_runs import unchecked_scales
-from reprise.store.product_checks import Finding, Inspection, is_needed
-from reprise.store.training_files import can_restore_record, restore_record
+from reprise.product_checks import Finding, Inspection, is_needed
+from reprise.training_files import can_restore_record, restore_record
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ from pipeline.data.store.encoded_files import encoded_stores, stores_digest
 from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.runs import is_locked
-from reprise.store.training_files import is_read_by_training_alone, weights_due
+from reprise.training_files import is_read_by_training_alone, weights_due
 
 READ_BESIDE: dict[type[Product], type[Product]] = {Vocabulary: Encoded, Encoded: Trained}
 """Undeclared inputs: if the first product is bad, the second one is stale, too."""

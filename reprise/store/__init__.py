@@ -1,1 +1,0 @@
-"""The command `verify`, and the checks that it makes."""
