@@ -94,7 +94,15 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
 
 
 def not_judged(project: Project, paper: str) -> list[str]:
-    """List the paper's statements that can't be decided here, with the reasons; empty if there is none."""
+    """List the paper's statements that can't be decided here, with the reasons.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+
+    Returns:
+        Title and table in Markdown; empty if there are no such statements.
+    """
     found = project.claims[paper].not_judged
     rows = [[name, one.statement, one.printed, one.why] for name, one in found.items()]
     return ["## Statements that are not judged", grid(["name", "statement", "printed", "why"], rows)] if rows else []
