@@ -123,7 +123,7 @@ class Model:
             UserError: It is no translation model, or a line is longer than its positions.
         """
         self.require("sentences", "translate")
-        return self.each(lines, lambda tokens: self.preparation.text(self.outputs(tokens)))
+        return self.map_lines(lines, lambda tokens: self.preparation.text(self.decode_tokens(tokens)))
 
     def parse(self, lines: Sequence[str]) -> list[str]:
         """Parse lines of words that are separated by spaces.
@@ -140,12 +140,12 @@ class Model:
         self.require("trees", "parse")
 
         def trees(tokens: list[str]) -> list[str]:
-            found = zip(self.outputs(tokens), tokens, strict=True)
+            found = zip(self.decode_tokens(tokens), tokens, strict=True)
             return [str(rebuild(symbols.split(), line.split(" "))[0]) for symbols, line in found]
 
-        return self.each(lines, trees)
+        return self.map_lines(lines, trees)
 
-    def each(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
+    def map_lines(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
         """Apply a function to the tokenised lines that have words; the others stay empty.
 
         Args:
@@ -164,12 +164,12 @@ class Model:
         found = iter(work([line for line in tokens if line]) if any(tokens) else [])
         return [next(found) if line else "" for line in tokens]
 
-    def outputs(self, tokens: list[str]) -> list[str]:
+    def decode_tokens(self, tokens: list[str]) -> list[str]:
         """Return the tokenised outputs of tokenised lines."""
         assert self.symbols[0] is not None, "only speech has no source symbols, and it is not read here"
-        return self.decoded(GivenText("the text", self.symbols[0].encode(tokens)))
+        return self.decode(GivenText("the text", self.symbols[0].encode(tokens)))
 
-    def decoded(self, split: GivenText | GivenSpeech) -> list[str]:
+    def decode(self, split: GivenText | GivenSpeech) -> list[str]:
         """Decode a split.
 
         Args:
@@ -182,7 +182,7 @@ class Model:
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
     @property
-    def hears_speakers(self) -> bool:
+    def normalises_by_speaker(self) -> bool:
         """Return whether recordings of one call are normalised together, as one speaker's."""
         return isinstance(self.trained.corpus, SpeechCorpus) and self.trained.corpus.speaker_cmvn
 
@@ -213,7 +213,7 @@ class Model:
         Raises:
             UserError: It is no speech model, or a recording is too short or no sound.
         """
-        from reprise.sound import features, of_one_speaker  # soundfile is needed for speech only
+        from reprise.sound import features, normalise_speaker  # soundfile is needed for speech only
 
         self.require("speech", "transcribe")
         known, corpus = self.preparation, self.trained.corpus
@@ -222,11 +222,11 @@ class Model:
             if known.max_seconds and (seconds := len(samples) / max(rate, 1)) > known.max_seconds:
                 log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, known.max_seconds)
         frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
-        if self.hears_speakers:
+        if self.normalises_by_speaker:
             if len(sounds) == 1:
                 log.warning("the model normalises by speaker, which needs several recordings; give them at once")
-            frames = of_one_speaker(frames, corpus.statistics)
-        return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
+            frames = normalise_speaker(frames, corpus.statistics)
+        return self.decode(GivenSpeech("the recordings", frames, corpus.statistics))
 
 
 def with_training_statistics(trained: TrainedModel) -> TrainedModel:

@@ -125,7 +125,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     spec, project = found.spec, found.project
     asked, changes = split_decoding(text)
     known(name := asked or usual_decoding(found), found.decodings, "--decoding")
-    config = changed(project.decoding(spec.paper, spec.system, name), changes)
+    config = change_decoding(project.decoding(spec.paper, spec.system, name), changes)
     final = found.folder / WEIGHTS_FILE
     if config.tuned:
         chosen = TunedWeights.read(tuned_weights(found, name))
@@ -153,7 +153,7 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(pairs)
 
 
-def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
+def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     """Change some settings of a decoding.
 
     Args:

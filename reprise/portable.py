@@ -41,7 +41,7 @@ from pipeline.training.tensor_file import DamagedFileError, load_into, read_tens
 from reprise.find_runs import PACKED_FILE, FoundRun
 from reprise.model import Model
 from reprise.model_input import Preparation
-from reprise.opening import NamedDecoding, changed, decoding_of, split_decoding
+from reprise.opening import NamedDecoding, change_decoding, decoding_of, split_decoding
 from reprise.scaffold import model_card
 from reprise.user_files import ANOTHER_PLACE, filling, whole_folder
 
@@ -194,7 +194,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     name, changes = split_decoding(decoding)
     if name:
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
-    config = changed(record.decoding, changes)
+    config = change_decoding(record.decoding, changes)
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: the text that it would count isn't packed; remove this key")
     device = prepare_device(threads)

@@ -95,12 +95,12 @@ class Inspection:
         for finding in self.found.values():
             finding.checks += damaged_notes(finding.checks)
         for product in products:
-            if exists(self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
+            if exists(self.layout.path(product)) and (self.lacks_input(product) or self.found[product].is_bad):
                 self.found[product].stale.add(self.layout.target(product))
         for product in reversed(products):
-            self.ask_of(product)
+            self.request_inputs(product)
 
-    def lacks(self, product: Product) -> bool:
+    def lacks_input(self, product: Product) -> bool:
         """Return whether an undeclared input of an existing product is bad or missing."""
         beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
         for one in beside:
@@ -112,7 +112,7 @@ class Inspection:
         """Return the declared inputs of a product."""
         return flatten(self.graph.inputs(product))
 
-    def ask_of(self, product: Product) -> None:
+    def request_inputs(self, product: Product) -> None:
         """Mark the inputs of a product as wanted if it must be rebuilt."""
         finding, mark = self.found[product], self.layout.path(product)
         if product in self.wanted:
@@ -177,24 +177,24 @@ class Inspection:
         """Check all files of a product that is here."""
         mark = self.layout.path(product)
         if isinstance(product, Trained):
-            return self.of_training(product.run)
-        downloads = self.of_downloads(product.dataset) if isinstance(product, Raw) else []
+            return self.check_training(product.run)
+        downloads = self.check_downloads(product.dataset) if isinstance(product, Raw) else []
         if self.is_absent(mark):
             return downloads
         try:
             match product:
                 case Vocabulary():
-                    return self.of_vocabulary(product)
+                    return self.check_vocabulary(product)
                 case Encoded():
-                    return self.of_corpus(product)
+                    return self.check_corpus(product)
                 case Score():
-                    return self.of_score(product)
+                    return self.check_score(product)
         except (UserError, OSError):
             pass  # an unreadable record; the checks below report which one
         found = [check_file(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
         if isinstance(product, Prepared | Encoded) and exists(self.layout.path(Encoded(product.dataset))):
             found = self.without_freed(found, product.dataset)
-        return self.of_view(mark) + downloads + found
+        return self.check_views(mark) + downloads + found
 
     def without_freed(self, found: list[FileCheck], dataset: str) -> list[FileCheck]:
         """Return the checks without those of missing files that `free` removes once a corpus is encoded.
@@ -206,7 +206,7 @@ class Inspection:
         form = self.project.dataset_records[dataset].form
         return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
 
-    def of_view(self, mark: Path) -> list[FileCheck]:
+    def check_views(self, mark: Path) -> list[FileCheck]:
         """Return the faults of the copies at the top of results/ of a report of the configured paper.
 
         Args:
@@ -271,7 +271,7 @@ class Inspection:
                 return [path for path in noted_files(folder) if path.name.startswith("subwords")]
         return noted_files(folder / "prepared")
 
-    def of_downloads(self, dataset: str) -> list[FileCheck]:
+    def check_downloads(self, dataset: str) -> list[FileCheck]:
         """Hash the fetched files of a dataset."""
         found = []
         for name, source in sources_of(self.project.dataset_records[dataset]).items():
@@ -282,7 +282,7 @@ class Inspection:
                 found.append(one)
         return found
 
-    def of_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
+    def check_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
         """Check the subword models against their record."""
         mark, files = self.layout.path(product), self.files(product)
         record = mark.with_suffix(".json")
@@ -293,7 +293,7 @@ class Inspection:
         digests = {mark: recorded.digest} | tgt
         return [check_file(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
 
-    def of_corpus(self, product: Encoded) -> list[FileCheck]:
+    def check_corpus(self, product: Encoded) -> list[FileCheck]:
         """Check an encoded corpus, whose record has one digest of all files."""
         mark = self.layout.path(product)
         record = read_corpus(mark.parent)
@@ -306,7 +306,7 @@ class Inspection:
         fault = f"this or another file of {mark.parent} differs from the encoded one"
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
 
-    def of_score(self, product: Score) -> list[FileCheck]:
+    def check_score(self, product: Score) -> list[FileCheck]:
         """Check that the scored inputs still match their recorded digests."""
         mark = self.layout.path(product)
         found = [check_file(path, ScoreFile if path == mark else None) for path in self.files(product)]
@@ -315,7 +315,7 @@ class Inspection:
                 found.append(FileCheck(mark, "damaged", getsize(mark), f"was computed from another {path}"))
         return found
 
-    def of_training(self, run: RunId) -> list[FileCheck]:
+    def check_training(self, run: RunId) -> list[FileCheck]:
         """Check specification, record, final weights and checkpoints of a run that is not running."""
         folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
         if is_locked(folder):

@@ -38,7 +38,7 @@ BASES = {
 """Base system of a new paper, by the form of its dataset."""
 
 
-def filled(template: Path, **values: Any) -> str:
+def fill_template(template: Path, **values: Any) -> str:
     """Fill in a template.
 
     Args:
@@ -52,7 +52,7 @@ def filled(template: Path, **values: Any) -> str:
 
 
 @contextmanager
-def undone_on_failure(*folders: Path) -> Iterator[None]:
+def remove_on_failure(*folders: Path) -> Iterator[None]:
     """Remove the files that the block wrote if it fails, as half of a dataset or paper would stop every later command.
 
     Args:
@@ -95,7 +95,9 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
         raise UserError(f"--dataset {dataset}: is of form {form}; name one of form {', '.join(BASES)}")
     for file in ("table1.csv", "claims.yaml", "paper.yaml"):  # a folder without the last one is no paper yet
         with atomic_write(folder / file) as handle:
-            handle.write(filled(project.root / SCAFFOLD / file, name=name, dataset=yaml_text(dataset), **BASES[form]))
+            handle.write(
+                fill_template(project.root / SCAFFOLD / file, name=name, dataset=yaml_text(dataset), **BASES[form])
+            )
     return folder
 
 
@@ -126,7 +128,7 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
     template = root / SCAFFOLD / "model_card.md"
     tags = "\n".join(hub_tags(record))
     terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
-    return filled(
+    return fill_template(
         template, it=record, tags=tags, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms
     )
 

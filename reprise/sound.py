@@ -76,14 +76,14 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         log.warning("%s: has a constant offset of %.3g, above its sound; subtract the mean", name, offset)
     if loudest < QUIETEST and len(samples):
         log.warning("%s: is silent", name)
-    mono = mixed(name, in_unit_range(samples))
-    frames = MelFilters(model_rate, high_hz)(resampled(mono, rate, model_rate).astype(np.float32))
+    mono = mix_channels(name, in_unit_range(samples))
+    frames = MelFilters(model_rate, high_hz)(resample(mono, rate, model_rate).astype(np.float32))
     if not len(frames):
         raise UserError(f"{name}: {len(mono) / rate:.3f} s are too short for a frame of 25 ms")
     return frames.astype(FRAME_DTYPE)
 
 
-def mixed(name: str, samples: np.ndarray) -> np.ndarray:
+def mix_channels(name: str, samples: np.ndarray) -> np.ndarray:
     """Mix the channels of a recording to one: the mean of those with sound, or the loudest if they cancel out.
 
     Args:
@@ -106,7 +106,7 @@ def mixed(name: str, samples: np.ndarray) -> np.ndarray:
     return channels[:, loudest]
 
 
-def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
+def normalise_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
     """Normalise features of one speaker to the mean and deviation of the training data.
 
     Args:
@@ -122,7 +122,7 @@ def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.
     return [normalised(frames, heard.statistics(), wanted) for frames in utterances]
 
 
-def resampled(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
+def resample(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
     """Resample a recording by a Fourier transform; the band is limited to what both rates can hold.
 
     A second of silence at the end prevents wrap-around.

@@ -35,7 +35,7 @@ def lines_of(path: Path) -> Iterator[str]:
         raise UserError(not_text(str(path), error)) from error
 
 
-def place_of(path: Path) -> str:
+def checked_path(path: Path) -> str:
     """Return the absolute path of a file.
 
     Raises:
@@ -65,7 +65,7 @@ def source_name(dataset: str, split: str, path: Path) -> str:
 
 
 @contextmanager
-def beside_own(path: Path) -> Iterator[Path]:
+def new_file(path: Path) -> Iterator[Path]:
     """Yield a temporary file, and then move it to `path`, unless an equal file exists there.
 
     Raises:

@@ -16,7 +16,7 @@ COMMANDS = {
             "Decode a test set of a run's dataset again, and score it by every metric, with 95 % intervals",
         ),
         "compare": ("reprise.cli.score:compare", "Test whether one run's score is better than another's"),
-        "continue": ("reprise.cli.longer:continue_run", "Train a run for more steps, from its last checkpoint"),
+        "continue": ("reprise.cli.continue_run:continue_run", "Train a run for more steps, from its last checkpoint"),
         "pack": ("reprise.cli.pack:pack", "Pack a trained model into one folder or .tar file that works anywhere"),
         "unpack": ("reprise.cli.pack:unpack", "Unpack the .tar file of a model, and verify its files"),
         "publish": ("reprise.cli.pack:publish", "Upload a packed model, with its card, to the Hugging Face Hub"),

@@ -82,7 +82,7 @@ def transcribe(
     from reprise.sound import read_sound
 
     opened = options.open(model)
-    at_once = len(files) if opened.hears_speakers else FILES_AT_ONCE
+    at_once = len(files) if opened.normalises_by_speaker else FILES_AT_ONCE
     for first in range(0, len(files), at_once):
         sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once])}
         for line in opened.transcribe_all(sounds):
@@ -136,12 +136,12 @@ def chunks_of_input() -> Iterator[list[str]]:
     rest, read = b"", 0
     while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
         *lines, rest = (rest + new).split(b"\n")
-        yield from decoded(lines, read)
+        yield from decode_lines(lines, read)
         read += len(lines)
-    yield from decoded([rest] if rest else [], read)
+    yield from decode_lines([rest] if rest else [], read)
 
 
-def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
+def decode_lines(lines: list[bytes], read: int) -> Iterator[list[str]]:
     """Decode lines of standard input as UTF-8.
 
     Args:

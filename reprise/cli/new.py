@@ -18,7 +18,7 @@ from pipeline.papers.project import load_project
 from reprise.find_runs import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares
-from reprise.scaffold import SCAFFOLD, filled, undone_on_failure, write_paper
+from reprise.scaffold import SCAFFOLD, fill_template, remove_on_failure, write_paper
 
 log = logging.getLogger(__name__)
 LONGEST_NAME = 60
@@ -114,7 +114,7 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
         return
     if not given.dataset:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
-    with undone_on_failure(root / "workflow/papers" / name):
+    with remove_on_failure(root / "workflow/papers" / name):
         made = write_paper(load_project(root), name, given.dataset)
         load_project(root)  # raises if anything is wrong with it
     log.info("%s: `snakemake -n -- %s` shows what it would run", made, name)
@@ -155,17 +155,17 @@ def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
     if path.exists():
         raise UserError(f"{path}: exists already; choose another name, or remove it")
     splits = root / "data" / name
-    with undone_on_failure(splits):
-        template, facts = facts_of(name, given, splits)
+    with remove_on_failure(splits):
+        template, facts = choose_template(name, given, splits)
         terms = {key: json.dumps(getattr(given, key) or text, ensure_ascii=False) for key, text in UNKNOWN.items()}
         terms |= {"name": name, "domain": yaml_text(name), "title": f"{name}, data of one's own"}
         with atomic_write(path) as file:
-            file.write(filled(root / SCAFFOLD / template, **terms, **facts))
+            file.write(fill_template(root / SCAFFOLD / template, **terms, **facts))
         load_dataset(path)
     return path
 
 
-def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str, Any]]:
+def choose_template(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str, Any]]:
     """Choose the template for the data, and collect the facts that it needs.
 
     Args:
@@ -185,7 +185,9 @@ def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str
             "name the data: --src and --tgt, two files with parallel lines, or one of --pairs, --trees, --recordings"
         )
     if given.trees:
-        return "treebank.yaml", trees.described(name, tree_splits(given, given.trees, folder), given.redistributable)
+        return "treebank.yaml", trees.template_values(
+            name, tree_splits(given, given.trees, folder), given.redistributable
+        )
     if given.recordings:
         if given.dev or given.test:
             raise UserError("--recordings are split by --split; for splits of your own, edit the tables that it writes")
@@ -194,7 +196,7 @@ def facts_of(name: str, given: DataOptions, folder: Path) -> tuple[str, dict[str
         return "recordings.yaml", facts | {"folder": json.dumps(os.path.relpath(folder))}
     languages = languages_of(given)
     splits = text_splits(given, folder, languages)
-    facts = text.described(name, languages, splits, given.redistributable)
+    facts = text.template_values(name, languages, splits, given.redistributable)
     return "dataset.yaml", facts | {"src": yaml_text(languages[0]), "tgt": yaml_text(languages[1])}
 
 

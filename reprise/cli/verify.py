@@ -79,17 +79,17 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
     done = Repairs()
     if repair:
-        sweep_all(project)
+        remove_unfinished_files(project)
         for finding in findings:
             done.repair(project, finding)
     show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
-    for line in () if targets else [*runs_beside(project, findings), *unchecked_scales(project, "verify")]:
+    for line in () if targets else [*unchecked_runs(project, findings), *unchecked_scales(project, "verify")]:
         log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if repair else wrong
     if left:
         remedy = "check the disk" if repair else "run this with --repair, then the command that it prints"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
-    if again := " ".join(shlex.quote(str(path)) for path in lost_ends(graph, findings)):
+    if again := " ".join(shlex.quote(str(path)) for path in final_missing_files(graph, findings)):
         now = f"run `snakemake{config_options(project)} -- {again}` to rebuild what is missing"
     else:
         now = "nothing needs the files that were set aside" if done.asides else "every file is good"
@@ -120,7 +120,7 @@ def resolve(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product
     return files, of_papers
 
 
-def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
+def final_missing_files(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
     """Return the missing files that no other missing file depends on: rebuilding them rebuilds all.
 
     Args:
@@ -135,7 +135,7 @@ def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
     return list(dict.fromkeys(path for path in lost.values() if path not in made_of))
 
 
-def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
+def unchecked_runs(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a line on the runs of the scale that no report reads, if there are any.
 
     Args:
@@ -202,7 +202,7 @@ class Repairs:
         return True
 
 
-def sweep_all(project: Project) -> None:
+def remove_unfinished_files(project: Project) -> None:
     """Remove unfinished files of killed processes."""
     for top in (project.layout.work, project.layout.results):
         for folder, _, _ in os.walk(top):
@@ -220,14 +220,14 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
     for finding in findings:
         for one in finding.checks:
             if one.state == "good":
-                places[place_of(project, finding.product, one.path)][one.path] = one.bytes
+                places[folder_of(project, finding.product, one.path)][one.path] = one.bytes
     return [
         (str(place), "good", format_bytes(sum(files.values())), f"{len(files)} files, nothing to do")
         for place, files in sorted(places.items())
     ]
 
 
-def place_of(project: Project, product: Product, path: Path) -> Path:
+def folder_of(project: Project, product: Product, path: Path) -> Path:
     """Return the corpus, run or other folder of a file.
 
     Args:

@@ -21,7 +21,7 @@ from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.text.text_files import read_rows
 from reprise.new_data.shares import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
-from reprise.user_files import beside_own, lines_of, place_of
+from reprise.user_files import checked_path, lines_of, new_file
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     Raises:
         UserError: The table or one of its recordings can't be read, or a column is missing or unknown.
     """
-    place_of(path)
+    checked_path(path)
     try:
         (_, columns), *rows = read_rows(lines_of(path), str(path)) or [(1, [""])]
     except UserError as error:
@@ -63,11 +63,11 @@ def read_table(path: Path, name: str) -> list[Utterance]:
             where = f"{path}: line {number}"
             if len(fields) != len(columns):
                 raise UserError(f"{where}: {len(fields)} fields, the first line names {len(columns)} columns")
-            found.append(utterance(dict(zip(columns, fields, strict=True)), path.parent, where, name))
+            found.append(read_row(dict(zip(columns, fields, strict=True)), path.parent, where, name))
     return found
 
 
-def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
+def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
     """Return the utterance of one row of the table.
 
     Args:
@@ -139,7 +139,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     counts = []
     for split, keys in chosen.items():
         counts.append(sum(len(by_key[key]) for key in keys))
-        with beside_own(folder / f"{split}.tsv") as new:
+        with new_file(folder / f"{split}.tsv") as new:
             write_manifest(new, [one for key in keys for one in by_key[key]])
     rate, seconds = common_rate(utterances), sum(one.seconds for one in utterances)
     return {

@@ -17,7 +17,7 @@ from pipeline.data.text.checked_lines import check_script, check_untokenised
 from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
 from reprise.new_data.shares import by_split
-from reprise.user_files import beside_own, lines_of, place_of, source_name
+from reprise.user_files import checked_path, lines_of, new_file, source_name
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 Sides = tuple[Path, Path]
 
 
-def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], free: bool) -> dict[str, Any]:
+def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sides], free: bool) -> dict[str, Any]:
     """Collect the values that the template of a dataset needs.
 
     Args:
@@ -53,7 +53,7 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
     # Names are unique over all datasets, as fetched files share one folder.
     named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
     sources = {
-        named[path]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
+        named[path]: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
         for sides in splits.values()
         for path in sides
     }
@@ -61,7 +61,7 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
         split: {"parts": [{"src": {"source": named[src]}, "tgt": {"source": named[tgt]}}]}
         for split, (src, tgt) in splits.items()
     }
-    lines = {split: counted(sides, split) for split, sides in splits.items()}
+    lines = {split: count_pairs(sides, split) for split, sides in splits.items()}
     for split in sorted({*splits} - {"train"}):
         path = splits[split][1]
         require_raw(path, (tgt for _, tgt in read_pairs(splits[split])), languages[1])
@@ -164,7 +164,7 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
         yield one.strip(), other.strip()
 
 
-def counted(sides: Sides, split: str) -> int:
+def count_pairs(sides: Sides, split: str) -> int:
     """Return the number of pairs of a split.
 
     Args:
@@ -231,6 +231,6 @@ def split_pairs(
     for split, texts in by_split(by_source, shares, "source sentences").items():
         files[split] = folder / f"{split}.{languages[0]}", folder / f"{split}.{languages[1]}"
         for side, path in enumerate(files[split]):
-            with beside_own(path) as new, atomic_write(new) as file:
+            with new_file(path) as new, atomic_write(new) as file:
                 file.writelines(f"{pair[side]}\n" for text in texts for pair in by_source[text])
     return files, empty

@@ -15,7 +15,7 @@ from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, flow, indented, subwords
-from reprise.user_files import beside_own, lines_of, place_of, source_name
+from reprise.user_files import checked_path, lines_of, new_file, source_name
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
@@ -46,12 +46,12 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
     files: dict[str, Path] = {}
     for split, chosen in by_split(by_sentence, shares, "sentences").items():
         files[split] = folder / f"{split}.trees"
-        with beside_own(files[split]) as new, atomic_write(new) as file:
+        with new_file(files[split]) as new, atomic_write(new) as file:
             file.writelines(f"{tree}\n" for sentence in chosen for tree in by_sentence[sentence])
     return files
 
 
-def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
+def template_values(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     """Collect the values that the template of a treebank needs.
 
     Args:
@@ -67,7 +67,7 @@ def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     """
     named = {split: source_name(name, split, path) for split, path in splits.items()}
     sources = {
-        named[split]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
+        named[split]: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
         for split, path in splits.items()
     }
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}

@@ -14,7 +14,7 @@ from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.frontend import LEAST_DEVIATION, Moments, normalised
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
 from pipeline.data.store.sequence_store import FrameStore
-from reprise.sound import features, of_one_speaker
+from reprise.sound import features, normalise_speaker
 
 SPEAKERS = {"train": ("near", "far", "shrill"), "dev": ("near",), "test": ("stranger",)}
 SPEEDS = [1.0, 0.5]
@@ -134,5 +134,5 @@ def test_own_recordings_are_normalised_as_a_corpus_speaker(corpora):
     wanted = SpeechCorpus.read(corpora[1] / "corpus.json").statistics
     given = [features("it", said("stranger", number), RATE, RATE, 3800) for number in range(6)]
     in_corpus = frames(corpora[1], "test")["stranger", 0]
-    for ours, theirs in zip(of_one_speaker(given, wanted), in_corpus, strict=True):
+    for ours, theirs in zip(normalise_speaker(given, wanted), in_corpus, strict=True):
         np.testing.assert_allclose(ours.astype(np.float64), theirs, atol=0.03)

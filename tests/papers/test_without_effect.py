@@ -10,7 +10,7 @@ from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from reprise.opening import changed
+from reprise.opening import change_decoding
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION, COLD_FUSION = "attention", "coldfusion"
@@ -127,7 +127,7 @@ def test_old_run_with_ignored_settings_can_be_read(tmp_path):
 def test_decoding_is_refused_for_changed_settings_only():
     final = load_project(ROOT).decoding(COLD_FUSION, "attention-source", "final")
     scaled = final.model_copy(update={"length_penalty": 1.0})
-    assert changed(scaled, {}) == scaled
-    assert changed(scaled, {"beam": "3"}).beam_size == 3
+    assert change_decoding(scaled, {}) == scaled
+    assert change_decoding(scaled, {"beam": "3"}).beam_size == 3
     with pytest.raises(UserError, match="--decoding: length_penalty: is read where length_normalisation"):
-        changed(scaled, {"alpha": "0.9"})
+        change_decoding(scaled, {"alpha": "0.9"})

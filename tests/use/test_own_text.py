@@ -19,7 +19,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.batches.base import EvalBatches
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
-from reprise.cli.decode import decoded
+from reprise.cli.decode import decode_lines
 from reprise.ctranslate2 import ctranslate2_search
 from reprise.model_input import GivenText
 from reprise.opening import open_model
@@ -259,7 +259,7 @@ def test_a_pipe_is_read_as_a_file_is(capsys):
 
 
 def test_standard_input_that_is_not_utf8_is_refused():
-    found = decoded([b"a dog .", b"caf\xe9"], read=5)
+    found = decode_lines([b"a dog .", b"caf\xe9"], read=5)
     assert next(found) == ["a dog ."], "what came before is translated"
     with pytest.raises(UserError, match=r"standard input, line 7: not UTF-8 \(.* at byte 3\); convert it first"):
         next(found)
@@ -271,7 +271,7 @@ def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
     said = capsys.readouterr()
     assert "error: book.en, line 2: 180,000 characters; the limit is 10,000" in said.err
     assert said.out.count("\n") == 1  # of the line before
-    found = decoded([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
+    found = decode_lines([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
     assert next(found) == ["a dog .", "a" * 10_000]
     with pytest.raises(UserError, match="standard input, line 8: 10,001 characters"):
         next(found)

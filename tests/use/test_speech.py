@@ -16,7 +16,7 @@ from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.find_runs import resolve_run
-from reprise.sound import features, resampled
+from reprise.sound import features, resample
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def test_a_file_gives_the_features_that_the_corpus_has():
 def test_another_rate_keeps_what_both_can_hold(rate):
     """A tone of 1 kHz at two rates has the same samples, except at its ends."""
     tone = [np.sin(2 * np.pi * 1000 * np.arange(int(one * 0.37)) / one) for one in (rate, 22050)]
-    found = resampled(tone[0], rate, 22050)
+    found = resample(tone[0], rate, 22050)
     assert len(found) == pytest.approx(len(tone[1]), abs=1)
     middle = slice(500, -500)
     length = min(map(len, (found, tone[1])))

@@ -92,7 +92,7 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
             "increase the patience of its system: the workflow then resumes from here"
         )
     spec = with_length(written, steps, written.training.patience)
-    folder = beside(run, spec)
+    folder = longer_folder(run, spec)
     if not (folder / RUN_FILE).exists():
         with atomic_write(folder / RUN_FILE) as handle:
             yaml.safe_dump(spec.model_dump(), handle, sort_keys=False)
@@ -107,7 +107,7 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
         train_owned(folder, options)
 
 
-def beside(shorter: Path, spec: RunSpec) -> Path:
+def longer_folder(shorter: Path, spec: RunSpec) -> Path:
     """Return the folder of the longer run, beside the shorter one; its name contains the digest of its data.
 
     Args:
