@@ -178,7 +178,7 @@ def test_claim_says_why_it_is_not_judged_or_its_caveat(tmp_path):
 @pytest.mark.slow
 def test_a_page_that_is_published_has_no_password(site, tmp_path):
     project = load_project(ROOT, site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
-    scored = next(SiteData(project, False).made(Score)).run
+    scored = next(SiteData(project, False).existing(Score)).run
     write_run(Pages(tmp_path, SiteData(project, False)), scored, {})
     page = read(tmp_path / run_page(scored))
     assert "mirror=https://…@host/data" in page and "cr@t" not in page

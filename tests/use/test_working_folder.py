@@ -41,7 +41,7 @@ def test_run_with_other_settings_is_reported_and_not_used(tmp_path, monkeypatch,
     (old / WEIGHTS_FILE).touch()
     for name in ("attention/base/wmt14-en-de", "attention/base"):
         assert main(["translate", name, "--set", "scale=smoke"]) == 1
-        assert "seed1-0123abcd: name this folder to use it" in capsys.readouterr().err
+        assert "seed1-0123abcd is trained: name this folder to use it" in capsys.readouterr().err
     (old / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
     assert main(["compare", str(old), str(old), "--set", "scale=smoke"]) == 1
     assert f"trained, not decoded; no current report reads it; `reprise score {old}`" in capsys.readouterr().err
