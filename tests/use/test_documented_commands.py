@@ -5,6 +5,7 @@ models that a command names have to be among those that COMMAND trains, and the 
 copy of a project in which they are trained, at scale smoke.
 """
 
+import json
 import re
 import shlex
 import shutil
@@ -137,3 +138,27 @@ def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch
         assert status == 0, f"reprise {shlex.join(words)}\n{captured.err[-2000:]}"
         if words[0] in ("translate", "parse"):
             assert captured.out.count("\n") == 2
+
+
+def python_of(page: Path) -> str:
+    """Return the Python of a page or notebook, at the scale of the finished project."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        return "\n".join(cells).replace('"demo"', '"smoke"')
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+
+
+PYTHON = [page for page in (*PAGES, ROOT / "docs/tour.ipynb") if python_of(page)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PYTHON, ids=lambda page: page.name)
+def test_documented_python_runs_after_the_demo(page, finished, tmp_path, monkeypatch):
+    assert {"use-a-model.md", "tour.ipynb"} <= {one.name for one in PYTHON}
+    root = tmp_path / "project"
+    shutil.copytree(finished, root, symlinks=True)
+    monkeypatch.chdir(root)
+    names: dict[str, object] = {}
+    exec(python_of(page), names)
+    assert names["model"].name == "attention/base seed 1"

@@ -19,7 +19,7 @@ SETTINGS = ("--cores", "1", "--nolock", "--config", "paper=weighted", "scale=smo
 
 def dry_run(folder: Path, work: Path, *options: str) -> dict[str, int]:
     """Jobs by rule, without the one that only names the targets."""
-    found = jobs(require(call(folder, "snakemake", "-n", *SETTINGS, f"work={work}", *options)))
+    found = jobs(require(call(folder, "snakemake", "-n", "--quiet", "rules", *SETTINGS, f"work={work}", *options)))
     return {rule: number for rule, number in found.items() if rule not in ("all", "default", "total")}
 
 
