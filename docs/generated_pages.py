@@ -17,6 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
+def on_config(config: Any) -> Any:
+    """Link to the results site that is published beside the documentation."""
+    if config.site_url:
+        config.nav.append({"Example of a results site": f"{config.site_url}example/index.html"})
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     pages = {name: of_root(ROOT / source) for name, source in ROOT_PAGES.items()}
     pages["reference/commands.md"] = commands(REPRISE, list(COMMANDS))
