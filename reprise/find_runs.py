@@ -169,7 +169,9 @@ def resolve_run(project: Project, name: str) -> RunId:
     """
     paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
     if not system:
-        raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, such as attention/base/wmt14-en-de/1")
+        archive = "; for a packed model, first `reprise unpack`" if name.endswith(".tar") else ""
+        example = "such as attention/base/wmt14-en-de/1"
+        raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, {example}{archive}")
     known(paper, project.papers, f"{name}: no such folder; paper")
     known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
     number = seed.removeprefix("seed") or str(project.config.seed_list[0])

@@ -295,6 +295,8 @@ def unpack(archive: Path, into: Path) -> Path:
     Raises:
         UserError: The archive is damaged or is no packed model, or the folder exists.
     """
+    if not archive.is_file():
+        raise UserError(f"{archive}: no such file; `reprise pack` writes one")
     try:
         folder = into / only_folder(archive)
         if folder.exists():

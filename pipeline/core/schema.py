@@ -197,7 +197,10 @@ def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
             return f"{key}: unknown name {shown(tag)}; allowed: {', '.join(tags)}{nearest(tag, tags)}"
         case "union_tag_not_found":
             return f"missing key {context['discriminator']}"
-    what = " or ".join(dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults))
+    expected = dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults)
+    what = " or ".join(expected).replace(" or Input should be ", " or ")
+    if what == "Input should be a valid dictionary":
+        what = "Input should be a mapping, {key: value}"
     got = "" if isinstance(fault["input"], dict) else f", got {shown(fault['input'])}"
     return what + got + nearest(fault["input"], re.findall(r"'([^']*)'", context.get("expected", "")))
 

@@ -66,7 +66,12 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     """
     match PurePosixPath(target).parts:
         case [name] if rules and "." not in name:
-            return unknown(name, rules, f"target {target}") or not_here(project, name)
+            fault = unknown(name, rules, f"target {target}")
+            if fault and "did you mean" not in fault:
+                fault = f"{fault}; or a file, such as results/table2.csv"
+            return fault or not_here(project, name)
+        case ["results", paper, file] if paper in project.papers:
+            return f"{target}: write the scale too: results/{project.config.scale}/{paper}/{file}"
         case ["results", "site", *page] if page != ["index.html"]:
             return f"{target}: is made with the whole site, by `{snakemake_command(project, 'site')}`"
         case ["results", "site", _]:

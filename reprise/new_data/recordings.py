@@ -47,6 +47,8 @@ def read_table(path: Path, name: str) -> list[Utterance]:
         UserError: The table or one of its recordings can't be read, or a column is missing or unknown.
     """
     checked_path(path)
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; name a table with the columns audio and text, with tabs between")
     try:
         (_, columns), *rows = read_rows(lines_of(path), str(path)) or [(1, [""])]
     except UserError as error:

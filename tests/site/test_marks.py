@@ -24,3 +24,11 @@ def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, mark
     learned, drawn, _ = (row.cells["bleu"] for row in table.rows)
     assert ["provisional" in cell.marks for cell in (learned, drawn)] == [marked, marked]
     assert drawn.spread
+
+
+def test_row_named_by_its_system_is_described(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    table = shown_table(SiteData(project, False), "attention", "table3", fill(project, "attention", "table3"))
+    names = [row.name for row in table.rows]
+    assert names[:2] == ["base model", "A1: h = 1"] and table.label == "model"
+    assert all(len(name) > 4 for name in names)

@@ -372,7 +372,7 @@ def test_commands_that_need_freed_training_text_say_so(capsys):
 
 
 WRONG = {
-    "no such command": (["tranlate"], "invalid choice: 'tranlate'"),
+    "no such command": (["tranlate"], "unknown command 'tranlate'; did you mean 'translate'?"),
     "no such paper": (["translate", "mien/baseline"], "did you mean 'mine'?"),
     "no such system": (["translate", "mine/basline"], "did you mean 'baseline'?"),
     "no such dataset": (["translate", "mine/baseline/ciper"], "did you mean 'cipher'?"),

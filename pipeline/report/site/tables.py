@@ -36,6 +36,8 @@ COMPARED = ("agrees", "higher", "lower", "not-comparable")
 """Marks of cells beside a printed number."""
 CELL_PARTS = ("ours", "printed", "interval", "difference")
 """Parts of a cell, in the order of their columns."""
+LABEL_TITLES = {"row_id": "model"}
+"""Titles of label columns that a reader would not understand."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
             status = site.why_missing(runs)
         rows.append(
             ShownRow(
-                name=label,
+                name=row_name(site, paper, filled.table.rows[index].get("system", ""), label),
                 settings=settings(site, filled, index, runs),
                 cells=shown,
                 deviations=[int(number) for number in filled.runs["deviations"][index].split()],
@@ -217,7 +219,7 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
     return ShownTable(
         name=name,
         caption=entry.caption.strip(),
-        label=", ".join(one.replace("_", " ") for one in entry.label),
+        label=", ".join(LABEL_TITLES.get(one, one.replace("_", " ")) for one in entry.label),
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
@@ -225,6 +227,22 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
     )
+
+
+def row_name(site: SiteData, paper: str, system: str, label: str) -> str:
+    """Return the label of a row; one that is only a system's identifier is followed by its description.
+
+    Args:
+        site: Data of the site.
+        paper: Paper of the table.
+        system: System of the row, as the table names it; empty for a cited row.
+        label: Label of the row.
+    """
+    if label != system:
+        return label
+    owner, name = site.project.locate(system, paper)
+    description = site.project.papers[owner].systems[name].description
+    return description if description.startswith(label) else f"{label}: {description}"
 
 
 def settings(site: SiteData, filled: FilledTable, index: int, runs: list[RunId]) -> list[str]:

@@ -1,0 +1,50 @@
+"""Commands that a new user gets wrong end in one line that says what is wrong and what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import UserError
+from pipeline.papers.project import load_project
+from pipeline.workflow.targets import unknown_target
+from reprise.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+WRONG = {
+    "archive": (["translate", "base.tar"], "base.tar: neither a folder nor .*first `reprise unpack`"),
+    "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack` writes one"),
+    "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
+    "zero seeds": (["status", "--set", "seeds=0"], "seeds: Input should be a valid list or greater than or equal to 1"),
+    "no mapping": (["status", "--set", "licensed=/corpora"], "licensed: Input should be a mapping, {key: value}"),
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for name in ("workflow", "config.yaml", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return load_project(tmp_path)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_argument_is_explained_in_one_line(name, project, capsys):
+    arguments, message = WRONG[name]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    with pytest.raises(UserError, match=message):
+        raise UserError(error)
+
+
+@pytest.mark.parametrize(("word", "hint"), [("translat", "; did you mean 'translate'?"), ("help", "")])
+def test_unknown_command_names_the_nearest(word, hint, capsys):
+    with pytest.raises(SystemExit):
+        main([word])
+    assert f"unknown command {word!r}{hint}; `reprise --help`" in capsys.readouterr().err
+
+
+def test_target_without_scale_or_file_is_corrected(project):
+    assert unknown_target(project, "results/weighted/table2.csv").endswith("results/demo/weighted/table2.csv")
+    assert unknown_target(project, "tabel2", {"weighted"}).endswith("or a file, such as results/table2.csv")
+    assert unknown_target(project, "wieghted", {"weighted"}).endswith("did you mean 'weighted'?")
