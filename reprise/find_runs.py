@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline.cluster.markers import newest_checkpoint
+from pipeline.cluster.state import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.core.artifacts import DecodingArtifact, RunId, Score
 from pipeline.core.errors import UserError

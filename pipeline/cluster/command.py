@@ -1,6 +1,6 @@
 """A stage as a job: a command line in a folder of its own, done when the files that it makes exist.
 
-The command is in command.json, beside done.json and the other state files (markers.py).
+The command is in `state.jsonl`, beside `done.json`.
 """
 
 import os
@@ -8,22 +8,22 @@ from pathlib import Path
 
 from pipeline.core.digests import noted_digest, sha256_json
 from pipeline.core.errors import UserError
-from pipeline.core.layout import DONE_FILE
-from pipeline.core.records.jobs import Command, Done
+from pipeline.core.layout import DONE_FILE, STATE_FILE
+from pipeline.core.records.jobs import Command, Done, last_event, record_event
 from pipeline.core.records.record import read_note
 from pipeline.stages import perform
 from pipeline.training.specification import run_key
 
 
-def write_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
-    """Write `command.json`, and remove `done.json` of another command, of changed inputs, or of missing outputs."""
+def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
+    """Record a command, and remove `done.json` of another command, of changed inputs, or of missing outputs."""
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
     command = Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])
-    if read_note(Command, folder / "command.json") != command:
-        command.write(folder / "command.json")
+    if last_event(Command, folder) != command:
+        record_event(folder, command)
     return command
 
 
@@ -38,12 +38,14 @@ def input_state(argument: str) -> str | list[int] | None:
 
 
 def perform_command(folder: Path) -> None:
-    """Run the stage of `command.json`, and write `done.json`; called by the job.
+    """Run the last command of a folder, and write `done.json`; called by the job.
 
     Raises:
         UserError: The stage failed, or did not write one of its outputs.
     """
-    command = Command.read(folder / "command.json")
+    command = last_event(Command, folder)
+    if command is None:
+        raise UserError(f"{folder}: {STATE_FILE} names no command; run the same command again")
     perform(command.arguments)
     for output in command.outputs:
         if not Path(output).exists():
@@ -57,5 +59,5 @@ def job_key(folder: Path) -> str:
     Raises:
         UserError: The folder has neither.
     """
-    command = read_note(Command, folder / "command.json")
+    command = last_event(Command, folder)
     return command.key if command else run_key(folder)

@@ -31,22 +31,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.command import job_key
-from pipeline.cluster.markers import (
+from pipeline.cluster.node_check import UnfitNode, check_node
+from pipeline.cluster.state import (
     is_done,
     job_name,
     newest_checkpoint,
     node_name,
     rank,
     read_starts,
-    record_start,
+    record_failure,
+    record_unfit_node,
     world_size,
-    write_failure,
-    write_unfit_node,
 )
-from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.provenance import code_digest
-from pipeline.core.records.jobs import StartLine
+from pipeline.core.records.jobs import StartLine, record_event
 from pipeline.core.retries import retry_stage
 from pipeline.training.ownership import Ownership, TakenOver
 
@@ -138,7 +137,7 @@ def attempt(order: JobOrder) -> Exit:
 
 
 def call_function(function: str, run: Path, key: str) -> None:
-    """Call the function. Rank 0 does so as the run's only owner, and logs start and stop in `starts.jsonl`."""
+    """Call the function. Rank 0 does so as the run's only owner, and records start and stop."""
     if rank() > 0:
         pkgutil.resolve_name(function)(run)
         return
@@ -147,7 +146,6 @@ def call_function(function: str, run: Path, key: str) -> None:
         if is_done(run, key):
             log.info("%s is done already", run)
             return
-        (run / "failed.json").unlink(missing_ok=True)
         with recorded_start(run):
             try:
                 work = functools.partial(pkgutil.resolve_name(function), run)
@@ -160,7 +158,7 @@ def call_function(function: str, run: Path, key: str) -> None:
 
 @contextlib.contextmanager
 def recorded_start(run: Path) -> Iterator[None]:
-    """Log start and end of this attempt in `starts.jsonl`."""
+    """Record start and end of this attempt."""
     line = StartLine(
         event="start",
         time=time.time(),
@@ -170,7 +168,7 @@ def recorded_start(run: Path) -> Iterator[None]:
         pid=os.getpid(),
         checkpoint=newest_checkpoint(run),
     )
-    record_start(run, line)
+    record_event(run, line)
     outcome = "done"
     try:
         yield
@@ -179,11 +177,11 @@ def recorded_start(run: Path) -> Iterator[None]:
         raise
     finally:
         changes = {"event": "stop", "time": time.time(), "checkpoint": None, "outcome": outcome}
-        record_start(run, line.model_copy(update=changes))
+        record_event(run, line.model_copy(update=changes))
 
 
 def report_failure(order: JobOrder, error: BaseException) -> Exit:
-    """Write `failed.json` for errors that another start would meet again; a lost peer is none."""
+    """Record an error that another start would meet again; a lost peer is none."""
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
@@ -192,15 +190,15 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
         return Exit.FAILED
     told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher finds the same, and says it
-        write_failure(Path(order.run), order.key, *told)
+        record_failure(Path(order.run), order.key, *told)
     return Exit.FAILED
 
 
 def report_unfit_node(run: Path, reason: str) -> Exit:
-    """Write that this node is unfit. If even that fails, the launcher infers it from the job's silence."""
+    """Record that this node is unfit. If even that fails, the launcher infers it from the job's silence."""
     log.error("node %s is unfit: %s", node_name(), reason)
     with contextlib.suppress(UserError, OSError):
-        write_unfit_node(run, node_name(), reason, job_name())
+        record_unfit_node(run, node_name(), reason, job_name())
     return Exit.UNFIT_NODE
 
 

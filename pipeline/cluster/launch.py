@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pipeline.cluster.command import job_key, write_command
+from pipeline.cluster.command import job_key, record_command
 from pipeline.cluster.gpus import acquire_gpus
 from pipeline.cluster.job_process import JobOrder, call_function
 from pipeline.cluster.local import LocalJobs
-from pipeline.cluster.markers import is_done, read_submission
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Positive, ResourceOptions, positive
 from pipeline.cluster.slurm import SlurmJobs
+from pipeline.cluster.state import is_done, read_submission
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
@@ -88,8 +88,8 @@ def launch(
             -- translate --weights model.safetensors --split test --out test.tok
 
     The first form trains a run, after writing its run.yaml with --spec. The second runs any stage, which makes the
-    files named by --makes. The folder holds the job's done.json or failed.json, starts.jsonl, its log (on Slurm:
-    slurm/ID_0_log.out), and a run's checkpoints.
+    files named by --makes. The folder holds the job's state.jsonl, its log (on Slurm: slurm/ID_0_log.out), done.json
+    in the end, and a run's checkpoints.
 
     You may kill this process at any time: the same command waits for the same job again. A job that the cluster stops
     resumes by itself. A job that fails, or that is cancelled, ends this process with exit code 1 and the reason.
@@ -120,7 +120,7 @@ def launch(
     if is_complete(options, folder, [*command], beside):
         perform_stage([*command])
     elif options.launcher == "slurm":
-        write_command(folder, [*command], [*makes])
+        record_command(folder, [*command], [*makes])
         run_until_done(options, folder, "pipeline.cluster.command:perform_command")
     else:
         acquire_gpus(options.gpus, options.trainings_per_gpu)

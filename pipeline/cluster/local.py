@@ -14,7 +14,7 @@ from pathlib import Path
 from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.queue import QueuedJob
 from pipeline.core.provenance import ROOT
-from pipeline.core.records.jobs import Submission
+from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class LocalJobs:
         job = str(self.processes[0].pid)
         order = self.order
         record = Submission(key=order.key, launcher=self.launcher, job=job, name="", time=time.time(), code=order.code)
-        record.write(self.run / "job.json")
+        record_event(self.run, record)
         return job
 
     def look_up(self, job: str) -> QueuedJob:

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
-from pipeline.cluster.markers import read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob, Reason, find_reason
 from pipeline.cluster.resources import Resources
+from pipeline.cluster.state import read_submission, unfit_nodes
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
-from pipeline.core.records.jobs import Submission
+from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class SlurmJobs:
         record = Submission(
             key=order.key, launcher=self.launcher, job=job, name=self.name, time=time.time(), code=order.code
         )
-        record.write(self.run / "job.json")
+        record_event(self.run, record)
 
     def _sbatch(self) -> str:
         """Submit once.

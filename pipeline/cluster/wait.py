@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.cluster.markers import (
+from pipeline.cluster.queue import QueuedJob
+from pipeline.cluster.state import (
     is_done,
     newest_checkpoint,
     read_failure,
     read_starts,
+    record_unfit_node,
     unfit_nodes,
-    write_unfit_node,
 )
-from pipeline.cluster.queue import QueuedJob
 from pipeline.core.errors import UserError
 from pipeline.core.files import tail
-from pipeline.core.records.jobs import UnfitNode
+from pipeline.core.records.jobs import Retry, UnfitNode, record_event
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,8 @@ class Waiter:
         Raises:
             UserError: The job failed, was cancelled, or dies repeatedly.
         """
-        (self.run / "failed.json").unlink(missing_ok=True)  # we were asked to try again
+        if read_failure(self.run):
+            record_event(self.run, Retry(time=time.time()))
         self.job = self.jobs.adopt()
         adopted = self.job is not None
         while not is_done(self.run, self.key):
@@ -118,7 +119,7 @@ class Waiter:
         """Return whether `done.json` appeared after the job ended.
 
         Raises:
-            UserError: `failed.json` appeared instead.
+            UserError: The job recorded a failure instead.
         """
         until = time.monotonic() + (SETTLE_S if self.jobs.launcher == "slurm" else 0)
         while True:
@@ -177,7 +178,7 @@ class Waiter:
         """Return whether the job ended because its node is unfit: it says so, or could not open its log."""
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
-            write_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
+            record_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
         unfit, here = unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
             raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")

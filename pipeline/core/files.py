@@ -186,21 +186,22 @@ def complete_lines(path: Path) -> list[bytes]:
     return lines
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Append a line in a single write, so that lines of several writers never mix.
-
-    A last line that a crash cut is truncated first.
+def append_line(path: Path, line: bytes, shared: bool = False) -> None:
+    """Append a line in a single write, after truncating a last line that a crash cut.
 
     Args:
         path: The file.
         line: The line with its end.
+        shared: Lock the file meanwhile, because other processes may append at the same time.
 
     Raises:
-        UserError: The file cannot be written.
+        UserError: The file cannot be written or locked.
     """
     with write_errors(path):
         note_path(path).unlink(missing_ok=True)
         with Disk(path, path, "a+b") as handle:
+            if shared:
+                acquire_lock(handle.fileno())
             handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
             if handle.read() not in (b"", b"\n"):
                 handle.seek(0)
@@ -208,6 +209,29 @@ def append_line(path: Path, line: bytes) -> None:
                 log.warning("%s: its last line is cut off and removed", path)
                 handle.truncate(content.rfind(b"\n") + 1)
             handle.write(line)
+
+
+def acquire_lock(descriptor: int, blocking: bool = True) -> bool:
+    """Acquire the exclusive lock on an open file, and return whether that succeeded.
+
+    The kernel or the file server releases it when the file is closed or its process dies.
+
+    Args:
+        descriptor: The file, opened for writing.
+        blocking: Wait until the lock is free.
+
+    Raises:
+        UserError: The file system has no locks, so nothing would keep two jobs apart.
+    """
+    from filelock import lock_descriptor  # takes 40 ms, which most commands do not need
+
+    try:
+        return lock_descriptor(descriptor, blocking=blocking)
+    except OSError as error:
+        raise UserError(
+            f"the file system of the work folder has no file locks ({error.strerror}); "
+            "set `work:` to a folder on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
+        ) from error
 
 
 def set_aside(path: Path, why: str = "damaged") -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.core import artifacts as products
 
 RESULTS = Path("results")
-RUN_FILE, DONE_FILE = "run.yaml", "done.json"
+RUN_FILE, DONE_FILE, STATE_FILE, LOCK_FILE = "run.yaml", "done.json", "state.jsonl", "run.lock"
 COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
 TELEMETRY_FILES, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
 WEIGHTS_FILE = "model.safetensors"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.cluster.markers import newest_checkpoint
+from pipeline.cluster.state import newest_checkpoint
 from pipeline.core import artifacts as products
 from pipeline.core.artifacts import Encoded, Prepared, Product, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE

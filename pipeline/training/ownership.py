@@ -1,9 +1,9 @@
 """Ownership of a run folder, so that at most one process trains a run, and requests to stop.
 
 Slurm may start a job twice: it gives up a silent node and starts the job elsewhere while the old process still works.
-So the newest process claims the run (`owner.json`), then waits for the lock (`run.lock`). The previous owner checks the
-claim every few seconds. When it lost the run, it sends itself SIGTERM, saves a checkpoint and exits, which frees the
-lock. The kernel or the file system holds the lock, so it vanishes with its process.
+So the newest process claims the run (in `state.jsonl`), then waits for the lock (`run.lock`). The previous owner reads
+the last claim every few seconds. When it lost the run, it sends itself SIGTERM, saves a checkpoint and exits, which
+frees the lock. The kernel or the file system holds the lock, so it vanishes with its process.
 """
 
 import contextlib
@@ -18,11 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from filelock import lock_descriptor
-
-from pipeline.core.errors import UserError
-from pipeline.core.records.jobs import Claim
-from pipeline.core.records.record import read_note
+from pipeline.core.files import acquire_lock
+from pipeline.core.layout import LOCK_FILE
+from pipeline.core.records.jobs import Claim, last_event, record_event
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ class Ownership:
     @property
     def is_lost(self) -> bool:
         """Whether another process claimed the run after us. An unreadable claim does not count."""
-        claim = read_note(Claim, self.run / "owner.json")
+        claim = last_event(Claim, self.run)
         return claim is not None and claim.token != self.claim.token
 
     @contextlib.contextmanager
@@ -57,9 +55,9 @@ class Ownership:
         Raises:
             TakenOver: Another process claimed the run while we waited.
         """
-        previous = read_note(Claim, self.run / "owner.json")
-        self.claim.write(self.run / "owner.json")
-        with open(self.run / "run.lock", "a") as lock:
+        previous = last_event(Claim, self.run)
+        record_event(self.run, self.claim)
+        with open(self.run / LOCK_FILE, "a") as lock:
             self._wait_for(lock.fileno(), previous)
             over = threading.Event()
             watch = threading.Thread(target=self._watch, args=(over,), daemon=True)
@@ -72,13 +70,13 @@ class Ownership:
 
     def _wait_for(self, lock: int, previous: Claim | None) -> None:
         logged, advice = 0.0, ""
-        while not locked(lock):
+        while not acquire_lock(lock, blocking=False):
             if self.is_lost:
                 raise TakenOver
             if time.monotonic() - logged > LOG_EVERY_S:
                 logged = time.monotonic()
                 log.warning("waiting for %s to save its progress and stop%s", owner_name(previous), advice)
-                advice = f"; if it does not, end it; only if its machine is gone, remove {self.run / 'run.lock'}"
+                advice = f"; if it does not, end it; only if its machine is gone, remove {self.run / LOCK_FILE}"
             time.sleep(0.5)
 
     def _watch(self, over: threading.Event) -> None:
@@ -87,21 +85,6 @@ class Ownership:
                 log.warning("another process claimed %s: stopping", self.run)
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
-
-
-def locked(descriptor: int) -> bool:
-    """Try to take an exclusive lock on an open file, and return whether that succeeded.
-
-    Raises:
-        UserError: The file system has no locks, so nothing would keep two jobs apart.
-    """
-    try:
-        return lock_descriptor(descriptor, blocking=False)
-    except OSError as error:
-        raise UserError(
-            f"the file system of the run folder has no file locks ({error.strerror}); "
-            "set `work:` to a folder on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
-        ) from error
 
 
 def owner_name(claim: Claim | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.cluster.markers import read_starts
+from pipeline.cluster.state import read_failure, read_starts
 from pipeline.core.artifacts import (
     Claims,
     DatasetArtifact,
@@ -31,8 +31,6 @@ from pipeline.core.artifacts import (
 from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.files import tail
 from pipeline.core.layout import Layout
-from pipeline.core.records.jobs import Failure
-from pipeline.core.records.record import read_note
 
 MAKE_LOG, TRAIN_LOG = "logs/make.log", "logs/train.log"
 TAIL_BYTES = 1 << 16
@@ -74,7 +72,7 @@ def failure_of(folder: Path, log: Path) -> Failed | None:
         folder: The run or corpus.
         log: Log of the stage. A training that failed has a record besides.
     """
-    note = read_note(Failure, folder / "failed.json") if log == folder / TRAIN_LOG else None
+    note = read_failure(folder) if log == folder / TRAIN_LOG else None
     cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
     return Failed(log.stem, folder, cause, log, is_bug) if cause else None
 

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
+from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId, Trained
 from pipeline.core.errors import UserError
 from pipeline.core.files import tail
-from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE
+from pipeline.core.layout import COST_FILE, DONE_FILE, LOCK_FILE, PROGRESS_FILE, RUN_FILE
 from pipeline.core.records.record import parse_record, read_note
 from pipeline.core.records.training import AnyProgress, ProgressLine, TrainingCost
 from pipeline.core.schema import validate
@@ -192,7 +192,7 @@ def last_lines(path: Path) -> list[AnyProgress]:
 def is_locked(folder: Path) -> bool:
     """Return whether a process of this machine works on the run (pipeline/training/ownership.py takes the lock)."""
     try:
-        with open(folder / "run.lock", "rb") as lock:
+        with open(folder / LOCK_FILE, "rb") as lock:
             # shared, so that two checks do not see each other, and without write access; filelock has no such lock
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:

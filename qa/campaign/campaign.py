@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from pipeline.cluster.markers import newest_checkpoint, read_starts, read_submission
+from pipeline.cluster.state import newest_checkpoint, read_starts, read_submission
 from pipeline.core.artifacts import Product, RunArtifact, RunId
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in

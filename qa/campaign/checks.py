@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.cluster.markers import read_starts
+from pipeline.cluster.state import read_starts
 from pipeline.core.artifacts import Claims, LayerTable, RunId
 from pipeline.core.json_file import read_json
 from pipeline.papers.project import Project, load_project

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from subprocess import run
 
-from pipeline.cluster.markers import read_starts
+from pipeline.cluster.state import read_starts
 from pipeline.core.artifacts import Product
 from qa.campaign.campaign import Campaign, Watch
 from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.core.records.jobs import Claim, last_event
 from tests.workflow.test_killed_workflow import PATIENCE_S, kill_all, start
 
 KILLS = 2
@@ -22,7 +23,7 @@ def end_of_killed_workflow(template: Path, folder: Path, weights: Path, rng: ran
         workflow = start(folder, run)
         time.sleep(rng.uniform(0, LONGEST_S))
         if workflow.poll() is None:
-            if (folder / run / "owner.json").exists():
+            if last_event(Claim, folder / run):
                 kill_all(workflow, folder / run)
             else:
                 workflow.kill()

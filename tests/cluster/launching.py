@@ -14,7 +14,7 @@ import yaml
 from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
-from pipeline.cluster.markers import read_submission
+from pipeline.cluster.state import read_submission
 from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 

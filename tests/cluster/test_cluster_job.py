@@ -12,18 +12,18 @@ import torch
 from launching import HERE, PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
-from pipeline.cluster.markers import newest_checkpoint, read_starts, record_start, unfit_nodes, write_unfit_node
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
+from pipeline.cluster.state import newest_checkpoint, read_starts, record_unfit_node, unfit_nodes
 from pipeline.core.errors import UserError
-from pipeline.core.records.jobs import StartLine
+from pipeline.core.records.jobs import StartLine, Submission, record_event
 
 
 def test_torn_start_line_is_skipped_and_the_next_one_is_whole(tmp_path):
     lines = [StartLine(event="start", time=1.0, job="1", restart=0, node=n, pid=1, checkpoint=0) for n in ("a", "b")]
-    path = tmp_path / "starts.jsonl"
+    path = tmp_path / "state.jsonl"
     path.write_bytes(lines[0].line().encode() + lines[1].line().encode()[:-7])
     assert read_starts(tmp_path) == lines[:1]
-    record_start(tmp_path, lines[1])
+    record_event(tmp_path, lines[1])
     assert read_starts(tmp_path) == lines
 
 
@@ -34,8 +34,8 @@ def test_torn_start_line_is_skipped_and_the_next_one_is_whole(tmp_path):
 def test_starts_are_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found, newest, fruitless):
     for step in found:
         line = StartLine(event="start", time=1.0, job="1", restart=0, node="n1", pid=1, checkpoint=step)
-        record_start(tmp_path, line)
-        record_start(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None}))
+        record_event(tmp_path, line)
+        record_event(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None}))
     (tmp_path / "checkpoints").mkdir()
     if newest:
         (tmp_path / "checkpoints" / f"step-{newest}.resume.safetensors").touch()
@@ -46,8 +46,8 @@ def test_starts_are_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found,
 def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
     line = StartLine(event="start", time=1.0, job="1", restart=0, node="n1", pid=1, checkpoint=0)
     for outcome in ("done", "stopped", "stopped"):
-        record_start(tmp_path, line)
-        record_start(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None, "outcome": outcome}))
+        record_event(tmp_path, line)
+        record_event(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None, "outcome": outcome}))
     assert fruitless_starts(tmp_path) == 2
     (tmp_path / "final").mkdir()
     (tmp_path / "final/outputs.part.json").touch()  # later than all of them began
@@ -115,12 +115,12 @@ def test_a_full_disk_is_no_fault_of_the_node(tmp_path, monkeypatch, number):
 
 def test_unfit_node_with_a_slow_clock_is_still_excluded(tmp_path, monkeypatch):
     now = time.time()
+    record_event(tmp_path, Submission(key="toy", launcher="slurm", job="7", name="toy", time=now, code="toy"))
     monkeypatch.setattr(time, "time", lambda: now - 3 * 24 * 3600)
-    write_unfit_node(tmp_path, "n1", "no GPU", "7")
+    record_unfit_node(tmp_path, "n1", "no GPU", "7")
     monkeypatch.undo()
     assert [note.node for note in unfit_nodes(tmp_path)] == ["n1"]
-    path = tmp_path / "unfit-nodes/n1.json"
-    os.utime(path, (now - 25 * 3600,) * 2)
+    monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
     assert unfit_nodes(tmp_path) == []
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.cluster import command as commands
-from pipeline.cluster.command import job_key, perform_command, write_command
-from pipeline.cluster.markers import is_done
+from pipeline.cluster.command import job_key, perform_command, record_command
+from pipeline.cluster.state import is_done
 from pipeline.core.errors import UserError
 
 
@@ -16,7 +16,7 @@ def order(tmp_path):
     read.write_text("{}")
 
     def order(*more: str) -> str:
-        write_command(tmp_path / "job", ["prepare", str(read), str(made), *more], [made])
+        record_command(tmp_path / "job", ["prepare", str(read), str(made), *more], [made])
         return job_key(tmp_path / "job")
 
     order.folder, order.read, order.made = tmp_path / "job", read, made

@@ -18,7 +18,7 @@ from launching import Launcher, make_run, until
 from own_slurm import SCRIPT, STATE
 from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
 
-from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_file import read_json
 
 pytestmark = pytest.mark.cluster
@@ -82,7 +82,7 @@ def launcher_killed_and_its_record_lost(trial: Trial) -> None:
     launcher = trial.launch()
     trial.reach(40)
     launcher.kill()
-    (trial.run / "job.json").unlink()
+    (trial.run / "state.jsonl").unlink()
     again = trial.launch()
     assert again.wait() == 0, again.text()
     assert "adopted job" in again.text()

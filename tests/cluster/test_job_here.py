@@ -9,10 +9,10 @@ import pytest
 from pipeline.cluster import job_process, launch
 from pipeline.cluster.job_process import Exit, JobOrder, attempt, report_failure
 from pipeline.cluster.launch import LaunchOptions, run_until_done
-from pipeline.cluster.markers import read_failure, read_starts, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
+from pipeline.cluster.state import read_failure, read_starts, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core import provenance
 from pipeline.core.errors import LostPeer, UserError
@@ -109,8 +109,8 @@ def test_changed_run_is_taken_over_and_changed_code_is_logged(run, caplog):
 def test_finished_work_is_skipped_and_old_failures_are_cleared(run):
     does[:] = [raising(UserError("once"))]
     attempt(order(run))
-    does[:] = [lambda: calls.append((run / "failed.json").exists())]
-    assert attempt(order(run)) is Exit.DONE and calls[-1] is False
+    does[:] = [lambda: calls.append(read_failure(run))]
+    assert attempt(order(run)) is Exit.DONE and calls[-1] is None
     write_json(run / "done.json", {"key": KEY})
     before = len(calls)
     assert attempt(order(run)) is Exit.DONE and len(calls) == before

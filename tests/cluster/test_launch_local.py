@@ -9,7 +9,7 @@ import toy_job
 from launching import until
 from tracing import outcomes, starts, workers_one_after_the_other
 
-from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.cluster.state import newest_checkpoint, read_submission
 
 
 def hurry(run):

@@ -11,7 +11,7 @@ import toy_job
 from launching import make_run, until
 from tracing import outcomes, starts, workers_one_after_the_other
 
-from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_file import read_json
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]

@@ -8,7 +8,7 @@ import pytest
 from launching import make_run, until
 from tracing import outcomes, starts
 
-from pipeline.cluster.markers import read_submission
+from pipeline.cluster.state import read_submission
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm_with_accounts")]
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.cluster import local
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.local import LocalJobs, free_port
-from pipeline.cluster.markers import read_submission
+from pipeline.cluster.state import read_submission
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from launching import make_run, until
 from tracing import starts, trace
 
-from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_file import read_json
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]

@@ -10,14 +10,14 @@ import pytest
 from pipeline.cluster import slurm as slurm_module
 from pipeline.cluster import wait
 from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.markers import read_submission, unfit_nodes, write_unfit_node
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
+from pipeline.cluster.state import read_submission, record_unfit_node, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import write_json
-from pipeline.core.records.jobs import Submission
+from pipeline.core.records.jobs import Submission, record_event
 
 KEY = "the run's key"
 LOST = "NODE_FAIL|NodeDown|n2"
@@ -81,7 +81,7 @@ def wait_for(run) -> None:
 def submitted(run, **changes) -> None:
     """Leave the note of an earlier launcher."""
     note = {"key": KEY, "launcher": "slurm", "job": "7", "name": "other", "time": 0.0, "code": "code"}
-    Submission.model_validate(note | changes).write(run / "job.json")
+    record_event(run, Submission.model_validate(note | changes))
 
 
 OVER = ["BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"]
@@ -281,7 +281,7 @@ def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm, monkeypatc
 
     def sbatch(name: str) -> str:
         job = fresh(name)
-        write_unfit_node(run, "n1", "no GPU is visible", job)
+        record_unfit_node(run, "n1", "no GPU is visible", job)
         return job
 
     slurm.sbatch = sbatch

@@ -14,7 +14,7 @@ from copied_project import add_toy_paper
 from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts, submitted
 
-from pipeline.cluster.markers import read_submission
+from pipeline.cluster.state import read_submission
 from pipeline.core.json_file import read_json
 
 pytestmark = pytest.mark.cluster

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from pipeline.cluster.markers import read_starts
+from pipeline.cluster.state import read_starts
 from pipeline.core.records.jobs import StartLine
 
 CHECKPOINT_EVERY = 20

@@ -10,7 +10,7 @@ from fabricated import append, folder_of, write_training
 from made_records import decoded
 
 from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
-from pipeline.core.records.jobs import Failure
+from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -37,7 +37,7 @@ def make_results(project: Project, marker: str = "warm") -> None:
     failed = project.runs_of("weighted", "A", "wmt14-en-de")[0]
     text = "micro-batch of 3 x 9 tokens does not fit <b>"
     note = Failure(key="toy", job="toy", node="toy", rank=0, time=0.0, error=text, traceback=None)
-    note.write(folder_of(project, failed) / "failed.json")
+    record_event(folder_of(project, failed), note)
 
 
 def sentences(marker: str) -> list[str]:

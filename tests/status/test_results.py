@@ -12,7 +12,7 @@ from fabricated import folder_of, write_training
 
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained, Translation
 from pipeline.core.layout import path_in_run
-from pipeline.core.records.jobs import Failure
+from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import load_project
@@ -51,7 +51,8 @@ def rows(project, report=TABLE) -> list[dict[str, str]]:
 
 
 def fail(folder, error: str) -> None:
-    Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=None).write(folder / "failed.json")
+    failure = Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=None)
+    record_event(folder, failure)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from made_records import decoded, start_cost, training_cost
 
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.core.artifacts import Encoded, Trained, Translation
-from pipeline.core.records.jobs import Failure, Submission
+from pipeline.core.records.jobs import Failure, Submission, record_event
 from pipeline.core.records.training import ProgressLine
 from pipeline.papers.project import load_project
 from pipeline.planning.plan import gpu_hours
@@ -87,12 +87,12 @@ def submit(project, run, job: str) -> None:
     folder = folder_of(project, run)
     (folder / "slurm").mkdir()
     note = Submission(key="toy", launcher="slurm", job=job, name="toy", time=0.0, code="toy")
-    note.write(folder / "job.json")
+    record_event(folder, note)
 
 
 def fail(project, run, error: str, traceback: str | None = None) -> None:
     note = Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=traceback)
-    note.write(folder_of(project, run) / "failed.json")
+    record_event(folder_of(project, run), note)
 
 
 def watching(project) -> Watch:

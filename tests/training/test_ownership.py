@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import record_event
 from pipeline.training import ownership
 from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.workflow.runs import is_locked
@@ -55,11 +56,11 @@ def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
 def test_a_claim_is_lost_to_a_later_one_alone(tmp_path):
     first, second = Ownership(tmp_path, "same"), Ownership(tmp_path, "same")
     assert not first.is_lost
-    first.claim.write(tmp_path / "owner.json")
+    record_event(tmp_path, first.claim)
     assert (first.is_lost, second.is_lost) == (False, True)
-    second.claim.write(tmp_path / "owner.json")
+    record_event(tmp_path, second.claim)
     assert (first.is_lost, second.is_lost) == (True, False)
-    (tmp_path / "owner.json").write_text("")
+    (tmp_path / "state.jsonl").write_text("")
     assert not first.is_lost
 
 

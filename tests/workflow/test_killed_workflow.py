@@ -1,7 +1,6 @@
 """Snakemake and all that it started are killed dead, and the same command is given again: the same bytes in the end."""
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.artifacts import RunId
+from pipeline.core.records.jobs import Claim, last_event
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def kill_all(workflow: subprocess.Popen, run: Path) -> None:
     """Kill snakemake with its children, and the training, which has a session of its own."""
     os.killpg(workflow.pid, signal.SIGKILL)
     workflow.wait()
-    owner = json.loads((run / "owner.json").read_text())["pid"]
+    owner = last_event(Claim, run).pid
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
         if str(run) in Path(f"/proc/{owner}/cmdline").read_text():
             os.kill(owner, signal.SIGKILL)
@@ -83,7 +83,7 @@ def test_workflow_killed_at_random_ends_in_the_same_bytes(checkout):
 
 
 def number_of_starts(run: Path) -> int:
-    path = run / "starts.jsonl"
+    path = run / "state.jsonl"
     return path.read_text().count('"start"') if path.exists() else 0
 
 

@@ -6,10 +6,9 @@ import time
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
 
-from pipeline.cluster.markers import record_start
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import write_note
-from pipeline.core.records.jobs import StartLine
+from pipeline.core.records.jobs import StartLine, record_event
 from pipeline.papers.project import load_project
 
 SPLITS = ("train", "dev", "test")
@@ -96,7 +95,7 @@ def test_taken_over_training_says_so_despite_the_log_of_another(project, lately)
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).touch()
     facts = {"time": time.time() + 600 if lately else 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
-    record_start(project / run, StartLine(event="stop", outcome="taken over", **facts))
+    record_event(project / run, StartLine(event="stop", outcome="taken over", **facts))
     done = make(project, "--", str(run / "done.json"))
     last = done.stderr.splitlines()[-1]
     taken = last.startswith(f"error: {run}: another job or process") and "taken this run over" in last

@@ -1,10 +1,21 @@
-"""State files of a job, shared by the job, its launchers and other jobs of the same run."""
+"""The record of a finished job, and `state.jsonl`: the events of the jobs of a folder, oldest first.
 
-from typing import Literal
+Launchers, jobs and the tasks of a job append to one file, on several machines at once. Each event is one line, written
+under a lock on the file, so no writer loses the line of another. Nothing is ever removed: the last event of a kind
+counts.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from pipeline.core.records.record import Record
+from pipeline.core.errors import UserError
+from pipeline.core.files import append_line, write_errors
+from pipeline.core.layout import STATE_FILE
+from pipeline.core.records.record import Record, parse_record
 
 
 class Done(Record):
@@ -16,21 +27,19 @@ class Done(Record):
     weights_digest: str | None = Field(default=None, description="Of a training, whose weights have to be there too")
 
 
-class Failure(Record):
-    """`failed.json`: the job failed, and another start would fail again."""
+class Command(Record):
+    """The stage to run in this folder; none in the folder of a run, which is trained."""
 
+    event: Literal["command"] = "command"
     key: str
-    job: str
-    node: str
-    rank: int
-    time: float = Field(description="UNIX seconds")
-    error: str
-    traceback: str | None = Field(description="None where the error is the user's to mend")
+    arguments: list[str]
+    outputs: list[str]
 
 
 class Submission(Record):
-    """`job.json`: the current or last job of a run."""
+    """A job that a launcher submitted or adopted."""
 
+    event: Literal["submit"] = "submit"
     key: str
     launcher: str
     job: str | None = Field(description="None between the decision to submit and Slurm's answer")
@@ -39,8 +48,19 @@ class Submission(Record):
     code: str = Field(description="Digest of the package")
 
 
+class Claim(Record):
+    """A process that wants to work on the run; the last one is its owner."""
+
+    event: Literal["claim"] = "claim"
+    host: str
+    pid: int
+    job: str
+    time: float = Field(description="UNIX seconds")
+    token: str
+
+
 class StartLine(Record):
-    """A line of `starts.jsonl`: a start or stop of the process that works on the run."""
+    """A start or stop of the process that works on the run."""
 
     event: Literal["start", "stop"]
     time: float = Field(description="UNIX seconds")
@@ -53,30 +73,70 @@ class StartLine(Record):
 
 
 class UnfitNode(Record):
-    """`unfit-nodes/NODE.json`: a node that failed its check."""
+    """A node that failed its check."""
 
+    event: Literal["unfit"] = "unfit"
     node: str
     reason: str
     job: str
     time: float = Field(description="UNIX seconds")
 
 
-class Claim(Record):
-    """`owner.json`: the process that works on a run."""
+class Failure(Record):
+    """The job failed, and another start would fail again."""
 
-    host: str
-    pid: int
-    job: str
-    time: float = Field(description="UNIX seconds")
-    token: str
-
-
-class Command(Record):
-    """`command.json`: the stage to run in this folder."""
-
+    event: Literal["fail"] = "fail"
     key: str
-    arguments: list[str]
-    outputs: list[str]
+    job: str
+    node: str
+    rank: int
+    time: float = Field(description="UNIX seconds")
+    error: str
+    traceback: str | None = Field(description="None where the error is the user's to mend")
+
+
+class Retry(Record):
+    """A launcher was asked to try again: earlier failures no longer count."""
+
+    event: Literal["retry"] = "retry"
+    time: float = Field(description="UNIX seconds")
+
+
+Event = Command | Submission | Claim | StartLine | UnfitNode | Failure | Retry
+AnyEvent = Annotated[Event, Field(discriminator="event")]
+Kind = TypeVar("Kind", bound=Event)
+
+
+def record_event(folder: Path, event: Event) -> None:
+    """Append an event to the `state.jsonl` of a folder, which is made if needed.
+
+    Raises:
+        UserError: The file cannot be written, or its file system has no locks.
+    """
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    append_line(folder / STATE_FILE, event.line().encode(), shared=True)
+
+
+def read_events(folder: Path) -> list[Event]:
+    """Read the events of a folder, oldest first; lines that a crash cut or altered are left out.
+
+    The folder is listed first, because NFS may hide a fresh file.
+    """
+    try:
+        content = (folder / STATE_FILE).read_bytes() if STATE_FILE in os.listdir(folder) else b""
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    events: list[Event] = []
+    for line in filter(None, content.split(b"\n")):
+        with contextlib.suppress(UserError):
+            events.append(parse_record(AnyEvent, line, STATE_FILE))
+    return events
+
+
+def last_event(kind: type[Kind], folder: Path) -> Kind | None:
+    """Return the last event of a kind; None if there is none."""
+    return next((event for event in reversed(read_events(folder)) if isinstance(event, kind)), None)
 
 
 class QueueSnapshot(Record):

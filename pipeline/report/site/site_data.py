@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
+from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained, Transcript, Translation
-from pipeline.core.records.jobs import Failure
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
@@ -124,7 +124,7 @@ class SiteData:
             return NOT_RUN
         if self.path(Trained(run)).exists():
             return DONE
-        return FAILED if (folder / "failed.json").exists() else TRAINING
+        return FAILED if read_failure(folder) else TRAINING
 
     def why_missing(self, runs: Sequence[RunId]) -> str:
         """Return why a number of some runs is missing: one failed, is not trained, or they are not scored."""
@@ -135,7 +135,8 @@ class SiteData:
         """Return why a run failed; empty if it did not."""
         if self.status(run) != FAILED:
             return ""
-        return Failure.read(self.project.layout.run(run) / "failed.json").error
+        failure = read_failure(self.project.layout.run(run))
+        return failure.error if failure else ""
 
     def is_shown(self, dataset: str) -> bool:
         """Return whether pages may show text of a dataset."""

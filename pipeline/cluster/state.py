@@ -1,0 +1,117 @@
+"""The state of a job, which launchers and jobs share in the folder of a run, and the identity of this process.
+
+    done.json               the job is done; its function writes it last
+    state.jsonl             submissions, starts, stops, failures, unfit nodes (pipeline/core/records/jobs.py)
+    checkpoints/step-N…     written by the job's function; N shows progress between starts
+
+docs/reference/files.md describes all state files.
+"""
+
+import os
+import re
+import time
+from pathlib import Path
+
+from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.core.records.jobs import (
+    Done,
+    Failure,
+    Retry,
+    StartLine,
+    Submission,
+    UnfitNode,
+    last_event,
+    read_events,
+    record_event,
+)
+from pipeline.core.records.record import read_note
+
+UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
+
+
+def is_done(run: Path, key: str) -> bool:
+    """Return whether the run is done with this key, and its weights exist."""
+    done = read_note(Done, run / DONE_FILE)
+    if done is None or done.key != key:
+        return False
+    return done.weights_digest is None or (run / WEIGHTS_FILE).exists()
+
+
+def read_failure(run: Path, key: str | None = None) -> Failure | None:
+    """Return the last failure of a run, unless it was started or tried again since; None if there is none.
+
+    Args:
+        run: The run folder.
+        key: The run's key; None accepts the failure of any.
+    """
+    for event in reversed(read_events(run)):
+        if isinstance(event, Retry) or (isinstance(event, StartLine) and event.event == "start"):
+            return None
+        if isinstance(event, Failure) and key in (None, event.key):
+            return event
+    return None
+
+
+def record_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
+    """Record that this process failed."""
+    failure = Failure(
+        key=key, job=job_name(), node=node_name(), rank=rank(), time=time.time(), error=error, traceback=trace
+    )
+    record_event(run, failure)
+
+
+def read_submission(run: Path) -> Submission | None:
+    """Return the last submission; None if there is none."""
+    return last_event(Submission, run)
+
+
+def read_starts(run: Path) -> list[StartLine]:
+    """Return the starts and stops of a run, oldest first."""
+    return [event for event in read_events(run) if isinstance(event, StartLine)]
+
+
+def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
+    """Record that a node failed its check."""
+    record_event(run, UnfitNode(node=node, reason=reason, job=job, time=time.time()))
+
+
+def unfit_nodes(run: Path) -> list[UnfitNode]:
+    """Return the nodes that failed their check within a day, the last check of each.
+
+    A broken node may have a slow clock. So a check counts as made after the submission before it, whose time is by the
+    clock of the launcher.
+    """
+    found: dict[str, UnfitNode] = {}
+    submitted = 0.0
+    for event in read_events(run):
+        if isinstance(event, Submission):
+            submitted = event.time
+        elif isinstance(event, UnfitNode) and max(event.time, submitted) > time.time() - UNFIT_FOR_S:
+            found[event.node] = event
+    return list(found.values())
+
+
+def newest_checkpoint(run: Path) -> int:
+    """Return the step of the newest checkpoint, 0 before the first."""
+    steps = (re.match(r"step-(\d+)(?!.*\.damaged)", path.name) for path in (run / "checkpoints").glob("step-*"))
+    return max((int(step[1]) for step in steps if step), default=0)
+
+
+def rank() -> int:
+    """Return the rank of this process."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """Return the number of processes of this job."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def job_name() -> str:
+    """Return Slurm's job id, or the process id outside of Slurm."""
+    return os.environ.get("SLURM_JOB_ID", str(os.getpid()))
+
+
+def node_name() -> str:
+    """Return Slurm's name of this node, by which it can be excluded."""
+    return os.environ.get("SLURMD_NODENAME", os.uname().nodename)

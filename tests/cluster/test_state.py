@@ -1,0 +1,69 @@
+"""The events of a run that several processes append at once, and what their last ones mean."""
+
+import random
+import subprocess
+import sys
+
+from pipeline.cluster.state import read_failure, read_starts
+from pipeline.core.records.jobs import Claim, Failure, Retry, StartLine, Submission, last_event, record_event
+
+WRITERS, EVENTS = 4, 60
+APPEND = f"""
+import sys
+from pathlib import Path
+from pipeline.core.records.jobs import StartLine, record_event
+for number in range({EVENTS}):
+    node = "n" * (number * 97 % 4000)
+    line = StartLine(event="start", time=1.0, job=sys.argv[2], restart=number, node=node, pid=1)
+    record_event(Path(sys.argv[1]), line)
+"""
+
+
+def failure(key: str, error: str) -> Failure:
+    return Failure(key=key, job="7", node="n1", rank=0, time=1.0, error=error, traceback=None)
+
+
+def test_events_of_processes_that_write_at_once_are_all_kept(tmp_path):
+    (tmp_path / "state.jsonl").write_text('{"event": "start", "ti')  # of a killed process
+    command = [sys.executable, "-c", APPEND, str(tmp_path)]
+    writers = [subprocess.Popen([*command, str(job)]) for job in range(WRITERS)]
+    assert [writer.wait() for writer in writers] == [0] * WRITERS
+    found = read_starts(tmp_path)
+    for job in range(WRITERS):
+        assert [line.restart for line in found if line.job == str(job)] == list(range(EVENTS))
+    assert len(found) == WRITERS * EVENTS
+
+
+def test_failure_counts_until_the_next_start_or_retry(tmp_path):
+    current: dict[str, Failure] = {}
+    start = StartLine(event="start", time=1.0, job="7", restart=0, node="n1", pid=1, checkpoint=0)
+    for number in range(200):
+        key = random.choice(["a", "b"])
+        event = random.choice(
+            [
+                failure(key, str(number)),
+                start,
+                start.model_copy(update={"event": "stop", "checkpoint": None, "outcome": "failed"}),
+                Retry(time=1.0),
+                Claim(host="n1", pid=1, job="7", time=1.0, token=str(number)),
+                Submission(key=key, launcher="slurm", job=None, name="toy", time=1.0, code="toy"),
+            ]
+        )
+        record_event(tmp_path, event)
+        if isinstance(event, Failure):
+            current[event.key] = event
+            newest = event
+        elif event.event in ("start", "retry"):
+            current.clear()
+        assert {one: found for one in "ab" if (found := read_failure(tmp_path, one))} == current
+        assert read_failure(tmp_path) == (newest if current else None)
+
+
+def test_events_that_a_disk_altered_are_left_out(tmp_path):
+    claims = [Claim(host="n1", pid=1, job="7", time=1.0, token=token) for token in "ab"]
+    for claim in claims:
+        record_event(tmp_path, claim)
+    path = tmp_path / "state.jsonl"
+    first, second, _ = path.read_bytes().split(b"\n")
+    path.write_bytes(first + b"\n" + bytes(len(second)) + b"\n")
+    assert last_event(Claim, tmp_path) == claims[0]
