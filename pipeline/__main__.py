@@ -58,6 +58,17 @@ def status_of(work: Callable[[], None]) -> int:
     """Run `work` and return the process exit status.
 
     Errors of the system and of the user are one line. Faults of this program have a traceback.
+
+    Args:
+        work: The program.
+
+    Returns:
+        0; 1 after one line that says what is wrong; 130 after Ctrl-C.
+
+    Raises:
+        ModuleNotFoundError: A module of this program is missing.
+        OSError: It is no error of the system.
+        UnicodeEncodeError: It is no name with bytes that are not UTF-8.
     """
     try:
         prepare()
@@ -98,12 +109,12 @@ def prepare() -> None:
     Raises:
         UserError: Standard output is closed.
     """
-    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # closed: nobody wants the log
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # stderr is closed
     handler = log_handler()
     handler.addFilter(as_lines)
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler])
     if sys.stdout is None:
-        raise UserError("standard output is closed; where nobody wants it, write `> /dev/null`")
+        raise UserError("standard output is closed; redirect it with `> /dev/null`")
     # Text is UTF-8 whatever the locale says; a file's name that is none is written as it is, in errors by its bytes.
     for stream, faults in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):

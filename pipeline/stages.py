@@ -189,6 +189,10 @@ PIPELINE = Program("python -m pipeline", "Run one step of the reproduction.", ST
 def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
     """Parse a command line.
 
+    Args:
+        argv: Name of the command, and its arguments.
+        program: Table of the commands.
+
     Returns:
         The arguments of the command by name, and the name of the command as `stage`.
 
@@ -210,7 +214,15 @@ def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
 def parsers(
     program: Program, imported: Container[str]
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser of a program and those of its commands; commands not in `imported` have no arguments."""
+    """Return the parser of a program and those of its commands; commands not in `imported` have no arguments.
+
+    Args:
+        program: Table of the commands.
+        imported: Names of the commands whose arguments are needed.
+
+    Returns:
+        The parser of the program, and those of its commands by name.
+    """
     parser = argparse.ArgumentParser(prog=program.name, description=program.about)
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
     for name, command in program.commands.items():
@@ -222,7 +234,12 @@ def parsers(
 
 
 def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None] | ModuleType) -> None:
-    """Add the arguments of a command to its parser."""
+    """Add the arguments of a command to its parser.
+
+    Args:
+        parser: Parser of the command.
+        function: The command, or a module with `add_arguments(parser)` and `run(args)`.
+    """
     if isinstance(function, ModuleType):
         function.add_arguments(parser)
         return
@@ -243,8 +260,12 @@ def loaded(name: str) -> ModuleType:
 def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
     """Run a command with the arguments that `parse` returned.
 
+    Args:
+        args: The arguments, with the name of the command as `stage`.
+        program: Table of the commands.
+
     Raises:
-        UserError: As the command does.
+        UserError: The command raised it, or a file error remained after all retries.
     """
     if not program.commands[args.stage].is_stage:
         invoke(args, program)
@@ -258,7 +279,12 @@ def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
 
 
 def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
-    """Call the function of a command, without the checks, records and retries of a stage."""
+    """Call the function of a command, without the checks, records and retries of a stage.
+
+    Args:
+        args: The arguments, with the name of the command as `stage`.
+        program: Table of the commands.
+    """
     from pipeline.core.command_line import call
 
     found = program.commands[args.stage].load()
@@ -266,5 +292,13 @@ def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
 
 
 def perform(argv: list[str], program: Program = PIPELINE) -> None:
-    """Parse a command line and run its command in this process. Raises UserError as the command does."""
+    """Parse a command line and run its command in this process.
+
+    Args:
+        argv: Name of the command, and its arguments.
+        program: Table of the commands.
+
+    Raises:
+        UserError: The command raised it.
+    """
     run(parse(argv, program), program)

@@ -26,7 +26,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
     ("end", "error"),
     [
         ("> /dev/full", r"error: what \S+\.py, line \d+, reads or writes: No space left on device\n"),
-        (">&-", "error: standard output is closed; where nobody wants it, write `> /dev/null`\n"),
+        (">&-", "error: standard output is closed; redirect it with `> /dev/null`\n"),
     ],
 )
 def test_an_output_that_cannot_be_written_ends_in_one_line(end, error):

@@ -16,7 +16,16 @@ from pipeline.training.specification import run_key
 
 
 def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
-    """Record a command, and remove `done.json` of another command, of changed inputs, or of missing outputs."""
+    """Record a command, and remove `done.json` of another command, of changed inputs, or of missing outputs.
+
+    Args:
+        folder: Folder of the job.
+        arguments: The stage with its arguments.
+        outputs: Files that it makes; those among the arguments do not count as inputs.
+
+    Returns:
+        The command with the key of its job.
+    """
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
@@ -57,7 +66,7 @@ def job_key(folder: Path) -> str:
     """Return the key of a folder's job: a command, or the training of a run.
 
     Raises:
-        UserError: The folder has neither.
+        UserError: The folder has no command and no `run.yaml`.
     """
     command = last_event(Command, folder)
     return command.key if command else run_key(folder)

@@ -32,11 +32,11 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
         return
     with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
         if not lock_descriptor(queue.fileno(), blocking=False):
-            log.info("waiting for GPUs: another job waits for them, and goes first")
+            log.info("waiting for GPUs: another job is first in the queue")
             lock_descriptor(queue.fileno())
         acquire_free_gpus(cards, count, jobs_per_gpu)
         if len(ACQUIRED) < count:
-            log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(ACQUIRED), count)
+            log.info("waiting for GPUs: %d of %d are free, %d are needed", len(ACQUIRED), len(cards), count)
         while len(ACQUIRED) < count:
             time.sleep(1)
             acquire_free_gpus(cards, count, jobs_per_gpu)
@@ -44,7 +44,13 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
 
 
 def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
-    """Lock places on free GPUs until `count` are acquired; a GPU gets a second job when all have a first."""
+    """Lock places on free GPUs until `count` are acquired; a GPU gets a second job when all have a first.
+
+    Args:
+        cards: All GPUs of this machine, as `visible_gpus` names them.
+        count: GPUs to hold in the end, those acquired before included.
+        jobs_per_gpu: Jobs that may share a GPU.
+    """
     for place, card in product(range(jobs_per_gpu), cards):
         if card in ACQUIRED or len(ACQUIRED) == count:
             continue

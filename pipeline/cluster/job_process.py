@@ -137,7 +137,17 @@ def attempt(order: JobOrder) -> Exit:
 
 
 def call_function(function: str, run: Path, key: str) -> None:
-    """Call the function. Rank 0 does so as the run's only owner, and records start and stop."""
+    """Call the function. Rank 0 does so as the run's only owner, and records start and stop.
+
+    Args:
+        function: `module:name` of the function.
+        run: The run folder.
+        key: Key with which `done.json` ends the work.
+
+    Raises:
+        TakenOver: Another process claimed the run.
+        SystemExit: The function was asked to stop.
+    """
     if rank() > 0:
         pkgutil.resolve_name(function)(run)
         return
@@ -181,7 +191,15 @@ def recorded_start(run: Path) -> Iterator[None]:
 
 
 def report_failure(order: JobOrder, error: BaseException) -> Exit:
-    """Record an error that another start would meet again; a lost peer is none."""
+    """Record an error that another start would meet again; a lost peer is none.
+
+    Args:
+        order: The work of the job.
+        error: The exception that ended it.
+
+    Returns:
+        `Exit.FAILED`, always.
+    """
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
@@ -195,7 +213,15 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
 
 
 def report_unfit_node(run: Path, reason: str) -> Exit:
-    """Record that this node is unfit. If even that fails, the launcher infers it from the job's silence."""
+    """Record that this node is unfit. If even that fails, the launcher infers it from the job's silence.
+
+    Args:
+        run: The run folder.
+        reason: The failed check, in words.
+
+    Returns:
+        `Exit.UNFIT_NODE`, always.
+    """
     log.error("node %s is unfit: %s", node_name(), reason)
     with contextlib.suppress(UserError, OSError):
         record_unfit_node(run, node_name(), reason, job_name())
@@ -203,7 +229,15 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
 
 
 def handle_stop_signal(number: int, frame: object) -> None:
-    """Exit at once; until the function sets its own handlers there is nothing to save."""
+    """Exit at once; until the function sets its own handlers there is nothing to save.
+
+    Args:
+        number: The signal.
+        frame: Unused.
+
+    Raises:
+        SystemExit: Always, with `Exit.STOPPED`.
+    """
     raise SystemExit(Exit.STOPPED)
 
 
@@ -222,7 +256,7 @@ def requeue(order: JobOrder) -> Exit:
     for _ in range(REQUEUE_TRIES):
         # Refused, too, where Slurm, preempting, was faster: then this process is ended before the next try.
         if not subprocess.run(["scontrol", "requeue", job]).returncode:
-            log.warning("job %s goes back into the queue", job)
+            log.warning("job %s is requeued", job)
             break
         time.sleep(5)
     return Exit.STOPPED

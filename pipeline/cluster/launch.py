@@ -106,10 +106,13 @@ def launch(
         spec: Specification of the run, written to its run.yaml.
         function: Function of a run folder that the job calls, as module:function.
         options: Where the job runs, and what it asks for.
+
+    Raises:
+        UserError: The options do not fit together, or the job failed.
     """
     if run:
         if command:
-            raise UserError(f"launch --run trains a run; use --folder to have {command[0]!r} done")
+            raise UserError(f"launch --run trains a run; use --folder to run {command[0]!r}")
         if spec:
             write_specification(run, spec)
         register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
@@ -173,6 +176,9 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
         function: Function of the job, as module:function.
         then: Function that the job calls afterwards. On Slurm the launcher does not wait for it.
 
+    Returns:
+        Its `done.json`.
+
     Raises:
         UserError: The job failed.
     """
@@ -191,7 +197,19 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
 
 
 def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
-    """Return the jobs of a folder, on Slurm or on this machine."""
+    """Return the jobs of a folder, on Slurm or on this machine.
+
+    Args:
+        options: Where the job runs, and what it asks for.
+        folder: The run, or the folder of a command.
+        order: The work of the job.
+
+    Returns:
+        The jobs of the folder.
+
+    Raises:
+        UserError: The launcher is `slurm`, and there is no sbatch.
+    """
     resources = options.resources()
     if options.launcher == "local":
         acquire_gpus(options.gpus, options.trainings_per_gpu)

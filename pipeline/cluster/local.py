@@ -67,7 +67,7 @@ class LocalJobs:
     def release(self, job: str) -> None:
         """Ask the processes to save a checkpoint and stop, and wait for them."""
         if any(process.poll() is None for process in self.processes):
-            log.warning("saving a checkpoint; run the same command again to go on from it")
+            log.warning("saving a checkpoint; run the same command again to resume from it")
             self._end(signal.SIGTERM)
 
     def _start(self, rank: int, port: str) -> subprocess.Popen:

@@ -52,6 +52,10 @@ def deadline(what: str, report: Callable[[str], None]) -> Iterator[None]:
     """Log when the block is slow, and call `report` when it hangs.
 
     Both happen in another thread, because a hung mount cannot be interrupted.
+
+    Args:
+        what: The checked thing, for the messages.
+        report: Called in another thread with the reason after `BROKEN_S` seconds.
     """
     timers = [
         threading.Timer(SLOW_S, log.warning, (f"{what} is slow: no answer for {SLOW_S:g} s; still waiting",)),
@@ -81,11 +85,11 @@ def check_folder(folder: Path) -> None:
             handle.write(content)
             os.fsync(handle.fileno())
         if path.read_bytes() != content:
-            raise UnfitNode(f"{folder} gives back other bytes than were written")
+            raise UnfitNode(f"{folder} returns other bytes than were written")
         path.unlink()
     except OSError as error:
         if error.errno in FULL:
-            raise UserError(f"{folder}: {error.strerror}; free some, then the same command goes on") from error
+            raise UserError(f"{folder}: {error.strerror}; free some space, then run the same command again") from error
         raise UnfitNode(f"{folder} is not writable: {error.strerror}") from error
 
 
@@ -98,9 +102,9 @@ def check_gpu(index: int) -> None:
     import torch  # here only: a job without GPUs need not load it for a check
 
     if not torch.cuda.is_available():
-        raise UnfitNode("no GPU is visible though one was asked for")
+        raise UnfitNode("no GPU is visible, but the job requested one")
     if index >= torch.cuda.device_count():
-        raise UnfitNode(f"GPU {index} was asked for, {torch.cuda.device_count()} are visible")
+        raise UnfitNode(f"the job requested GPU {index}, but only {torch.cuda.device_count()} are visible")
     try:
         ones = torch.ones(256, 256, device=f"cuda:{index}")
         product = ones @ ones
@@ -108,4 +112,4 @@ def check_gpu(index: int) -> None:
     except RuntimeError as error:
         raise UnfitNode(f"GPU {index}: {error}") from error
     if not right:
-        raise UnfitNode(f"GPU {index} computes wrong products")
+        raise UnfitNode(f"GPU {index} computes wrong results")

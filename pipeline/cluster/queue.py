@@ -116,7 +116,11 @@ class Queue:
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
-        """Return the user's jobs at a moment after `newer_than` (monotonic seconds), or None if not known yet."""
+        """Return the user's jobs, or None if Slurm has not answered after `newer_than`.
+
+        Args:
+            newer_than: Seconds of the monotonic clock.
+        """
         snapshot = self._read()
         if snapshot.asked + snapshot.interval <= time.monotonic():
             snapshot = self._renew() or snapshot
@@ -125,7 +129,15 @@ class Queue:
         return [QueuedJob(*row) for row in snapshot.jobs]
 
     def look_up(self, job: str, newer_than: float) -> QueuedJob | None:
-        """Return a job by its id; GONE if the snapshot lacks it, None without a snapshot that is new enough."""
+        """Return a job by its id, or None without a new enough snapshot.
+
+        Args:
+            job: Id on Slurm.
+            newer_than: Seconds of the monotonic clock.
+
+        Returns:
+            The job, with the state GONE if Slurm no longer knows it.
+        """
         jobs = self.jobs(newer_than)
         if jobs is None:
             return None
@@ -174,7 +186,12 @@ class Queue:
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:
-    """Return the next interval when nothing changed, seconds."""
+    """Return the next interval after nothing has changed, in seconds.
+
+    Args:
+        interval_s: The current interval, seconds.
+        shortest_s: The configured interval, seconds.
+    """
     return max(shortest_s, min(interval_s * GROWTH, 3 * shortest_s, LONGEST_INTERVAL_S))
 
 

@@ -75,7 +75,19 @@ class Resources:
 
 
 def non_negative(text: str, least: int = 0) -> int:
-    """Parse a whole number of at least 0."""
+    """Parse a whole number of at least 0.
+
+    Args:
+        text: The option's value.
+        least: Smallest allowed number.
+
+    Returns:
+        The number.
+
+    Raises:
+        argparse.ArgumentTypeError: The number is too small.
+        ValueError: The text is no whole number.
+    """
     number = int(text)
     if number < least:
         raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
@@ -154,7 +166,14 @@ class Site(Closed):
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
-        """Check that launchers can parse the options."""
+        """Check that launchers can parse the options.
+
+        Returns:
+            This record.
+
+        Raises:
+            ValueError: They cannot.
+        """
         try:
             gres_of(self.options)
         except UserError as error:
@@ -165,6 +184,9 @@ class Site(Closed):
 def load_site(path: Path = SITE) -> Site:
     """Read the site's options.
 
+    Returns:
+        The options.
+
     Raises:
         UserError: A key or value is wrong.
     """
@@ -174,20 +196,23 @@ def load_site(path: Path = SITE) -> Site:
 def parse_options(options: str) -> dict[str, object]:
     """Parse `--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
 
+    Returns:
+        Values by name without dashes; True for an option without a value.
+
     Raises:
         UserError: The options have another form.
     """
     try:
         words = shlex.split(options)
     except ValueError as error:
-        raise UserError(f"sbatch options {options!r}: {error}; close what is quoted") from error
+        raise UserError(f"sbatch options {options!r}: {error}; close the quotes") from error
     parsed: dict[str, object] = {}
     for option in words:
         name, equals, value = option.partition("=")
         if not name.startswith("--"):
             raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
         if name.removeprefix("--") in parsed:
-            raise UserError(f"sbatch option {name!r}: is there twice; write it once")
+            raise UserError(f"sbatch option {name!r}: is repeated; write it once")
         parsed[name.removeprefix("--")] = value if equals else True
     return parsed
 
@@ -206,5 +231,5 @@ def gres_of(options: str) -> tuple[str, int | None, list[str]]:
     gpus, *others = sorted(parts, key=lambda part: part.split(":")[0] != "gpu")
     found = re.fullmatch(r"gpu(:(?!\d+$)(?P<card>[\w.-]+))?(:(?P<number>\d+))?", gpus)
     if not found or any(part.split(":")[0] == "gpu" for part in others):
-        raise UserError(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER, then what is none")
+        raise UserError(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER, then other resources")
     return found["card"] or "", int(found["number"]) if found["number"] else None, others

@@ -60,7 +60,10 @@ class SlurmJobs:
         return job.job
 
     def submit(self) -> str:
-        """Submit a job and return its id; retry while Slurm does not answer or accepts no more jobs.
+        """Submit a job; retry while Slurm does not answer or accepts no more jobs.
+
+        Returns:
+            The id of the job.
 
         Raises:
             UserError: sbatch refuses for good, or repeatedly for an unknown reason.
@@ -77,7 +80,7 @@ class SlurmJobs:
             if unexplained == UNEXPLAINED_TRIES or (reason and reason.then == "never"):
                 break
             if reason is None or reason != said:
-                log.warning("sbatch: %s (%s)", reason.describe(self.name) if reason else "tried again soon", words)
+                log.warning("sbatch: %s (%s)", reason.describe(self.name) if reason else "retrying soon", words)
             said = reason
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
@@ -96,7 +99,9 @@ class SlurmJobs:
 
     def release(self, job: str) -> None:
         """Log that a job continues without its launcher."""
-        what = "%s: job %s goes on without us; the same command waits for it again, `scancel %s` cancels it"
+        what = (
+            "%s: job %s continues without this launcher; the same command waits for it again, `scancel %s` cancels it"
+        )
         log.warning(what, self.run, job, job)
 
     def finish(self) -> None:
@@ -118,6 +123,9 @@ class SlurmJobs:
 
     def _sbatch(self) -> str:
         """Submit once.
+
+        Returns:
+            The id of the job.
 
         Raises:
             RuntimeError: sbatch failed; the message is its own.
@@ -162,7 +170,12 @@ def delays(interval_s: float) -> Iterator[float]:
 
 
 def job_name(run: Path, key: str) -> str:
-    """Return a job name that identifies the run, its folder and its specification."""
+    """Return a job name that identifies the run, its folder and its specification.
+
+    Args:
+        run: The run folder.
+        key: Its key.
+    """
     folder = run.resolve()
     digest = hashlib.sha256(f"{folder} {key}".encode()).hexdigest()[:10]
     return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(folder.parts[1:][-4:])) + "-" + digest

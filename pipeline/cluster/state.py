@@ -30,7 +30,12 @@ UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
 
 def is_done(run: Path, key: str) -> bool:
-    """Return whether the run is done with this key, and its weights exist."""
+    """Return whether the run is done with this key, and its weights exist.
+
+    Args:
+        run: The run folder.
+        key: The run's key.
+    """
     done = read_note(Done, run / DONE_FILE)
     if done is None or done.key != key:
         return False
@@ -43,6 +48,9 @@ def read_failure(run: Path, key: str | None = None) -> Failure | None:
     Args:
         run: The run folder.
         key: The run's key; None accepts the failure of any.
+
+    Returns:
+        The failure, or None.
     """
     for event in reversed(read_events(run)):
         if isinstance(event, Retry) or (isinstance(event, StartLine) and event.event == "start"):
@@ -53,7 +61,14 @@ def read_failure(run: Path, key: str | None = None) -> Failure | None:
 
 
 def record_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
-    """Record that this process failed."""
+    """Record that this process failed.
+
+    Args:
+        run: The run folder.
+        key: The run's key.
+        error: The error message.
+        trace: The traceback; None for an error that the user has to fix.
+    """
     failure = Failure(
         key=key, job=job_name(), node=node_name(), rank=rank(), time=time.time(), error=error, traceback=trace
     )
@@ -71,7 +86,14 @@ def read_starts(run: Path) -> list[StartLine]:
 
 
 def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
-    """Record that a node failed its check."""
+    """Record that a node failed its check.
+
+    Args:
+        run: The run folder.
+        node: Slurm's name of the node.
+        reason: The failed check, in words.
+        job: Id of the job that found it.
+    """
     record_event(run, UnfitNode(node=node, reason=reason, job=job, time=time.time()))
 
 

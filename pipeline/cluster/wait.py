@@ -158,7 +158,7 @@ class Waiter:
             raise UserError(f"{self.run}: another job or process has taken this run over from job {state.job}")
         if state.state == "CANCELLED":
             raise UserError(
-                f"{self.run}: job {state.job} was cancelled; the same command goes on from step {step} or later"
+                f"{self.run}: job {state.job} was cancelled; the same command resumes from step {step} or later"
             )
         if state.state == "OUT_OF_MEMORY":
             raise UserError(
@@ -172,7 +172,7 @@ class Waiter:
                 f"{self.run}: {self.deaths} jobs in a row died at step {step}, the last one {state.job} "
                 f"({how})\n{self._log_tail(state.job)}"
             )
-        log.warning("job %s died (%s) after step %d; another goes on", state.job, how, step)
+        log.warning("job %s died (%s) after step %d; submitting another", state.job, how, step)
 
     def _left_unfit_node(self, state: QueuedJob) -> bool:
         """Return whether the job ended because its node is unfit: it says so, or could not open its log."""
@@ -183,7 +183,9 @@ class Waiter:
         if here and self.jobs.launcher != "slurm":
             raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")
         for marker in here:
-            log.warning("node %s is unfit (%s): excluded, job %s goes elsewhere", marker.node, marker.reason, state.job)
+            log.warning(
+                "node %s is unfit (%s): excluded; submitting job %s again", marker.node, marker.reason, state.job
+            )
         self.unfit += bool(here)
         if here and max(len(unfit), self.unfit) >= UNFIT_NODES:
             named = "; ".join(f"{marker.node}: {marker.reason}" for marker in unfit)
@@ -229,7 +231,12 @@ class LogTail:
 
 
 def last_lines(path: Path | None, number: int) -> str:
-    """Return the last lines of a log for an error message."""
+    """Return the last lines of a log for an error message.
+
+    Args:
+        path: The log; None if the job wrote to the launcher's own output.
+        number: Most lines to return.
+    """
     if path is None:
         return "(the log is above)"
     if not path.exists():

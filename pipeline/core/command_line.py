@@ -42,7 +42,15 @@ class Argument(Generic[Value]):
 
 
 def pause(text: str) -> float:
-    """Parse a number of seconds between two rounds."""
+    """Parse a number of seconds between two rounds.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        argparse.ArgumentTypeError: The number is not above 0 and at most a million.
+        ValueError: The text is no number.
+    """
     seconds = float(text)
     if not 0 < seconds <= 1e6:
         raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
@@ -58,6 +66,10 @@ class Parameter(NamedTuple):
     Attributes:
         kind: Its type, without `Annotated` and `None`.
         default: `MISSING` if it has none.
+        name: Name in the signature, or of the field.
+        about: Its description in the docstring.
+        is_option: Whether it is typed as `--name VALUE`, not by position.
+        argument: Its annotation, or the default one.
     """
 
     name: str
@@ -69,7 +81,12 @@ class Parameter(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
-    """Give a parser the description and the arguments of a function."""
+    """Give a parser the description and the arguments of a function.
+
+    Args:
+        parser: Parser of the command; its description and arguments are set.
+        function: The command.
+    """
     parser.description = documented(function)[0]
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     groups: dict[str, Any] = {}
@@ -84,7 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
 
 
 def call(function: Callable[..., None], args: argparse.Namespace) -> None:
-    """Call a function with the arguments that its parser found."""
+    """Call a function with the arguments that its parser found.
+
+    Args:
+        function: The command.
+        args: What the parser made by `add_arguments` returned.
+    """
 
     def value(name: str, kind: Any) -> Any:
         if isinstance(kind, type) and is_dataclass(kind):
@@ -113,7 +135,18 @@ def parameters(function: Callable[..., None]) -> Iterator[Parameter]:
 
 
 def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_option: bool) -> Parameter:
-    """Read the annotation of one parameter."""
+    """Read the annotation of one parameter.
+
+    Args:
+        name: Its name.
+        kind: Its annotation, as `get_type_hints` returns it.
+        default: Its default, or `MISSING`.
+        about: Descriptions of all parameters by name.
+        is_option: Whether it is typed as an option.
+
+    Returns:
+        The parameter.
+    """
     extra: tuple[Any, ...] = ()
     if get_origin(kind) is Annotated:
         kind, *extra = get_args(kind)  # type: ignore[assignment]
@@ -168,7 +201,11 @@ def help_text(one: Parameter) -> str:
 
 
 def documented(thing: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Split a Google-style docstring into its description and the texts of its arguments or attributes."""
+    """Split a Google-style docstring into its description and the texts of its arguments or attributes.
+
+    Returns:
+        The description, and one text for each argument, without line breaks.
+    """
     description, *sections = SECTIONS.split(inspect.cleandoc(thing.__doc__ or ""))
     about: dict[str, str] = {}
     for title, text in zip(sections[::2], sections[1::2], strict=True):

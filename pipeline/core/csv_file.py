@@ -20,6 +20,9 @@ def as_text(cell: Any) -> Any:
     """Put an apostrophe before a text that a spreadsheet would evaluate; numbers stay as they are.
 
     A carriage return becomes a space, because many readers end a row there and the writer would not quote it.
+
+    Returns:
+        The text, or another kind of value unchanged.
     """
     if not isinstance(cell, str) or NUMBER.fullmatch(cell):
         return cell

@@ -76,6 +76,9 @@ class Note:
 def read_note(path: Path) -> Note | None:
     """Read the note of a file; None if there is none.
 
+    Returns:
+        The recorded digest and time.
+
     Raises:
         DamagedNoteError: The note is empty, cut or altered.
     """
@@ -174,7 +177,15 @@ def install_audit_hook() -> None:
 
 
 def on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Check a file when it is opened for reading."""
+    """Check a file that is opened for reading; the audit hook.
+
+    Args:
+        event: Name of the audit event.
+        arguments: Of the event `open`: path or descriptor, mode and flags.
+
+    Raises:
+        UserError: The content is not what was recorded.
+    """
     if event == "open" and isinstance(arguments[0], str | Path) and not arguments[2] & os.O_ACCMODE:
         check_input(os.path.abspath(arguments[0]))
 

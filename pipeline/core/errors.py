@@ -41,7 +41,15 @@ REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
 
 
 def one_line(text: str, longest: int = 5000) -> str:
-    """Escape line breaks and unprintable characters, and cut the text at `longest` characters."""
+    """Escape line breaks and unprintable characters, and cut the text at `longest` characters.
+
+    Args:
+        text: Any text, such as a message of a server.
+        longest: Characters to keep.
+
+    Returns:
+        The text on one line.
+    """
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
     return line if len(line) <= longest else f"{line[:longest]}…"
 
@@ -66,6 +74,11 @@ def without_secrets(text: str) -> str:
 
 
 def shown(value: Any, longest: int = 80) -> str:
-    """Return the representation of a value on one line, cut at `longest` characters."""
+    """Return the representation of a value on one line, cut at `longest` characters.
+
+    Args:
+        value: Any value of a settings file.
+        longest: Characters to keep.
+    """
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -30,6 +30,9 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
         path: The file to write; its folder need not exist yet.
         mode: "w" or "wb".
 
+    Yields:
+        The file, open for writing.
+
     Raises:
         UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
     """
@@ -47,6 +50,9 @@ def replace_file(path: Path, mode: str = "w", before: Callable[[], None] = lambd
         path: The file to write.
         mode: "w" or "wb".
         before: Called right before the rename.
+
+    Yields:
+        The temporary file, open for writing.
 
     Raises:
         UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
@@ -83,6 +89,9 @@ class Disk(io.FileIO):
 
     def write(self, content: Any) -> int:
         """Write bytes.
+
+        Returns:
+            The number of bytes written.
 
         Raises:
             UserError: The system cannot write them.
@@ -220,6 +229,9 @@ def acquire_lock(descriptor: int, blocking: bool = True) -> bool:
         descriptor: The file, opened for writing.
         blocking: Wait until the lock is free.
 
+    Returns:
+        Whether this process holds the lock now; always true if `blocking`.
+
     Raises:
         UserError: The file system has no locks, so nothing would keep two jobs apart.
     """
@@ -234,18 +246,14 @@ def acquire_lock(descriptor: int, blocking: bool = True) -> bool:
         ) from error
 
 
-def set_aside(path: Path, why: str = "damaged") -> Path:
+def set_aside(path: Path) -> Path:
     """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` and so on, and remove its note.
-
-    Args:
-        path: The file.
-        why: The new ending; another one for a whole file that stands for damaged ones.
 
     Returns:
         The new path.
     """
-    names = itertools.chain((why,), (f"{why}-{number}" for number in itertools.count(2)))
-    aside = next(one for name in names if not (one := path.with_name(f"{path.name}.{name}")).exists())
+    endings = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
+    aside = next(one for end in endings if not (one := path.with_name(f"{path.name}.damaged{end}")).exists())
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
     note_path(path).unlink(missing_ok=True)
@@ -254,6 +262,13 @@ def set_aside(path: Path, why: str = "damaged") -> Path:
 
 def tail(path: Path, size: int) -> bytes:
     """Read the last `size` bytes of a file.
+
+    Args:
+        path: The file.
+        size: Most bytes to read.
+
+    Returns:
+        The bytes; all of a shorter file.
 
     Raises:
         FileNotFoundError: There is no such file.

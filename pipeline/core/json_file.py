@@ -9,7 +9,15 @@ from pipeline.core.files import atomic_write
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value atomically, with sorted keys."""
+    """Write a value as JSON atomically, with sorted keys.
+
+    Args:
+        path: The file; its folder need not exist yet.
+        value: Anything that `json` can write.
+
+    Raises:
+        UserError: The disk is full or the folder cannot be written.
+    """
     with atomic_write(path) as handle:
         json.dump(value, handle, indent=1, ensure_ascii=False, sort_keys=True)
         handle.write("\n")
@@ -17,6 +25,9 @@ def write_json(path: Path, value: Any) -> None:
 
 def parse(content: str | bytes) -> Any:
     """Parse JSON strictly.
+
+    Returns:
+        The value.
 
     Raises:
         ValueError: The content is not JSON, or an object has a key twice.
@@ -28,19 +39,25 @@ def parse(content: str | bytes) -> Any:
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object of its key-value pairs.
 
+    Returns:
+        The object.
+
     Raises:
-        ValueError: A key stands twice.
+        ValueError: A key appears twice.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {shown(repeated)} stands twice")
+        raise ValueError(f"the key {shown(repeated)} appears twice")
     return found
 
 
 def read_json(path: Path) -> Any:
     """Read a JSON file.
+
+    Returns:
+        The value.
 
     Raises:
         UserError: The file is missing or is not JSON.

@@ -81,13 +81,15 @@ class Layout:
         """Return the final weights of a training. No rule declares them, so that they survive its failure."""
         return self.run(run) / WEIGHTS_FILE
 
-    def log(self, product: products.Product, stage: str, *distinct: str) -> Path:
+    def log(self, product: products.Product, stage: str) -> Path:
         """Return the log of the stage that makes a product.
 
         Args:
-            product: The product.
-            stage: Name of the stage.
-            distinct: Words that tell its logs in one folder apart.
+            product: The product, which decides the folder.
+            stage: Name of the log, such as `decode-final`.
+
+        Returns:
+            Its path.
         """
         match product:
             case products.DatasetArtifact():
@@ -96,15 +98,14 @@ class Layout:
                 folder = self.run(product.run)
             case _:
                 folder = self.scale_folder
-        return folder / "logs" / ("-".join((stage, *distinct)) + ".log")
-
-    def job(self, product: products.Product, stage: str, *distinct: str) -> Path:
-        """Return the folder of the cluster job that makes a product."""
-        folder = self.run(product.run) if isinstance(product, products.RunArtifact) else self.scale_folder
-        return folder / "jobs" / "-".join((stage, *distinct))
+        return folder / "logs" / f"{stage}.log"
 
     def path(self, product: products.Product) -> Path:
-        """Return the file whose presence means that a product is made."""
+        """Return the file whose presence means that a product is made.
+
+        Raises:
+            TypeError: The product has no path.
+        """
         match product:
             case products.DatasetArtifact():
                 return self.corpus(product.dataset) / IN_CORPUS[type(product)]
@@ -153,7 +154,11 @@ IN_CORPUS: dict[type[products.DatasetArtifact], str] = {
 
 
 def path_in_run(product: products.RunArtifact) -> str:
-    """Return the path of a product in the folder of its run."""
+    """Return the path of a product in the folder of its run.
+
+    Raises:
+        TypeError: The product has no path.
+    """
     match product:
         case products.Trained():
             return DONE_FILE

@@ -16,38 +16,12 @@ log = logging.getLogger(__name__)
 
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 PAUSES_S = (1.0, 5.0, 25.0)
-LASTING = frozenset(
-    getattr(errno, name)
-    for name in (
-        *(
-            "EACCES",
-            "EPERM",
-            "EROFS",
-            "ENOSPC",
-            "EDQUOT",
-            "EFBIG",
-            "ENOENT",
-            "ENOTDIR",
-            "EISDIR",
-            "EEXIST",
-            "ENOTEMPTY",
-        ),
-        *("ENAMETOOLONG", "ELOOP", "EMLINK", "EXDEV", "EINVAL", "EILSEQ", "EOVERFLOW", "EBADF", "ENOTTY", "ESPIPE"),
-        *(
-            "EPIPE",
-            "ENXIO",
-            "ENODEV",
-            "ENOSYS",
-            "EOPNOTSUPP",
-            "ETXTBSY",
-            "EFAULT",
-            "E2BIG",
-            "ENOEXEC",
-            "ECHILD",
-            "ESRCH",
-        ),
-    )
+LASTING_NAMES = (
+    "EACCES EPERM EROFS ENOSPC EDQUOT EFBIG ENOENT ENOTDIR EISDIR EEXIST ENOTEMPTY ENAMETOOLONG ELOOP EMLINK EXDEV "
+    "EINVAL EILSEQ EOVERFLOW EBADF ENOTTY ESPIPE EPIPE ENXIO ENODEV ENOSYS EOPNOTSUPP ETXTBSY EFAULT E2BIG ENOEXEC "
+    "ECHILD ESRCH"
 )
+LASTING = frozenset(getattr(errno, name) for name in LASTING_NAMES.split())
 """Errors that the same call meets again until somebody acts. All others may pass."""
 
 
@@ -57,6 +31,13 @@ def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None
     Args:
         path: The file.
         head: Returns how many bytes to read from the start of the opened file; None reads all.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        UnreadableError: The file cannot be read after all retries.
     """
 
     def read() -> bytes:
@@ -75,16 +56,25 @@ def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None
 def retry_read(path: Path, read: Callable[[], Found]) -> Found:
     """Call `read`, and retry after a pause if the system cannot read.
 
+    Args:
+        path: The file, for messages.
+        read: Reads the file.
+
+    Returns:
+        The result of `read`.
+
     Raises:
         FileNotFoundError: There is no such file.
         UnreadableError: The file cannot be read after all retries.
     """
-    for pause in (*READ_PAUSES_S, None):
+    pauses = iter(READ_PAUSES_S)
+    while True:
         try:
             return read()
         except FileNotFoundError:
             raise
         except OSError as error:
+            pause = next(pauses, None)
             if pause is None or error.errno in LASTING:
                 raise UnreadableError(
                     f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
@@ -92,7 +82,6 @@ def retry_read(path: Path, read: Callable[[], Found]) -> Found:
                 ) from error
             log.warning("%s: can't be read (%s), retrying in %s s", path, error.strerror or error, pause)
             time.sleep(pause)
-    raise AssertionError("the last pause is None")
 
 
 class LastingError(UserError):
@@ -106,20 +95,22 @@ def retry_stage(work: Callable[[], None]) -> None:
         work: The stage, which may be repeated at any time.
 
     Raises:
-        UserError: As `work` does, or the file error remained.
+        UserError: `work` raised it, and no file error caused it.
+        LastingError: The file error remained after all retries, or no retry can help.
+        OSError: Never; each ends in a LastingError.
     """
-    for pause in (*PAUSES_S, None):
+    pauses = iter(PAUSES_S)
+    while True:
         try:
             return work()
         except (UserError, OSError) as error:
-            refusal = system_error_behind(error)
+            refusal, pause = system_error_behind(error), next(pauses, None)
             if refusal is None:
                 raise
             if refusal.errno in LASTING or pause is None:
                 raise LastingError(error_message(error)) from error
             log.warning("%s; retrying in %g s", error, pause)
-        time.sleep(pause)
-    return None
+            time.sleep(pause)
 
 
 def system_error_behind(error: BaseException | None) -> OSError | None:

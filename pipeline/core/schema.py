@@ -49,13 +49,16 @@ def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = 
             if is_asked and name not in readers.get(chosen, ()) and value != default:
                 among = " or ".join(choice for choice, names in readers.items() if name in names)
                 raise UserError(
-                    f"{where}: {name}: is read where {key} is {among}, not {chosen}, got {shown(value)}; "
-                    f"where it is inherited, write `{name}: {'null' if default is None else shown(default)}`"
+                    f"{where}: {name}: has an effect only if {key} is {among}, not {chosen}, got {shown(value)}; "
+                    f"if it is inherited, write `{name}: {'null' if default is None else shown(default)}`"
                 )
 
 
 def no_truth_value(value: Any) -> Any:
     """Refuse booleans, which Python counts as integers.
+
+    Returns:
+        The value, unchanged.
 
     Raises:
         ValueError: The value is a boolean.
@@ -67,6 +70,9 @@ def no_truth_value(value: Any) -> Any:
 
 def within_bounds(value: float) -> float:
     """Refuse numbers that overflow in float32.
+
+    Returns:
+        The value, unchanged.
 
     Raises:
         ValueError: The value is too large.
@@ -93,6 +99,11 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 def known(name: Any, names: Iterable[str], where: str) -> None:
     """Check that `name` is one of `names`.
 
+    Args:
+        name: A name from a settings file.
+        names: The allowed names.
+        where: File and key, for the message.
+
     Raises:
         UserError: It is not. The message lists the names and the nearest spelling.
     """
@@ -101,7 +112,13 @@ def known(name: Any, names: Iterable[str], where: str) -> None:
 
 
 def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
-    """Return the error message if `name` is none of `names`, else None."""
+    """Return the error message if `name` is none of `names`, else None.
+
+    Args:
+        name: A name from a settings file.
+        names: The allowed names.
+        where: File and key, for the message.
+    """
     names = set(names)
     if name in names:
         return None
@@ -109,7 +126,12 @@ def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
 
 
 def nearest(name: Any, names: Iterable[str]) -> str:
-    """Return a suggestion with the nearest name for an error message, or an empty text."""
+    """Return a suggestion with the nearest name for an error message, or an empty text.
+
+    Args:
+        name: A misspelt name.
+        names: The allowed names.
+    """
     by_case = {one.lower(): one for one in sorted(names)}
     close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
@@ -129,6 +151,9 @@ def validate(kind: Any, value: Any, where: str) -> Any:
         value: Data as read from YAML or JSON.
         where: File or place, for messages.
 
+    Returns:
+        The validated record.
+
     Raises:
         UserError: One line per fault, with file, key, value and what is allowed.
     """
@@ -140,12 +165,20 @@ def validate(kind: Any, value: Any, where: str) -> Any:
             ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain_faults(faults, schema, place)])
             for place, faults in islice(found.items(), MOST_FAULTS)
         ]
-        more = [f"{where}: and {len(found) - MOST_FAULTS} faults more"] if len(found) > MOST_FAULTS else []
+        more = [f"{where}: and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
         raise UserError("\n".join(map(one_line, lines + more))) from error
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:
     """Parse JSON and validate it.
+
+    Args:
+        kind: A record class or an annotated union of them.
+        text: The JSON.
+        where: Option or file, for messages.
+
+    Returns:
+        The validated record.
 
     Raises:
         UserError: The text is not JSON, or as `validate` does.
@@ -160,6 +193,13 @@ def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
     """Group faults by the keys that lead to them.
 
     Of a union without a tag, only the faults of the member that matched deepest are kept.
+
+    Args:
+        faults: Errors of a pydantic `ValidationError`.
+        value: The data that was validated.
+
+    Returns:
+        The faults by key path.
     """
     found: dict[tuple, list[Any]] = {}
     for fault in faults:
@@ -169,7 +209,12 @@ def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
 
 
 def key_path(fault: Any, value: Any) -> tuple:
-    """Return the keys from the file's top to a fault, with tags of unions but without names of types."""
+    """Return the keys from the file's top to a fault, with tags of unions but without names of types.
+
+    Args:
+        fault: One error of a pydantic `ValidationError`.
+        value: The data that was validated.
+    """
     place = []
     for step in fault["loc"]:
         if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
@@ -183,7 +228,16 @@ def key_path(fault: Any, value: Any) -> tuple:
 
 
 def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
-    """Describe the faults at one key, with the value and what is allowed."""
+    """Describe the faults at one key, with the value and what is allowed.
+
+    Args:
+        faults: Errors of pydantic at this key.
+        schema: JSON schema of the file.
+        place: Keys that lead there.
+
+    Returns:
+        What is wrong, what was found, and the nearest allowed name.
+    """
     fault, context = faults[0], faults[0].get("ctx", {})
     match fault["type"]:
         case "extra_forbidden":
@@ -212,7 +266,12 @@ def shown_key(key: str | int) -> str:
 
 
 def allowed_keys(schema: dict, place: tuple) -> list[str]:
-    """Return the keys of the record at a key path in a JSON schema; the tag of a union counts as a step."""
+    """Return the keys of the record at a key path in a JSON schema; the tag of a union counts as a step.
+
+    Args:
+        schema: JSON schema of the file.
+        place: Keys that lead to the record.
+    """
     records = alternatives(schema, schema)
     for step in place:
         inner = []
@@ -230,7 +289,12 @@ def allowed_keys(schema: dict, place: tuple) -> list[str]:
 
 
 def alternatives(part: dict, schema: dict) -> list[dict]:
-    """Return a part of a JSON schema with its references and unions resolved."""
+    """Return a part of a JSON schema with its references and unions resolved.
+
+    Args:
+        part: A part of the schema.
+        schema: The whole schema, which holds the definitions.
+    """
     if "$ref" in part:
         return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
     options = part.get("anyOf", part.get("oneOf"))

@@ -30,6 +30,9 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def load_yaml(path: Path) -> Any:
     """Read a YAML file.
 
+    Returns:
+        Mappings, sequences and scalars.
+
     Raises:
         UserError: The file is missing, is not UTF-8 or not YAML, or has a key twice.
     """
@@ -45,7 +48,9 @@ def load_yaml(path: Path) -> Any:
         raise UserError(f"{path}: can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}: line {line}: byte {content[error.start]:#04x} is not UTF-8; save it so") from error
+        raise UserError(
+            f"{path}: line {line}: byte {content[error.start]:#04x} is not UTF-8; save the file as UTF-8"
+        ) from error
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -54,6 +59,9 @@ def parse_yaml(text: str, where: str) -> Any:
     Args:
         text: The YAML.
         where: Name of the text, for messages.
+
+    Returns:
+        Mappings, sequences and scalars.
 
     Raises:
         UserError: As `load_yaml` does.
@@ -90,7 +98,7 @@ class Collection:
     Attributes:
         value: A dict or a list.
         anchor: Its name for aliases.
-        key: Of a mapping, the key whose value comes next.
+        key: Key of a mapping whose value comes next.
         lines: Line of each key.
         size: Number of values in it, including itself and expanded aliases.
     """
@@ -116,6 +124,9 @@ class YamlReader:
     def document(self) -> Any:
         """Read the document.
 
+        Returns:
+            The value; None if the file is empty.
+
         Raises:
             UserError: Its content is refused.
             YAMLError: It is not YAML.
@@ -136,21 +147,34 @@ class YamlReader:
             elif kind is yaml.AliasEvent:
                 self.alias()
             elif kind is yaml.DocumentStartEvent and (documents := documents + 1) > 1:
-                raise self.fault("a second document; a file is one")
+                raise self.fault("a second document; a file holds one")
         return self.open[0].value[0] if self.open[0].value else None
 
     def begin(self, value: dict | list) -> None:
-        """Open a mapping or sequence."""
+        """Open a mapping or sequence.
+
+        Raises:
+            UserError: It has a tag, nests too deeply, or is used as a key.
+        """
         outer = self.open[-1]
         self.refuse_tag()
         if type(outer.value) is dict and outer.key is None:
-            raise self.fault("a key has to be a text")
+            raise self.fault("a key must be a text")
         if len(self.open) > MAX_DEPTH:
             raise self.fault(f"more than {MAX_DEPTH} levels, which no settings need")
         self.open.append(Collection(value, self.event.anchor))
 
     def add(self, value: Any, size: int, anchor: str | None) -> None:
-        """Put a complete value into the innermost open collection."""
+        """Put a complete value into the innermost open collection.
+
+        Args:
+            value: The value.
+            size: Number of values in it, including itself and expanded aliases.
+            anchor: Its name for aliases, if it has one.
+
+        Raises:
+            UserError: The file has too many values, or the value is a faulty key.
+        """
         outer = self.open[-1]
         outer.size += size
         if outer.size > MAX_VALUES:
@@ -166,25 +190,44 @@ class YamlReader:
             self.anchored[anchor] = value, size
 
     def alias(self) -> None:
-        """Add the value that an alias names."""
+        """Add the value that an alias names.
+
+        Raises:
+            UserError: The anchor is not complete yet.
+        """
         name = self.event.anchor
         if name not in self.anchored:
             raise self.fault(f"no anchor &{name} is complete before this alias")
         self.add(*self.anchored[name], anchor=None)
 
     def new_key(self, lines: dict[str, int], key: Any) -> str:
-        """Check a key, and note its line."""
+        """Check a key of a mapping, and note its line.
+
+        Args:
+            lines: Lines of the keys so far.
+            key: The key.
+
+        Returns:
+            The key.
+
+        Raises:
+            UserError: The key is not a printable text, or is repeated.
+        """
         if type(key) is not str:
-            raise self.fault(f"the key {shown(key)} is no text; put it in quotes")
+            raise self.fault(f"the key {shown(key)} is not a text; put it in quotes")
         if not key.isprintable():
-            raise self.fault(f"the key {shown(key)} has a character that can't be shown")
+            raise self.fault(f"the key {shown(key)} has an unprintable character")
         if key in lines:
-            raise self.fault(f"the key {shown(key)} stands on line {lines[key]} already; one of them has to go")
+            raise self.fault(f"the key {shown(key)} is already on line {lines[key]}; remove one of them")
         lines[key] = self.event.start_mark.line + 1
         return key
 
     def scalar(self) -> Any:
-        """Return a text, number, date, truth value or null."""
+        """Return the current event as a text, number, date, truth value or null.
+
+        Raises:
+            UserError: It has a tag or a control character, or is no valid number or date.
+        """
         self.refuse_tag()
         text = self.event.value
         if not text.isprintable() and CONTROL.search(text):
@@ -197,13 +240,17 @@ class YamlReader:
         try:
             value = self.loader.construct_object(yaml.ScalarNode(tag, text))
         except ValueError as error:
-            raise self.fault(f"{shown(text)} is no {tag.rpartition(':')[2]}") from error
+            raise self.fault(f"{shown(text)} is not a valid {tag.rpartition(':')[2]}") from error
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
-            raise self.fault(f"{shown(text)} is no number below {LARGEST:.0e}")
+            raise self.fault(f"{shown(text)} is not a number below {LARGEST:.0e}")
         return value
 
     def refuse_tag(self) -> None:
-        """Refuse an explicit tag."""
+        """Refuse an explicit tag.
+
+        Raises:
+            UserError: There is one.
+        """
         if self.event.tag is not None:
             raise self.fault(f"the tag {shown(self.event.tag)} is not understood; write the plain value")
 

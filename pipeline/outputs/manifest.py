@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline.core.digests import recording_digests, sha256_file
 from pipeline.core.errors import UserError
+from pipeline.core.files import note_path
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.core.records.record import read_note
 from pipeline.core.retries import retry_stage
@@ -25,15 +26,22 @@ def part_of(path: Path) -> Path:
 
 
 def entries_of(path: Path) -> dict[str, Output]:
-    """Return the entries of a manifest, complete or not. The newest version of an entry counts.
-
-    A manifest that `verify --repair` set aside is read too, because each entry is compared with its files.
-    """
-    versions = (path.with_name(f"{path.name}.stale"), path, part_of(path))
+    """Return the entries of a manifest, complete or not; the newest version of an entry counts."""
     found: dict[str, Output] = {}
-    for manifest in filter(None, (read_note(Manifest, version) for version in versions)):
+    for manifest in filter(None, (read_note(Manifest, version) for version in (path, part_of(path)))):
         found |= manifest.entries
     return found
+
+
+def reopen(path: Path) -> Path:
+    """Turn a complete manifest into an incomplete one, and return its new path.
+
+    Its job then runs again, compares each entry with its files, and makes what is not good.
+    """
+    Manifest(entries=entries_of(path)).write(part_of(path))
+    path.unlink()
+    note_path(path).unlink(missing_ok=True)
+    return part_of(path)
 
 
 class ManifestWriter:
@@ -112,4 +120,3 @@ class ManifestWriter:
         Manifest(entries={name: self.entries[name] for name in names}).write(self.path)
         with contextlib.suppress(OSError):
             part_of(self.path).unlink(missing_ok=True)
-            self.path.with_name(f"{self.path.name}.stale").unlink(missing_ok=True)

@@ -135,6 +135,10 @@ class Watch:
     def jobs(self, drivers: Iterable[Driver], newer_than: float = 0.0) -> list[QueuedJob] | None:
         """Return the user's jobs from the snapshot that all launchers of this machine share.
 
+        Args:
+            drivers: Registered Snakemake processes, which may be jobs themselves.
+            newer_than: Seconds of the monotonic clock.
+
         Returns:
             An empty list if nothing was ever submitted. None if Slurm has not answered since `newer_than`.
         """
@@ -201,6 +205,9 @@ def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
     Args:
         driver: The registered driver.
         jobs: Jobs on Slurm; None if Slurm does not answer.
+
+    Returns:
+        Where it runs, or an empty text.
     """
     if is_on_this_machine(driver):
         return f"snakemake, process {driver.pid} of this machine" if is_snakemake_process(driver.pid) else ""

@@ -49,7 +49,12 @@ class Causes:
         return min((self.by(product, one) for one in needed), key=priority_of, default=self.unmade)
 
     def by(self, product: Product, needed: Product) -> str:
-        """Return the reason for a product whose input is missing; a failure in the same run is its own."""
+        """Return the reason for a product whose input is missing; a failure in the same run is its own.
+
+        Args:
+            product: The missing product.
+            needed: One of its inputs, which is missing too.
+        """
         words = self.of(needed)
         if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words

@@ -26,9 +26,9 @@ class Driver(Record):
 
     host: str
     pid: int
-    job: str | None = Field(description="On Slurm, that it is part of")
-    restart: int = Field(default=0, description="How many times Slurm had begun that job anew")
-    machine: str | None = Field(description="Start of its kernel, and container; None where that is not known")
+    job: str | None = Field(description="Slurm job that it is part of")
+    restart: int = Field(default=0, description="How often Slurm had restarted that job")
+    machine: str | None = Field(description="Boot id of its kernel, and its process namespace; None if unknown")
     began: float = Field(description="UNIX seconds")
     makes: list[str] = Field(description="Files, by absolute paths")
 

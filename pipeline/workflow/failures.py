@@ -91,7 +91,12 @@ def logged_error(log: Path) -> tuple[str, bool]:
 
 
 def was_taken_over(run: Path, since: float) -> bool:
-    """Return whether another job or process took this run over after `since` (UNIX seconds)."""
+    """Return whether another job or process took this run over after `since` (UNIX seconds).
+
+    Args:
+        run: The run folder.
+        since: UNIX seconds.
+    """
     with contextlib.suppress(UserError):  # a line that can't be read
         return any(line.outcome == "taken over" and line.time >= since for line in read_starts(run))
     return False
@@ -112,7 +117,12 @@ CORPUS_STAGES: dict[type[DatasetArtifact], tuple[str, ...]] = {
 
 
 def logs_of(layout: Layout, product: Product) -> list[Path]:
-    """Return the logs of the jobs that make a product."""
+    """Return the logs of the jobs that make a product.
+
+    Args:
+        layout: Paths of the project.
+        product: The product.
+    """
     return [layout.log(product, stage) for stage in stages_of(product)]
 
 
@@ -166,7 +176,12 @@ class ExecutorErrorHandler(logging.Handler):
                 self.take_over(" ".join(told.split()), log)
 
     def take_over(self, told: str, log: Path) -> None:
-        """Append an error to a log that has none of this attempt."""
+        """Append an error to a log that has none of this attempt.
+
+        Args:
+            told: The executor's message, on one line.
+            log: Log of the stage.
+        """
         if log.exists() and log.stat().st_mtime >= self.since and logged_error(log)[0]:
             return
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,9 @@ def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileC
         path: The file or folder.
         kind: Type of the record that it holds, if known.
         digest: Its digest according to another record.
+
+    Returns:
+        The result.
     """
     try:
         fault = find_fault(path, kind, digest)
@@ -96,6 +99,14 @@ def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileC
 def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
     """Return what is wrong with a file, or None.
 
+    Args:
+        path: The file or folder.
+        kind: Type of the record that it holds, if known.
+        digest: Its digest according to another record.
+
+    Returns:
+        What is wrong, without the path and the remedy.
+
     Raises:
         OSError: The file does not exist or cannot be read.
         UnreadableError: The file cannot be read.
@@ -105,7 +116,7 @@ def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
     except DamagedNoteError:
         path.stat()
         if path.suffix != OWN_DIGEST:
-            return f"may be another: {note_path(path)} is damaged"
+            return f"can't be checked: {note_path(path)} is damaged"
         written = None
     if written and cached_digest(path) != written:
         return "is not what was written: its digest differs"
@@ -191,8 +202,15 @@ def check_tensors(path: Path) -> None:
 def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
     """List the tensors of a file by name.
 
+    Args:
+        head: The header, with the eight bytes of its length.
+        path: The file, for messages.
+
     Returns:
         For each: name, type and shape, first byte, end; bytes count from the end of the header.
+
+    Raises:
+        DamagedFileError: The header does not describe tensors.
     """
     header = {name: entry for name, entry in parse(head[8:]).items() if name != "__metadata__"}
     try:
@@ -207,6 +225,11 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
 
 def hash_bytes(handle: IO[bytes], count: int, digest: Any) -> None:
     """Hash the next `count` bytes.
+
+    Args:
+        handle: A file opened for reading, at the first byte.
+        count: Bytes to read.
+        digest: A hash of `hashlib`, which is updated.
 
     Raises:
         OSError: The disk ends the file early.

@@ -66,7 +66,7 @@ class Graph:
                 if error not in faults.values():
                     raise
                 if error not in self.logged:
-                    log.warning("%s; what needs this dataset is left out", error)
+                    log.warning("%s; products that need this dataset are left out", error)
                 self.logged.append(error)
         return found
 
@@ -147,7 +147,11 @@ class Graph:
         return raw
 
     def run_inputs(self, product: products.RunArtifact) -> Inputs:
-        """Return the inputs of a product of a run."""
+        """Return the inputs of a product of a run.
+
+        Raises:
+            TypeError: The graph has no such product of a run.
+        """
         run = product.run
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
@@ -170,7 +174,7 @@ class Graph:
                 return {**self.decoded_with(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
             case products.Score():
                 return self.score_inputs(product)
-        raise TypeError(f"nothing is known of {product!r}")
+        raise TypeError(f"no inputs are known for {product!r}")
 
     def score_inputs(self, score: products.Score) -> Inputs:
         """Return the inputs of a score, which depend on what is scored."""
@@ -190,12 +194,22 @@ class Graph:
         return translation | prepared
 
     def weights(self, run: products.RunId, decoding: str) -> products.Product:
-        """Return what a decoding loads: averaged checkpoints, or the final weights of the training."""
+        """Return what a decoding loads: averaged checkpoints, or the final weights of the training.
+
+        Args:
+            run: The run.
+            decoding: Name of the decoding.
+        """
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
         return products.Averaged(run, decoding) if averages else products.Trained(run)
 
     def decoded_with(self, run: products.RunId, decoding: str) -> Inputs:
-        """Return the weights of a decoding, and its external language model if there is one."""
+        """Return the weights of a decoding, and its external language model if there is one.
+
+        Args:
+            run: The run.
+            decoding: Name of the decoding.
+        """
         other = self.project.decoding_language_model(run, decoding)
         language_model = {"language_model": products.Trained(other)} if other else {}
         return {"weights": self.weights(run, decoding), **language_model}

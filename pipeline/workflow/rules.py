@@ -30,27 +30,44 @@ class Rules:
         self.graph = Graph(project)
         self.plans = Plans(self.graph)
 
-    def product(self, kind: type[Product], wildcards: Wildcards, **fixed: Any) -> Product:
+    def product(self, kind: type[Product], wildcards: Wildcards) -> Product:
         """Return the product that wildcards name.
+
+        Args:
+            kind: Class of the product.
+            wildcards: Values of a job's wildcards.
 
         Raises:
             UserError: The settings or the data changed, so that its folder has another name now.
         """
-        product = product_of(kind, dict(wildcards) | fixed)
+        product = product_of(kind, wildcards)
         path = str(self.layout.path(product))
         if (content := wildcards.get("content")) and f"-{content}/" not in path:
-            raise UserError(f"-{content}/: the settings or data of this changed; it is now {path}")
+            raise UserError(f"-{content}/: its settings or data changed; it is now {path}")
         return product
 
-    def inputs(self, kind: type[Product], wildcards: Wildcards, **fixed: Any) -> list[str]:
-        """Return the files that the job for a product reads; none of a report that no paper describes."""
-        product = self.product(kind, wildcards, **fixed)
+    def inputs(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
+        """Return the files that the job for a product reads; none of a report that no paper describes.
+
+        Args:
+            kind: Class of the product.
+            wildcards: Values of a job's wildcards.
+
+        Raises:
+            UserError: The table is made at other scales only, or as `product` and `Plans.inputs` do.
+        """
+        product = self.product(kind, wildcards)
         if isinstance(product, Table) and (other := other_scales(self.project, product.paper, product.table)):
             raise UserError(f"{product.table} {only_at(other)}")
         return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
 
     def datasets(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
-        """Return the dataset files that a decoding's outputs or scores are measured by."""
+        """Return the dataset files that a decoding's outputs or scores are measured by.
+
+        Args:
+            kind: `Outputs` or `Scores`.
+            wildcards: Values of a job's wildcards.
+        """
         return self.plans.datasets(self.product(kind, wildcards))
 
     def corpus_folder(self, wildcards: Wildcards) -> str:
@@ -97,7 +114,12 @@ class Rules:
         return self.project.training_gpus(self.run(wildcards))
 
     def report(self, section: str, wildcards: Wildcards) -> str:
-        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes it."""
+        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes it.
+
+        Args:
+            section: Part of the paper's file: tables, figures, examples, transcripts or layer_costs.
+            wildcards: Values of a job's wildcards.
+        """
         record = self.project.papers[wildcards["paper"]]
         name = wildcards.get("table") or wildcards["figure"]
         notes = [note.model_dump() for note in [*record.readings.values(), *record.deviations]]
@@ -135,7 +157,11 @@ class Rules:
         return rf"(?!(?:{known})\.\w+$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
 
     def refuse_target(self, wildcards: Wildcards) -> list[str]:
-        """Raise UserError, always: this is the last rule that could make a target."""
+        """Refuse a target that no other rule makes; this is the last rule that Snakemake tries.
+
+        Raises:
+            UserError: Always. The message suggests what may have been meant.
+        """
         target = wildcards["target"]
         names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
         raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
@@ -175,16 +201,6 @@ def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
 def field_names(kind: type[Product]) -> list[str]:
     """Return the fields of a product."""
     return [field.name for field in fields(kind)]
-
-
-class Placeholders(dict[str, str]):
-    """A mapping that has `{name}` for every name, with which a product's path is the pattern of a rule."""
-
-    def __missing__(self, name: str) -> str:
-        return f"{{{name}}}"
-
-    def __contains__(self, name: object) -> bool:
-        return True
 
 
 USUAL_SHAPES: dict[Reads, tuple[int, int, int]] = {

@@ -95,6 +95,9 @@ class Runs:
             run: The run.
             jobs: Jobs of the user on Slurm.
             driven: Whether a running Snakemake will start it.
+
+        Returns:
+            The state.
         """
         folder, steps = self.layout.run(run), self.steps(run)
         if (folder / DONE_FILE).exists():
@@ -112,29 +115,48 @@ class Runs:
         return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
 
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
-        """Return what a run waits for: an input, or its turn."""
+        """Return what a run waits for: an input, or its turn.
+
+        Args:
+            run: The run.
+            step: Steps done.
+            driven: Whether a running Snakemake will start it.
+        """
         missing = [one for one in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
         if missing:
             return f"needs {describe_product(missing[0])}"
         if driven:
             return "its turn"
         if step:
-            return f"stopped after {step:,} updates"
+            return f"stopped after step {step:,}"
         other = self.otherwise(run)
         return f"trained with other settings, where {other.differences}" if other else ""
 
 
 def running_state(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
-    """Return the state of a run that is being trained."""
+    """Return the state of a run that is being trained.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        step: Step of its newest checkpoint.
+        steps: Steps of the whole training.
+        job: Job id on Slurm; empty without one.
+    """
     progress = read_progress(folder)
     why, remedy = diagnose(progress, folder) if progress else ("", "")
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
 
 
 def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
-    """Return what is wrong with a running training, and the remedy; both empty if nothing is."""
+    """Return what is wrong with a running training, and the remedy; both empty if nothing is.
+
+    Args:
+        progress: Its last progress line.
+        folder: Folder of the run.
+    """
     if progress.silent_s > SILENT_S:
-        return f"has said nothing for {progress.silent_s / 60:.0f} minutes", f"look into {folder / 'logs/train.log'}"
+        return f"has logged nothing for {progress.silent_s / 60:.0f} minutes", f"check {folder / 'logs/train.log'}"
     if progress.loader_share > STARVED and progress.step > 1:  # the first batch is waited for by all
         remedy = "other work may take its cores, or its disk is slow: give it more cores, or the corpus a faster disk"
         return f"waits for its batches {100 * progress.loader_share:.0f} % of the time", remedy
@@ -142,7 +164,12 @@ def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
 
 
 def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
-    """Return the last submitted Slurm job of a folder if it is pending or running."""
+    """Return the last submitted Slurm job of a folder if it is pending or running.
+
+    Args:
+        folder: Folder of the run.
+        jobs: Jobs of the user on Slurm.
+    """
     note = read_submission(folder)
     number = note.job if note and note.launcher == "slurm" else None
     return next((job for job in jobs if job.job == number and not job.is_over), None)
@@ -151,8 +178,8 @@ def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
 def remedy_of(failed: Failed) -> str:
     """Return what to do about a failure."""
     if failed.is_bug:
-        return f"a fault of the program, please report it with {failed.log}"
-    return f"mend it, then the same command goes on; more in {failed.log}"
+        return f"a bug in the program; please report it with {failed.log}"
+    return f"fix it, then run the same command; see {failed.log}"
 
 
 def describe_product(product: Product) -> str:
@@ -226,7 +253,15 @@ class OtherTraining:
 
 
 def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
-    """Return the newest finished training with other settings; None if there is none or its settings cannot be read."""
+    """Return the newest finished training with other settings; None if there is none or its settings cannot be read.
+
+    Args:
+        project: The project.
+        run: The run.
+
+    Returns:
+        The training, or None.
+    """
     finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
     if not finished:
         return None
@@ -246,9 +281,14 @@ def listed_differences(differences: list[str]) -> str:
 
 
 def describe_other_training(project: Project, run: RunId) -> str:
-    """Describe in one line a finished training with other settings; empty if there is none."""
+    """Describe in one line a finished training with other settings; empty if there is none.
+
+    Args:
+        project: The project.
+        run: The run.
+    """
     other = newest_other_training(project, run)
     if other is None:
         return ""
     took = f", which took {other.hours:.2g} device hours" if other.hours is not None else ""
-    return f"{run.folder} is there with other settings: {other.folder.name}{took}; in it, {other.differences}"
+    return f"{run.folder} exists with other settings: {other.folder.name}{took}; there, {other.differences}"

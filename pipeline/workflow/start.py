@@ -59,13 +59,26 @@ def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[
 
 
 def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
-    """Print in a few lines what a dry run would make; nothing if there is nothing to make."""
+    """Print in a few lines what a dry run would make; nothing if there is nothing to make.
+
+    Args:
+        scale: Name of the scale.
+        jobs: Jobs that would run.
+    """
     if lines := dry_run_lines(scale, jobs):
         print("\n".join(["", *lines]), flush=True)
 
 
 def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
-    """Sum up the jobs of a dry run, in ten lines at most; none if there is no job."""
+    """Sum up the jobs of a dry run, in ten lines at most; none if there is no job.
+
+    Args:
+        scale: Name of the scale.
+        jobs: Jobs that would run.
+
+    Returns:
+        The lines.
+    """
     jobs = [job for job in jobs if job.rule != "all" and job.makes]
     if not jobs:
         return []
@@ -83,7 +96,7 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
     for title, found in (("data", [f"{count} {rule}" for rule, count in sorted(rules.items())]), ("reports", reports)):
         if found:
             lines.append(f"  {title:8} {', '.join(found)}")
-    return [*lines, "`snakemake plan` forecasts hours and disk; `reprise status` shows what is there already."]
+    return [*lines, "`snakemake plan` forecasts hours and disk; `reprise status` shows what exists."]
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
@@ -120,6 +133,8 @@ def last_words(path: Path) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
     if not errors and path.name == "train.log" and was_taken_over(run := path.parents[1], BEGUN):
-        what = "another job or process, of another driver perhaps, has taken this run over; it goes on there"
+        what = "another job or process has taken this run over and continues it"
         return f"error: {run}: {what}"
-    return (errors or [f"error: failed, saying last: {line}" for line in lines] or ["error: failed without a word"])[-1]
+    return (errors or [f"error: failed, saying last: {line}" for line in lines] or ["error: failed without a message"])[
+        -1
+    ]

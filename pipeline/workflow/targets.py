@@ -79,7 +79,7 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)
         case ["results", scale, file]:
-            written = f"{target}: written anew each time, by `{snakemake_command(project, PurePosixPath(file).stem)}`"
+            written = f"{target}: rewritten each time by `{snakemake_command(project, PurePosixPath(file).stem)}`"
             return wrong_scale(project, scale, target) or unknown_name(file, PLANS, TEXTS, target) or written
         case ["results", scale, paper, file]:
             return (
@@ -119,17 +119,33 @@ def set_options(project: Project, **other: str) -> str:
 
 
 def reprise_command(project: Project, stage: str, **other: str) -> str:
-    """Return the `reprise` command that runs a stage with this configuration, with some settings replaced."""
+    """Return the `reprise` command that runs a stage with this configuration, with some settings replaced.
+
+    Args:
+        project: The project.
+        stage: The command and its arguments.
+        **other: Settings to replace.
+    """
     return f"reprise {stage}{set_options(project, **other)}"
 
 
 def snakemake_command(project: Project, target: object) -> str:
-    """Return the command that makes a target with this configuration."""
+    """Return the command that makes a target with this configuration.
+
+    Args:
+        project: The project.
+        target: A file or the name of a rule.
+    """
     return f"snakemake{config_options(project)} -- {shlex.quote(str(target))}"
 
 
 def not_here(project: Project, paper: str) -> str | None:
-    """Return why a paper without tables at this scale is no target, with its scales; None for other targets."""
+    """Return why a paper without tables at this scale is no target, with its scales; None for other targets.
+
+    Args:
+        project: The project.
+        paper: A target that may name a paper.
+    """
     if paper not in project.papers or project.tables_here(paper):
         return None
     scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
@@ -137,13 +153,18 @@ def not_here(project: Project, paper: str) -> str | None:
 
 
 def former_name(project: Project, target: str) -> str | None:
-    """Return where the file of a run lies whose folder was named without its content digits; None for other targets."""
+    """Return where the file of a run lies whose folder was named without its content digits; None for other targets.
+
+    Args:
+        project: The project.
+        target: A file.
+    """
     try:
         paper, system, dataset, seed, *rest = PurePosixPath(target).relative_to(project.layout.runs).parts
         folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
     except (ValueError, KeyError, UserError):
         return None
-    return f"{target}: the folder's name ends in what the run is made of: {folder.joinpath(*rest)}"
+    return f"{target}: the folder of the run has digits of its content now: {folder.joinpath(*rest)}"
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:
@@ -167,7 +188,13 @@ def unknown_report(project: Project, paper: str, file: str, target: str, picture
 
 
 def other_scales(project: Project, paper: str, table: str) -> list[str]:
-    """Return the scales at which a table is made, if the current one is not among them."""
+    """Return the scales at which a table is made, if the current one is not among them.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+        table: Name of the table.
+    """
     scales = getattr(project.papers[paper].tables.get(table), "scales", None) or [project.config.scale]
     return [] if project.config.scale in scales else scales
 
@@ -178,13 +205,26 @@ def only_at(scales: list[str]) -> str:
 
 
 def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:
-    """Return what is wrong with the name or ending of a file, or None."""
+    """Return what is wrong with the name or ending of a file, or None.
+
+    Args:
+        file: Name of the file.
+        names: Allowed names without endings.
+        endings: Allowed endings without dots.
+        target: The target, for the message.
+    """
     path = PurePosixPath(file)
     return unknown(path.stem, names, target) or unknown(path.suffix.removeprefix("."), endings, f"{target}: ending")
 
 
 def wrong_scale(project: Project, scale: str, target: str) -> str | None:
-    """Return what is wrong with the scale of a target, or None."""
+    """Return what is wrong with the scale of a target, or None.
+
+    Args:
+        project: The project.
+        scale: Name of a scale in the target.
+        target: The target, for the message.
+    """
     if fault := unknown(scale, project.scales, target):
         return fault
     if scale != project.config.scale:
@@ -199,6 +239,9 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
         graph: The papers of the project.
         target: A paper, `all`, or a file in results/.
 
+    Returns:
+        The reports.
+
     Raises:
         UserError: The target is no report.
     """
@@ -206,13 +249,17 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
     otherwise = (
-        f"neither a paper, nor `all`, nor a result; where a rule makes it, `{snakemake_command(project, target)}` does"
+        f"neither a paper, nor `all`, nor a result; if a rule makes it, `{snakemake_command(project, target)}` does"
     )
     return reports_of_paper(graph, target) or products_in_file(project, target, every, otherwise)
 
 
 def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
     """Return the reports of a paper, or of all papers.
+
+    Args:
+        graph: The papers of the project.
+        name: A paper, or `all`.
 
     Returns:
         None if `name` is neither a paper nor `all`, or if the paper has no report at this scale.
@@ -223,7 +270,8 @@ def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
     papers = graph.project.reproduced if name == "all" else [name] if name in graph.project.papers else []
     found = graph.readable(papers)
     if graph.reports(papers) and not found:
-        raise next(iter(graph.project.dataset_records.faults.values()))
+        fault, *_ = graph.project.dataset_records.faults.values()
+        raise fault
     return found or None
 
 
@@ -235,6 +283,9 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         name: The file.
         products: Products to choose from.
         otherwise: The message for a file that resembles none of them.
+
+    Returns:
+        The products; at least one.
 
     Raises:
         UserError: None of them lies there. The message suggests what may have been meant.

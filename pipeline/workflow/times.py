@@ -42,14 +42,30 @@ def restore_times(project: Project) -> None:
 
 
 def restore_inputs(graph: Graph, product: Product) -> int:
-    """Compare the inputs of a product with the product."""
+    """Compare the inputs of a product with the product.
+
+    Args:
+        graph: The papers of the project.
+        product: A product, whose time counts.
+
+    Returns:
+        The number of inputs whose time was restored.
+    """
     made_ns = oldest(output_files(graph, product))
     inputs = (path for one in flatten(graph.inputs(product)) for path in output_files(graph, one))
     return sum(restore(path, made_ns) for path in inputs)
 
 
 def restore_report(graph: Graph, report: Report) -> int:
-    """Compare a report with what is made of it: the site, and the view of the configured paper's tables."""
+    """Compare a report with what is made of it: the site, and the view of the configured paper's tables.
+
+    Args:
+        graph: The papers of the project.
+        report: The report.
+
+    Returns:
+        The number of its files whose time was restored.
+    """
     mark = graph.project.layout.path(report)
     is_viewed = mark.parent == graph.project.layout.results / graph.project.config.paper
     return sum(
@@ -63,6 +79,13 @@ def output_files(graph: Graph, product: Product) -> list[Path]:
 
     Outputs and scores of a decoding are declared by their manifest alone. The job that encodes speech also writes its
     report of preparation.
+
+    Args:
+        graph: The papers of the project.
+        product: The product.
+
+    Returns:
+        The paths, which need not exist.
     """
     mark = graph.project.layout.target(product)
     if manifest_of(product) is not product:
@@ -111,12 +134,21 @@ def restore(path: Path, made_ns: int | None) -> bool:
             return False
         return set_time_if_unchanged(path, note.digest, note.changed_ns)
     except (DamagedNoteError, OSError) as error:
-        log.warning("%s: its time stays as it is: %s", path, error)
+        log.warning("%s: its time is not restored: %s", path, error)
         return False
 
 
 def set_time_if_unchanged(path: Path, digest: str, changed_ns: int) -> bool:
-    """Set the time of the file that was hashed, even if another file takes its name meanwhile."""
+    """Set the time of the file that was hashed, even if another file takes its name meanwhile.
+
+    Args:
+        path: The file.
+        digest: Its recorded SHA-256.
+        changed_ns: Its recorded modification time, ns.
+
+    Returns:
+        Whether the content was unchanged, so that the time was set.
+    """
     with open(path, "rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
             return False

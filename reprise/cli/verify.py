@@ -16,7 +16,8 @@ from pipeline.core.digests import write_note
 from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
-from pipeline.core.layout import DONE_FILE
+from pipeline.core.layout import DONE_FILE, OUTPUTS_FILE, SCORES_FILE
+from pipeline.outputs.manifest import reopen
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import liveness_reason, read_drivers
 from pipeline.workflow.file_checks import FileCheck
@@ -43,10 +44,10 @@ def verify(
         reprise verify results/table2.csv            the files that this table is made from
         reprise verify --repair weighted             the files of this paper; set aside damaged ones
 
-    With --repair, a damaged file is renamed to NAME.damaged. The target file of an output that is damaged or
-    incomplete is renamed to NAME.stale. Snakemake then rebuilds only what is missing. The last line names the command
-    that also rebuilds the weights of a model that is scored already. An unreadable file is left alone. Writes no other
-    file. The exit status is 1 if something is wrong; after a repair, only if something stays wrong.
+    With --repair, a damaged file is renamed to NAME.damaged, and so is the target file of an output that is damaged or
+    incomplete. The manifest of a decoding becomes NAME.part.json. Snakemake then rebuilds only what is missing. The
+    last line names the command that also rebuilds the weights of a model that is scored already. An unreadable file is
+    left alone. The exit status is 1 if something is wrong; after a repair, only if something stays wrong.
 
     Args:
         targets: Papers, `all`, or files in results/; by default every existing file.
@@ -178,7 +179,8 @@ class Repairs:
                 self.asides[one.path] = set_aside(one.path)
             if one.state == "missing":  # reported again as soon as something needs it
                 note_path(one.path).unlink(missing_ok=True)
-        self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
+        for path in sorted(filter(exists, stale)):
+            self.asides[path] = reopen(path) if path.name in (OUTPUTS_FILE, SCORES_FILE) else set_aside(path)
 
     def restore(self, project: Project, finding: Finding) -> bool:
         """Restore the record of a training if no other needed file is lost.

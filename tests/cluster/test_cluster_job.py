@@ -138,10 +138,10 @@ def broken(*_, **__):
     ("visible", "index", "made", "fault"),
     [
         (2, 1, torch.ones, None),
-        (2, 1, torch.zeros, "GPU 1 computes wrong products"),
+        (2, 1, torch.zeros, "GPU 1 computes wrong results"),
         (2, 1, broken, "GPU 1: CUDA error: uncorrectable"),
-        (2, 2, torch.ones, "GPU 2 was asked for, 2 are visible"),
-        (0, 0, torch.ones, "no GPU is visible though one was asked for"),
+        (2, 2, torch.ones, "the job requested GPU 2, but only 2 are visible"),
+        (0, 0, torch.ones, "no GPU is visible, but the job requested one"),
     ],
 )
 def test_missing_broken_or_wrong_gpu_makes_the_node_unfit(monkeypatch, visible, index, made, fault):

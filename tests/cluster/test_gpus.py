@@ -66,10 +66,10 @@ def test_a_job_of_two_gpus_is_not_passed_by_jobs_of_one(take):
     assert first.stdout.readline()
     both = take(2)
     assert waits(both)
-    assert both.stderr.readline() == "waiting for GPUs: of 2 here 1 are free, and 2 are needed\n"
+    assert both.stderr.readline() == "waiting for GPUs: 1 of 2 are free, 2 are needed\n"
     later = take(1)
     assert waits(later)
-    assert later.stderr.readline() == "waiting for GPUs: another job waits for them, and goes first\n"
+    assert later.stderr.readline() == "waiting for GPUs: another job is first in the queue\n"
     first.stdin.close()
     assert both.stdout.readline().strip() == "0,1"
     assert waits(later)

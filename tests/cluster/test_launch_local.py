@@ -130,4 +130,4 @@ def test_local_launch_without_a_requested_gpu_is_an_error(new_run, launch):
     launcher = launch(new_run(steps=3), "--gpus", "1", CUDA_VISIBLE_DEVICES="")
     assert launcher.wait() == 1
     assert "this machine is unfit, and without Slurm there is no other: no GPU is visible" in launcher.text()
-    assert "goes elsewhere" not in launcher.text()
+    assert "excluded" not in launcher.text()

@@ -105,7 +105,7 @@ def test_an_option_whose_quotes_are_left_open_is_refused():
 
 
 def test_an_option_that_comes_twice_is_refused():
-    with pytest.raises(UserError, match="'--gres': is there twice"):
+    with pytest.raises(UserError, match="'--gres': is repeated"):
         parse_options("--gres=gpu:a100:8 --gres=tmpdisk:100")
 
 

@@ -108,7 +108,7 @@ def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end)
     ("end", "message"),
     [
         ("OUT_OF_MEMORY|OutOfMemory|n1", "job 42 ran out of memory; give it more mem_mb"),
-        ("CANCELLED|None|n1", "job 42 was cancelled; the same command goes on from step 30"),
+        ("CANCELLED|None|n1", "job 42 was cancelled; the same command resumes from step 30"),
     ],
 )
 def test_out_of_memory_or_cancelled_job_is_not_resubmitted(run, slurm, end, message):

@@ -142,7 +142,7 @@ def test_a_corpus_of_an_unknown_kind_or_version_is_refused(tmp_path):
 def test_key_that_stands_twice_is_refused(tmp_path, key):
     path = tmp_path / "done.json"
     path.write_text(DONE.line().replace(f'"{key}":', f'"{key}": 1, "{key}":', 1))
-    with pytest.raises(UserError, match=rf"done\.json: .*the key '{key}' stands twice"):
+    with pytest.raises(UserError, match=rf"done\.json: .*the key '{key}' appears twice"):
         TrainedRun.read(path)
-    with pytest.raises(UserError, match=rf"done\.json: not valid JSON \(the key '{key}' stands twice\)"):
+    with pytest.raises(UserError, match=rf"done\.json: not valid JSON \(the key '{key}' appears twice\)"):
         read_json(path)

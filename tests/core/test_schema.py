@@ -100,7 +100,7 @@ def test_of_many_faults_the_first_are_shown():
     with pytest.raises(UserError) as caught:
         validate(Outer, {f"key{n}": 1 for n in range(100)}, "f")
     lines = str(caught.value).split("\n")
-    assert len(lines) == MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - MOST_FAULTS} faults more"
+    assert len(lines) == MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - MOST_FAULTS} more faults"
 
 
 def test_an_unknown_name_has_what_is_allowed_and_the_nearest():

@@ -390,7 +390,7 @@ TARGETS = {
     "results/demo/coldfusion/recordings.csv": "made at scale small only; add --config scale=small",
     "results/site": "made with the whole site, by `snakemake .*-- site`",
     "results/site/claims.html": "made with the whole site, by `snakemake .*-- site`",
-    "results/demo/plan.csv": "written anew each time, by `snakemake .*-- plan`",
+    "results/demo/plan.csv": "rewritten each time by `snakemake .*-- plan`",
     "wieghted": "target wieghted: unknown name 'wieghted'; allowed: all, weighted.*" + mean("weighted"),
 }
 

@@ -46,13 +46,16 @@ FUSED_BRANCHES |= {"language_model": "lm-full@full-text"}
 WITHOUT_EFFECT = {
     "a rate of another schedule": (
         training_of_base(lr=0.0003),
-        r"base: training: lr: is read where schedule is constant",
+        r"base: training: lr: has an effect only if schedule is constant",
     ),
     "an inherited warm-up": (
         training_of_base(schedule="constant", lr=0.0003),
-        "warmup_steps: is read where schedule is inverse_sqrt or cosine, not constant, got 4000; .*: null`",
+        "warmup_steps: has an effect only if schedule is inverse_sqrt or cosine, not constant, got 4000; .*: null`",
     ),
-    "another optimiser's": (training_of_base(momentum=0.9), "momentum: is read where optimiser is nag, not adam"),
+    "another optimiser's": (
+        training_of_base(momentum=0.9),
+        "momentum: has an effect only if optimiser is nag, not adam",
+    ),
     "a share of sentence pairs": (training_of_base(train_share=0.1), "train_share is for speech and text"),
     "sampling by who reads references": (
         training_of_base(scheduled_sampling=0.2),
@@ -60,7 +63,7 @@ WITHOUT_EFFECT = {
     ),
     "a penalty without normalisation": (
         decoding(COLD_FUSION, "final", length_penalty=1.0),
-        "decodings.final: length_penalty: is read where length_normalisation is gnmt or length, not none",
+        "decodings.final: length_penalty: has an effect only if length_normalisation is gnmt or length, not none",
     ),
     "a language model without weight": (
         decoding(COLD_FUSION, "final", language_model="lm-target@target-text"),
@@ -129,5 +132,5 @@ def test_decoding_is_refused_for_changed_settings_only():
     scaled = final.model_copy(update={"length_penalty": 1.0})
     assert change_decoding(scaled, {}) == scaled
     assert change_decoding(scaled, {"beam": "3"}).beam_size == 3
-    with pytest.raises(UserError, match="--decoding: length_penalty: is read where length_normalisation"):
+    with pytest.raises(UserError, match="--decoding: length_penalty: has an effect only if length_normalisation"):
         change_decoding(scaled, {"alpha": "0.9"})

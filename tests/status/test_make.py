@@ -165,7 +165,7 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
     [
         ("weigthed", "weighted"),
         ("results/tabel2.csv", "table2"),
-        ("work/x.json", "where a rule makes it, `snakemake --config .*scale=smoke.* -- work/x.json` does"),
+        ("work/x.json", "if a rule makes it, `snakemake --config .*scale=smoke.* -- work/x.json` does"),
     ],
 )
 def test_unknown_result_target_is_answered_with_the_known_ones(project, target, said):

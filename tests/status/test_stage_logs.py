@@ -3,10 +3,11 @@
 import re
 
 from copied_project import ROOT
+from placeholders import Placeholders
 
 from pipeline.core import artifacts as products
 from pipeline.workflow.failures import stages_of
-from pipeline.workflow.rules import Placeholders, product_of
+from pipeline.workflow.rules import product_of
 
 ELSEWHERE = {"train", "calibrate", "check-data", "plan", "cost", "site", "view-{view}"}
 """A training records how it ended, and these make no result that a report reads."""

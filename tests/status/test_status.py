@@ -150,8 +150,8 @@ def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
         found = states(project)
     assert [found[run].state for run in runs[:5]] == ["done", "running", "failed", "not run", "not run"]
     assert found[works].step == 17 and found[works].progress.tokens_per_s == 1234.0
-    assert found[broken].why.startswith("no memory for a batch") and "mend it" in found[broken].remedy
-    assert (found[stopped].step, found[stopped].why) == (9, "stopped after 9 updates")
+    assert found[broken].why.startswith("no memory for a batch") and "fix it" in found[broken].remedy
+    assert (found[stopped].step, found[stopped].why) == (9, "stopped after step 9")
     assert found[untouched].why == ""
 
 
@@ -163,7 +163,7 @@ def test_run_trained_with_other_settings_is_reported_as_such(project, runs, caps
     found = states(project)
     why = "trained with other settings, where training.label_smoothing is 0.3 (here 0.1)"
     assert (found[one].state, found[one].why, found[two].why) == ("not run", why, why)
-    assert found[begun].why == "stopped after 9 updates"
+    assert found[begun].why == "stopped after step 9"
     assert "2 not run" in screen(project, capsys)
 
 
@@ -201,7 +201,7 @@ def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
     with held(folder):
         state = states(project)[runs[0]]
     assert state.progress.seconds_left == pytest.approx(2500, abs=30)
-    assert state.why == "has said nothing for 20 minutes" and "train.log" in state.remedy
+    assert state.why == "has logged nothing for 20 minutes" and "train.log" in state.remedy
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, ca
     corpus.write_text("Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
     said = " ".join(screen(project, capsys).split())
     assert "failed decode-final in" in said and "x.tok: no space left on the disk; free some" in said
-    assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a fault of the program" in said
+    assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a bug in the program" in said
     again = project.layout.scale_folder / "logs/make.log"
     touch(again)
     again.write_text("error: x.tok: what `reprise make` said of it, too\n")

@@ -391,7 +391,7 @@ WRONG = {
     "a bad setting": (["translate", RUN, "--decoding", "beam=0"], "beam_size: Input should be greater"),
     "no effect": (
         ["translate", RUN, "--decoding", "length_normalisation=none,alpha=1"],
-        "length_penalty: is read where",
+        "length_penalty: has an effect only if",
     ),
     "no weight": (["translate", RUN, "--decoding", "ngram_order=3"], "its language model has weight 0"),
     "other weights": (["translate", RUN, "--decoding", "average_last=5"], "name a decoding of paper.yaml"),

@@ -59,7 +59,7 @@ def test_faulty_dataset_blocks_only_the_reports_that_need_it(tmp_path, monkeypat
     found = broken.readable(broken.project.papers)
     assert [(type(one), one.paper) for one in found] == [(type(one), one.paper) for one in without] and without
     assert len(without) < len(graph.reports(graph.project.papers))
-    assert f"{FAULTY}.yaml: missing key 'kind'; what needs this dataset is left out" in caplog.text
+    assert f"{FAULTY}.yaml: missing key 'kind'; products that need this dataset are left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
     assert "no Snakemake is running; to continue: " in capsys.readouterr().out
 

@@ -50,7 +50,7 @@ def test_dry_run_reports_a_training_with_other_settings(tmp_path):
     (run,) = (one for one in runs_in(Graph(project).closure([Table("weighted", "table3")])))
     beside = write_training_beside(project, run, label_smoothing=0.3)
     dry = ("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
-    said = f"{run.folder} is there with other settings: {beside.name}, which took 2 device hours; in it, "
+    said = f"{run.folder} exists with other settings: {beside.name}, which took 2 device hours; there, "
     assert f"{said}training.label_smoothing is 0.3 (here 0.1)\n" in require(snakemake(*dry))
     write_training(project, run, [2.0], [2.0])
     assert "other settings" not in require(snakemake(*dry))

@@ -4,11 +4,12 @@ import re
 
 import pytest
 from copied_project import ROOT
+from placeholders import Placeholders
 
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
 from pipeline.papers.project import load_project
-from pipeline.workflow.rules import Placeholders, product_of
+from pipeline.workflow.rules import product_of
 
 MADE_BY = {
     "grammar": "Raw",

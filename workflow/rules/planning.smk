@@ -43,7 +43,7 @@ rule check_data:
 
 
 rule plan:
-    """Forecast operations, hours, disk and downloads of every job; written anew each time, with what is done."""
+    """Forecast operations, hours, disk and downloads of every job; rewritten each time, with what is done."""
     input:
         # Measured where trainings run on this machine's processor; of GPUs only if somebody did.
         calibration=CALIBRATION if resource("train", "gpus") == 0 else [],
@@ -60,7 +60,7 @@ rule plan:
 
 
 rule cost:
-    """Put what trainings and translations took next to the forecast; written anew each time."""
+    """Put what trainings and translations took next to the forecast; rewritten each time."""
     log:
         f"{WORK}/logs/cost.log",
     params:

@@ -130,6 +130,9 @@ def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
     Args:
         encoded: The folder `encoded/` of the corpus.
 
+    Returns:
+        The record.
+
     Raises:
         UserError: The record is missing, faulty or of an unknown kind.
     """

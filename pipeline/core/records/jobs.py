@@ -110,6 +110,10 @@ Kind = TypeVar("Kind", bound=Event)
 def record_event(folder: Path, event: Event) -> None:
     """Append an event to the `state.jsonl` of a folder, which is made if needed.
 
+    Args:
+        folder: Folder of a run or of another job.
+        event: The event.
+
     Raises:
         UserError: The file cannot be written, or its file system has no locks.
     """
@@ -122,6 +126,9 @@ def read_events(folder: Path) -> list[Event]:
     """Read the events of a folder, oldest first; lines that a crash cut or altered are left out.
 
     The folder is listed first, because NFS may hide a fresh file.
+
+    Returns:
+        The events; none if the file is missing.
     """
     try:
         content = (folder / STATE_FILE).read_bytes() if STATE_FILE in os.listdir(folder) else b""
@@ -135,7 +142,12 @@ def read_events(folder: Path) -> list[Event]:
 
 
 def last_event(kind: type[Kind], folder: Path) -> Kind | None:
-    """Return the last event of a kind; None if there is none."""
+    """Return the last event of a kind; None if there is none.
+
+    Args:
+        kind: Class of the event.
+        folder: Folder of a run or of another job.
+    """
     return next((event for event in reversed(read_events(folder)) if isinstance(event, kind)), None)
 
 

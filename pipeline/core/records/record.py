@@ -30,7 +30,14 @@ class Record(Closed):
     @field_validator("format")
     @classmethod
     def check_format(cls, value: int) -> int:
-        """Refuse other formats."""
+        """Refuse other formats.
+
+        Returns:
+            The format, unchanged.
+
+        Raises:
+            ValueError: The format is not the one that this version reads.
+        """
         known = cls.model_fields["format"].default
         if value != known:
             raise ValueError(f"is of format {value}, this version of Reprise reads {known}")
@@ -40,6 +47,9 @@ class Record(Closed):
     def read(cls, path: Path) -> Self:
         """Read a file.
 
+        Returns:
+            The record.
+
         Raises:
             UserError: It is missing, cut, of another format, or has other fields.
         """
@@ -48,6 +58,9 @@ class Record(Closed):
     @classmethod
     def read_if_there(cls, path: Path) -> Self | None:
         """Read a file; None if it does not exist.
+
+        Returns:
+            The record, or None.
 
         Raises:
             UserError: As `read` does.
@@ -70,6 +83,14 @@ class Record(Closed):
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
     """Read a file as a record class or an annotated union of them.
 
+    Args:
+        kind: A record class or an annotated union of them.
+        path: The file.
+        remedy: What to do about a faulty file, for messages.
+
+    Returns:
+        The record.
+
     Raises:
         UserError: As `Record.read` does.
     """
@@ -86,6 +107,14 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
     """Read each line of a file as a record, except a last one that a crash cut.
 
+    Args:
+        kind: A record class or an annotated union of them.
+        path: A JSON lines file.
+        remedy: What to do about a faulty file, for messages.
+
+    Returns:
+        The records, in the order of the lines.
+
     Raises:
         UserError: As `Record.read` does, with the line.
     """
@@ -97,8 +126,15 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
 def read_note(kind: type[Note], path: Path) -> Note | None:
     """Read a file of state; None if it does not exist.
 
-    The folder is listed first, because NFS may hide a fresh file. A file that was removed meanwhile, is empty after a
+    The folder is listed first, because NFS may hide a fresh file. A file that is removed meanwhile, is empty after a
     crash, or has another format counts as missing.
+
+    Args:
+        kind: Class of the record.
+        path: The file.
+
+    Returns:
+        The record, or None.
     """
     try:
         return kind.read(path) if path.name in os.listdir(path.parent) else None
@@ -108,6 +144,15 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
 
 def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:
     """Parse JSON as a record.
+
+    Args:
+        kind: A record class or an annotated union of them.
+        content: UTF-8 JSON.
+        where: File and line, for messages.
+        remedy: What to do about a faulty file, for messages.
+
+    Returns:
+        The record.
 
     Raises:
         UserError: It is not one.
@@ -119,7 +164,7 @@ def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.rem
 
 
 def explain_error(error: ValidationError) -> str:
-    """Describe the first fault of a file; a wrong format comes before all others."""
+    """Describe the first fault of a file; a wrong format takes precedence."""
     faults = error.errors(include_url=False)
     fault = next((one for one in faults if one["loc"][-1:] == ("format",)), faults[0])
     field = ".".join(map(str, fault["loc"]))
