@@ -57,7 +57,15 @@ class CapturedWork:
 
 
 def not_finite(a: Tensor, b: Tensor) -> Tensor:
-    """Return 1.0 if one of two scalars is not finite, else 0.0, without waiting for the device."""
+    """Return 1.0 if one of two scalars is not finite, else 0.0, without waiting for the device.
+
+    Args:
+        a: A scalar on the device, shape ().
+        b: Another one, shape ().
+
+    Returns:
+        A scalar on the device, shape ().
+    """
     both = a + b
     return (both - both).ne(0).float()
 
@@ -236,7 +244,16 @@ class CapturedSteps:
 def captured_steps(
     spec: RunSpec, model: Seq2Seq, optimiser: Optimiser, batches: AnyTrainingBatches, group: Group, device: torch.device
 ) -> CapturedSteps | None:
-    """Return the captured steps of a training on a GPU, None if its steps are eager."""
+    """Return the captured steps of a training on a GPU, None if its steps are eager.
+
+    Args:
+        spec: Specification of the run.
+        model: On `device`.
+        optimiser: Of the model.
+        batches: Training batches; the shapes of the first steps decide the grid.
+        group: The processes that train the model.
+        device: Where this process trains.
+    """
     if device.type != "cuda" or not spec.training.cuda_graphs:
         return None
     if group.size > 1:

@@ -54,6 +54,9 @@ class ResumePoint:
     def read(cls, path: Path) -> "ResumePoint":
         """Read a resume file.
 
+        Returns:
+            The content of the file.
+
         Raises:
             DamagedFileError: It is missing or damaged.
         """
@@ -61,6 +64,13 @@ class ResumePoint:
 
     def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
         """Load weights and moments, and return the state.
+
+        Args:
+            model: Receives the weights.
+            optimiser: Receives moments and step counts.
+
+        Returns:
+            The state after the step of the file.
 
         Raises:
             UserError: They do not fit `model`.
@@ -79,7 +89,15 @@ class ResumePoint:
 
 
 def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
-    """Return the tensors of a resume file."""
+    """Return the tensors of a resume file.
+
+    Args:
+        model: On any device; its trained parameters and buffers are taken.
+        optimiser: Of the model.
+
+    Returns:
+        Tensors by prefixed name, each with the shape of its parameter, or a scalar for a step count.
+    """
     parts = (MODEL, tensors_of(model)), (MOMENTS, optimiser.tensors())
     return {prefix + name: tensor for prefix, tensors in parts for name, tensor in tensors.items()}
 
@@ -180,7 +198,13 @@ class Checkpoints:
         require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
-        """Keep the weights after `step` steps for averaging, and prune older ones except those of step `good`."""
+        """Keep the weights after `step` steps for averaging, and prune older ones except those of step `good`.
+
+        Args:
+            model: On any device.
+            step: Steps done.
+            good: Step whose weights are kept too; None for no such step.
+        """
         self._write_later(self.weights_path(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
 
     def prune(self, good: int | None = None) -> None:
@@ -197,7 +221,12 @@ class Checkpoints:
                     path.unlink()
 
     def save_final(self, tensors: dict[str, Tensor], outcome: Outcome) -> None:
-        """Write the final weights with the content of `done.json`."""
+        """Write the final weights with the content of `done.json`.
+
+        Args:
+            tensors: Weights by name, each with the shape of its parameter.
+            outcome: Outcome of the training.
+        """
         self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
     def final_outcome(self) -> Outcome | None:
@@ -236,7 +265,15 @@ class Checkpoints:
         machine: Machine,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write a resume file; once it is verified, remove older ones and call `then`."""
+        """Write a resume file; once it is verified, remove older ones and call `then`.
+
+        Args:
+            model: On any device.
+            optimiser: Of the model.
+            state: State after the last step.
+            machine: Machine that trains; a resume on another one is logged.
+            then: Called after the file was written and read back, in the writer's thread.
+        """
         path = self.folder / f"step-{state.step}.{RESUME}"
         metadata = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
         returned = state.returned
@@ -272,6 +309,9 @@ class Checkpoints:
 
     def newest_resume_point(self) -> ResumePoint | None:
         """Read the newest whole resume file; rename damaged ones with a warning.
+
+        Returns:
+            Its content, or None if there is no whole one.
 
         Raises:
             UserError: A file cannot be read, so that its state is unknown.

@@ -23,7 +23,12 @@ class DamagedFileError(Exception):
 
 
 def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
-    """Return (n, path) of the files `step-<n>.<kind>`, in the order of n."""
+    """Return (n, path) of the files `step-<n>.<kind>`, in the order of n.
+
+    Args:
+        folder: The folder `checkpoints/` of a run; it may be missing.
+        kind: `WEIGHTS` or `RESUME`.
+    """
     matches = ((re.fullmatch(rf"step-(\d+)\.{kind}", path.name), path) for path in folder.glob("step-*"))
     return sorted((int(match[1]), path) for match, path in matches if match)
 
@@ -35,6 +40,9 @@ def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Read the metadata of a tensor file, `key` and `digest` among them, from its header.
+
+    Returns:
+        The metadata.
 
     Raises:
         DamagedFileError: The file is missing, or its header is not ours.
@@ -53,6 +61,13 @@ def header_length(handle: IO[bytes]) -> int:
 
 def parse_metadata(content: bytes, path: Path) -> dict[str, Any]:
     """Parse the metadata from the first bytes of the file `path`.
+
+    Args:
+        content: At least the header, which starts with its length.
+        path: The file, for messages.
+
+    Returns:
+        The metadata, with at least `key` and `digest`.
 
     Raises:
         DamagedFileError: They are not the header of a tensor file with metadata.

@@ -34,7 +34,12 @@ class CostCounter:
         self.tokens, self.flops = 0, 0.0
 
     def count(self, tokens: int, flops: float) -> None:
-        """Add a step's target tokens, without padding, and its FLOPs."""
+        """Add the cost of a step.
+
+        Args:
+            tokens: Target tokens, without padding.
+            flops: FLOPs of this process.
+        """
         self.tokens += tokens
         self.flops += flops
 

@@ -33,6 +33,9 @@ class Group:
     def from_environment(cls) -> "Group":
         """Read the group from the environment variables of the launcher.
 
+        Returns:
+            The group; one process without `WORLD_SIZE`.
+
         Raises:
             UserError: The variables are incomplete or not numbers.
         """
@@ -51,8 +54,12 @@ class Group:
     def connected(self, device: torch.device) -> Iterator["Group"]:
         """Connect to the other processes within the block: NCCL between GPUs, gloo between CPUs.
 
+        Yields:
+            The group itself.
+
         Raises:
             LostPeer: A process does not answer. (With NCCL its own watchdog reports that and ends the process.)
+            RuntimeError: Something other than the connection failed within the block.
         """
         if self.size == 1:
             yield self
@@ -78,7 +85,12 @@ class Group:
         return self.rank == 0
 
     def total(self, values: list[float], device: torch.device) -> list[float]:
-        """Return element-wise sums over all processes."""
+        """Return element-wise sums over all processes.
+
+        Args:
+            values: Numbers of this process.
+            device: Where it trains; the exchange runs there.
+        """
         if self.size == 1:
             return values
         packed = torch.tensor(values, dtype=torch.float64, device=device)
@@ -86,7 +98,15 @@ class Group:
         return packed.tolist()
 
     def from_first(self, value: str | None, device: torch.device) -> str | None:
-        """Broadcast the first process's value to all."""
+        """Broadcast the first process's value to all.
+
+        Args:
+            value: The first process's value; ignored on all others.
+            device: Where this process trains; the exchange runs there.
+
+        Returns:
+            The value of the first process.
+        """
         if self.size == 1:
             return value
         box = [value]
@@ -94,7 +114,14 @@ class Group:
         return box[0]
 
     def add_up(self, numbers: Tensor) -> Tensor:
-        """Sum a tensor over all processes in place, without waiting for the device."""
+        """Sum a tensor over all processes in place, without waiting for the device.
+
+        Args:
+            numbers: Of any shape, equal on all processes.
+
+        Returns:
+            The tensor itself.
+        """
         if self.size > 1:
             torch.distributed.all_reduce(numbers)
         return numbers
@@ -125,7 +152,11 @@ class GradientSums:
         self.missing = [len(bucket) for bucket in self.buckets]
 
     def arrived(self, parameter: Tensor) -> None:
-        """Count a gradient, and send the buckets that are complete."""
+        """Count a gradient, and send the buckets that are complete.
+
+        Args:
+            parameter: A trained parameter of any shape, whose gradient was just accumulated.
+        """
         if self.missing is None:
             return
         self.missing[self.bucket_of[id(parameter)]] -= 1

@@ -111,7 +111,12 @@ class GraphCache(Generic[Graph]):
         """Error after which nothing is recorded any more."""
 
     def get(self, key: Hashable, record: Callable[[], Graph]) -> Graph | None:
-        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded."""
+        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded.
+
+        Args:
+            key: Identifies the work and the shapes of its input.
+            record: Records the graph.
+        """
         if self.failure or key in self.refused:
             return None
         found = self.graphs.pop(key, None) or self._recorded(key, record)

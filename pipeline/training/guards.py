@@ -19,6 +19,12 @@ MOST_SKIPPED_IN_A_ROW = 10
 def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch]) -> str | None:
     """Count a step that was skipped because its loss or gradient is not finite.
 
+    Args:
+        name: Name of the run.
+        state: State of the training; its counters are increased.
+        step: Number of the step, from 0.
+        batches: Its micro-batches, described in the message.
+
     Returns:
         A description of the fault if too many steps in a row were skipped, else None.
     """
@@ -31,11 +37,21 @@ def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequ
 
 
 class Diverged(UserError):
-    """A training whose loss is not finite or far above that of a guess, after going back once."""
+    """A training whose loss is not finite or far above that of a guess, after rolling back once."""
 
 
 def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged:
-    """Build the error of a training that cannot continue; `good` names the last good weights."""
+    """Build the error of a training that cannot continue.
+
+    Args:
+        name: Name of the run.
+        state: State of the training.
+        fault: What is not finite, or exploded.
+        good: Path of the last good weights, or `none yet`.
+
+    Returns:
+        The error, to be raised.
+    """
     again = f", again after rolling back at step {state.returned.at}" if state.returned else ""
     return Diverged(
         f"{name}: {fault}{again}; last good checkpoint: {good}. Lower training.lr_factor (or lr), raise "
@@ -44,13 +60,29 @@ def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged
 
 
 def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
-    """Return whether all elements of all tensors are finite."""
+    """Return whether all elements of all tensors are finite.
+
+    Args:
+        tensors: Tensors of any shape on one device, at least one.
+    """
     return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 @contextlib.contextmanager
 def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: TrainingConfig) -> Iterator[None]:
-    """Turn an out-of-memory error within the block into a UserError that names the setting to change."""
+    """Turn an out-of-memory error within the block into a UserError that names the setting to change.
+
+    Args:
+        name: Name of the run.
+        step: Number of the step, from 0.
+        batch: The micro-batch that is computed.
+        training: Settings of the training, which name the current limit.
+
+    Raises:
+        UserError: Memory ran out.
+        RuntimeError: Another error of torch occurred.
+        MemoryError: Never; it becomes a UserError.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -154,7 +154,19 @@ def train_to_end(
     threads: int | None,
     save_every_s: float,
 ) -> None:
-    """Choose and prepare the machine, then train; see `train_run`."""
+    """Choose and prepare the machine, then train; see `train_run`.
+
+    Args:
+        spec: Specification of the run.
+        checkpoints: Those of the run.
+        group: The processes that train the model, not connected yet.
+        device: Where to train.
+        threads: CPU threads; None chooses.
+        save_every_s: Seconds between resume files, besides the periodic ones.
+
+    Raises:
+        SystemExit: A signal asked to stop; a checkpoint is written.
+    """
     chosen = machine.choose_device(device, group.local_rank)
     threads = machine.choose_threads(threads)
     machine.prepare(chosen, threads, strict=spec.model.reads != "speech")
@@ -203,7 +215,12 @@ def delete_progress(checkpoints: Checkpoints) -> None:
 
 
 def is_done(run_folder: Path, key: str) -> bool:
-    """Return whether the final weights exist and match `done.json`, and both belong to the run `key`."""
+    """Return whether the final weights exist and match `done.json`, and both belong to the run `key`.
+
+    Args:
+        run_folder: Folder of the run.
+        key: Its key.
+    """
     done, weights = TrainedRun.read_if_there(run_folder / DONE_FILE), run_folder / WEIGHTS_FILE
     if done is None or done.key != key or not weights.exists():
         return False
@@ -221,7 +238,12 @@ def finish(trainer: Trainer) -> None:
 
 
 def write_done(checkpoints: Checkpoints, outcome: Outcome) -> None:
-    """Write `done.json` after removing all resume files but the last."""
+    """Write `done.json` after removing all resume files but the last.
+
+    Args:
+        checkpoints: Those of the run, whose final weights are written.
+        outcome: Outcome of the training.
+    """
     digest = sha256_file(checkpoints.final_weights)
     done = TrainedRun(key=checkpoints.key, weights_digest=digest, **dict(outcome))
     checkpoints.clear_resume()  # first, as done.json marks that nothing is left to do

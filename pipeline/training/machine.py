@@ -31,6 +31,9 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
         choice: The option `--device`.
         local_rank: Number of this process on its machine.
 
+    Returns:
+        The device, which is made torch's current one if it is a GPU.
+
     Raises:
         UserError: There is no GPU, or this build of torch cannot use it.
     """
@@ -77,12 +80,21 @@ def check_kernels(device: torch.device) -> None:
 
 
 def precision_on(device: torch.device, requested: str) -> str:
-    """Return the precision of matmuls on a device: float32 on a CPU that is slower in bfloat16."""
+    """Return the precision of matmuls on a device: float32 on a CPU that is slower in bfloat16.
+
+    Args:
+        device: Where matmuls run.
+        requested: The setting `training.precision`: bf16 or fp32.
+    """
     return current_backend().precision(requested) if device.type == "cpu" else requested
 
 
 def check_precision(device: torch.device, precision: str) -> None:
     """Log if a CPU computes in another precision than requested.
+
+    Args:
+        device: Where the model is trained.
+        precision: The setting `training.precision`: bf16 or fp32.
 
     Raises:
         UserError: A GPU does not support the precision.
@@ -139,7 +151,12 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py)."""
+    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py).
+
+    Args:
+        device: Where the model is.
+        spec: Specification of the run.
+    """
     narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)
@@ -160,7 +177,13 @@ def configure_malloc() -> None:
 
 
 def describe_machine(device: torch.device, threads: int, processes: int) -> Machine:
-    """Return the record of what final bits may depend on besides the run's key."""
+    """Return the record of what final bits may depend on besides the run's key.
+
+    Args:
+        device: Where this process trains.
+        threads: Its CPU threads.
+        processes: Number of processes that train the model.
+    """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     backend = current_backend().model_dump(exclude={"format"})
     return Machine(device=name, threads=threads, processes=processes, torch=str(torch.__version__), **backend)

@@ -44,7 +44,14 @@ class UpdateRule:
     counts: bool = True
 
     def state(self, parameter: Tensor) -> State:
-        """Return the initial optimiser state of a parameter."""
+        """Return the initial optimiser state of a parameter.
+
+        Args:
+            parameter: Of any shape.
+
+        Returns:
+            Zeros: `step` is a scalar, each moment has the parameter's shape.
+        """
         counted = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return ({"step": counted} if self.counts else {}) | {name: torch.zeros_like(parameter) for name in self.moments}
 
@@ -89,14 +96,19 @@ class Optimiser:
         Args:
             step: Number of the training step, from 0.
             annealings: How often the learning rate was lowered.
-            skip: Scalar that is 1.0 on the device if the gradients shall only be cleared.
+            skip: On the device, shape (): 1.0 if the gradients shall only be cleared; None to apply them.
         """
         self.set_rates(step, annealings)
         self.apply(self.schedule.frozen(step), skip)
         self.zero_grad()
 
     def set_rates(self, step: int, annealings: int = 0) -> None:
-        """Set the learning rates of training step `step`, lowered `annealings` times."""
+        """Set the learning rates of training step `step`, lowered `annealings` times.
+
+        Args:
+            step: Number of the training step, from 0.
+            annealings: How often the learning rate was lowered.
+        """
         self.rate = self.schedule.weights(step, annealings)
         rates = self.rate, self.schedule.branch_weights(step) if self.branch_weights else 0.0
         if self.held_rates:
@@ -110,7 +122,7 @@ class Optimiser:
 
         Args:
             frozen: Leave the branch weights alone.
-            skip: Scalar that is 1.0 on the device if nothing shall change.
+            skip: On the device, shape (): 1.0 if nothing shall change; None to apply the gradients.
         """
         self.move(0, self.weights, self.rates[0], skip)
         if self.branch_weights and not frozen:
@@ -118,7 +130,14 @@ class Optimiser:
         self.model.after_step(frozen=frozen)
 
     def move(self, first: int, parameters: list[nn.Parameter], rate: Rate, skip: Tensor | None = None) -> None:
-        """Apply the gradients of those `parameters` that have one; `first` is the number of the first parameter."""
+        """Apply the gradients of those parameters that have one.
+
+        Args:
+            first: Number of the first parameter.
+            parameters: Consecutive parameters of one group.
+            rate: Their learning rate.
+            skip: On the device, shape (): 1.0 if nothing shall change; None to apply the gradients.
+        """
         moved = {number: one for number, one in enumerate(parameters, first) if one.grad is not None}
         for number in moved.keys() - self.states.keys():
             self.states[number] = self.rule.state(moved[number])
@@ -132,16 +151,28 @@ class Optimiser:
             parameter.grad = None
 
     def gradients(self) -> list[Tensor]:
-        """Return the gradients of the parameters that have one."""
+        """Return the gradients of the parameters that have one.
+
+        Returns:
+            Each with the shape of its parameter.
+        """
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return moments and step counts, named `<number of the parameter>.<name>`."""
+        """Return moments and step counts, named `<number of the parameter>.<name>`.
+
+        Returns:
+            Moments of the shape of their parameter, and step counts of shape ().
+        """
         states = sorted(self.states.items())
         return {f"{number}.{name}": value for number, state in states for name, value in state.items()}
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Load the result of `tensors`; an empty one resets the optimiser."""
+        """Load the result of `tensors`; an empty one resets the optimiser.
+
+        Args:
+            tensors: Moments of the shape of their parameter, and step counts of shape (); copied.
+        """
         self.states = {}
         for full_name, value in tensors.items():
             number, name = full_name.split(".")
@@ -154,6 +185,9 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
 
     adam: Attention Is All You Need, section 5.3. adadelta: Zeiler 2012. nag: gradient descent with Nesterov's momentum
     in the form of Sutskever et al. 2013.
+
+    Returns:
+        The rule with the settings of `config`.
 
     Raises:
         ValueError: The optimiser is unknown.
@@ -172,6 +206,9 @@ def compiled_on_gpu(move: Move) -> Move:
     """Compile `move` when it first gets weights on a GPU, which fuses a dozen kernels into one.
 
     If torch cannot compile there, a warning says why, and `move` runs eagerly.
+
+    Returns:
+        The same rule, compiled where possible.
     """
     compiled: Move | None = None
 
@@ -192,14 +229,31 @@ def compiled_on_gpu(move: Move) -> Move:
 
 
 def column(states: list[State], name: str) -> Tensors:
-    """Return the tensor `name` of each parameter's state."""
+    """Return the tensor `name` of each parameter's state.
+
+    Args:
+        states: State of each parameter.
+        name: Name of a moment, or `step`.
+
+    Returns:
+        One tensor a parameter, of its shape; scalars for `step`.
+    """
     return [state[name] for state in states]
 
 
 def adam_step(
     config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
-    """Take a step of Adam by torch's fused kernel."""
+    """Take a step of Adam by torch's fused kernel (Kingma and Ba 2015, algorithm 1).
+
+    Args:
+        config: Names beta1, beta2 and epsilon.
+        weights: Parameters of any shape, changed in place.
+        gradients: Their gradients, of the same shapes.
+        states: Their states; moments are changed in place.
+        rate: Learning rate.
+        skip: On the device, shape (): 1.0 if nothing shall change; None to take the step.
+    """
     adam(
         weights,
         gradients,
@@ -225,6 +279,14 @@ def adadelta_step(
     """Take a step of Adadelta (Zeiler 2012, algorithm 1).
 
     torch's own form computes the same, but cannot skip a step on the device.
+
+    Args:
+        config: Names rho and epsilon.
+        weights: Parameters of any shape, changed in place.
+        gradients: Their gradients, of the same shapes; zeroed if skipped.
+        states: Their states; moments are changed in place.
+        rate: Learning rate.
+        skip: On the device, shape (): 1.0 if nothing shall change; None to take the step.
     """
     counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
     kept: float | Tensor = config.adadelta_rho
@@ -253,7 +315,16 @@ def adadelta_step(
 def nesterov_step(
     config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
-    """Take a step of gradient descent with Nesterov's momentum by torch's fused kernel."""
+    """Take a step of gradient descent with Nesterov's momentum by torch's fused kernel.
+
+    Args:
+        config: Names the momentum.
+        weights: Parameters of any shape, changed in place.
+        gradients: Their gradients, of the same shapes.
+        states: Their states; the momentum is changed in place.
+        rate: Learning rate.
+        skip: On the device, shape (): 1.0 if nothing shall change; None to take the step.
+    """
     sgd(
         weights,
         gradients,

@@ -53,6 +53,10 @@ class JsonLines:
 def step_of(line: bytes, where: str) -> int:
     """Return the `step` of a JSON line.
 
+    Args:
+        line: A line without its end.
+        where: File and line, for the message.
+
     Raises:
         UserError: The line is faulty.
     """
@@ -126,7 +130,12 @@ class Progress:
         self.write(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
-        """Write the values that a model monitors, `MONITORED` times a training, without a log line."""
+        """Write the values that a model monitors, `MONITORED` times a training, without a log line.
+
+        Args:
+            step: Steps done.
+            read: Reads the monitored values from the device, by name.
+        """
         due = step % max(1, self.end // MONITORED) == 0 or step == self.end
         if due and not self.silent and (values := read()):
             self.write(MonitorLine(step=step, values=values))
@@ -139,7 +148,15 @@ class Progress:
 
 
 def progress_line(name: str, record: ProgressLine) -> str:
-    """Format a progress record as a log line."""
+    """Format a progress record as a log line.
+
+    Args:
+        name: Name of the run.
+        record: The progress.
+
+    Returns:
+        The line.
+    """
     return (
         f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
         f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
@@ -188,7 +205,11 @@ class EventFile:
 
 
 def scalars(record: AnyProgress) -> dict[str, float]:
-    """Return the numbers of a record by their TensorBoard tags."""
+    """Return the numbers of a record by their TensorBoard tags.
+
+    Raises:
+        TypeError: The record has no numbers.
+    """
     match record:
         case ProgressLine():
             left_out = {"event", "step", "max_steps", "seconds_left"}

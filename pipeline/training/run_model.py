@@ -23,6 +23,9 @@ def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
         spec: Specification of the run.
         vocab_sizes: Symbols of source and target.
 
+    Returns:
+        The model on the CPU, with new weights.
+
     Raises:
         UserError: The model has no decoder that a language model could be fused with.
     """
@@ -42,6 +45,9 @@ def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
 def build_initial_model(spec: RunSpec) -> Seq2Seq:
     """Build the run's model as its training starts; new weights are drawn from torch's global generator.
 
+    Returns:
+        The model on the CPU.
+
     Raises:
         UserError: A run that it needs is missing, not trained, or has another vocabulary or other shapes.
     """
@@ -57,6 +63,13 @@ def build_initial_model(spec: RunSpec) -> Seq2Seq:
 
 def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
     """Load the trained language model of `run_folder`, frozen, for use with the model of `spec`.
+
+    Args:
+        run_folder: Folder of the language model's run.
+        spec: Specification of the run that is decoded with it.
+
+    Returns:
+        The language model on the CPU, in evaluation mode.
 
     Raises:
         UserError: The run is no language model, not trained, or has another vocabulary.
@@ -74,6 +87,11 @@ def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
 def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: EncodedCorpus) -> None:
     """Check that the language model of `run_folder` has the target vocabulary of `corpus`.
 
+    Args:
+        spec: Specification of the run that uses the language model.
+        run_folder: Folder of the language model's run.
+        corpus: Encoded corpus of `spec`.
+
     Raises:
         UserError: It has another one.
     """
@@ -90,6 +108,11 @@ def initialise_from_run(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None
 
     A run of the same shape gives all weights. One without fusion gives the fused task model all but its output layer,
     which may initialise that of the fusion.
+
+    Args:
+        model: Receives the weights.
+        run_folder: Folder of the finished run.
+        spec: The run that uses the model.
 
     Raises:
         UserError: The run is not trained, or its weights do not fit.
@@ -118,7 +141,7 @@ def load_weights_from(
         without: Prefix of the names of weights that are not loaded.
 
     Returns:
-        The weights that were not loaded.
+        The weights that were not loaded by name, each with its own shape.
 
     Raises:
         UserError: The run is not trained, or a weight does not fit.

@@ -11,12 +11,23 @@ from pipeline.config import ModelConfig, TrainingConfig
 
 
 def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
-    """Return width^-0.5 * min(it^-0.5, it * warmup^-1.5), eq. 3; `iteration` counts from 1."""
+    """Return width^-0.5 * min(it^-0.5, it * warmup^-1.5), eq. 3 of Attention Is All You Need.
+
+    Args:
+        width: Size of the model, d_model.
+        iteration: Number of the step, from 1.
+        warmup_steps: Steps until the peak.
+    """
     return width**-0.5 * min(iteration**-0.5, iteration * warmup_steps**-1.5)
 
 
 def cosine(iteration: int, training: TrainingConfig) -> float:
-    """Return the fraction of the peak rate: linear warm-up, then half a cosine (Loshchilov and Hutter 2017, eq. 5)."""
+    """Return the fraction of the peak rate: linear warm-up, then half a cosine (Loshchilov and Hutter 2017, eq. 5).
+
+    Args:
+        iteration: Number of the step, from 1.
+        training: Names the steps of warm-up and of the whole training.
+    """
     warmup_steps = training.warmup_steps or 0
     if iteration <= warmup_steps:
         return iteration / warmup_steps
@@ -31,7 +42,11 @@ class Schedule:
         self.first_frozen = training.max_steps - (training.branch_freeze_steps or 0)
 
     def weights(self, step: int, annealings: int = 0) -> float:
-        """Return the rate of all weights but kappa and alpha, lowered `annealings` times so far.
+        """Return the rate of all weights but kappa and alpha.
+
+        Args:
+            step: Number of the step, from 0.
+            annealings: How often the rate was lowered.
 
         Raises:
             ValueError: The schedule is unknown.

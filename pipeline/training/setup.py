@@ -58,6 +58,9 @@ def build_trainer(
         description: Machine that trains, recorded in checkpoints and costs.
         stop: Requests to stop.
         save_every_s: Seconds between resume files.
+
+    Returns:
+        The trainer, before its first step.
     """
     training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
     torch.manual_seed(spec.seed)
@@ -90,7 +93,19 @@ def restore(
     device: torch.device,
     description: Machine,
 ) -> TrainingState:
-    """Load the newest whole checkpoint, chosen by the first process, and return its state or a fresh one."""
+    """Load the newest whole checkpoint, chosen by the first process, and return its state or a fresh one.
+
+    Args:
+        checkpoints: Those of the run.
+        model: Receives the weights, if there is a checkpoint.
+        optimiser: Receives its state, if there is a checkpoint.
+        group: The processes that train the model, connected.
+        device: Where this process trains.
+        description: Machine that trains; another one than before is logged.
+
+    Returns:
+        The state of the checkpoint, or a fresh one.
+    """
     point = checkpoints.newest_resume_point() if group.is_first else None
     path = group.from_first(str(point.path) if point else None, device)
     if path is None:
@@ -110,7 +125,16 @@ def restore(
 def log_setup(
     spec: RunSpec, model: Seq2Seq, batches: AnyTrainingBatches, group: Group, description: Machine, state: TrainingState
 ) -> None:
-    """Log what will be trained, on which data and machine."""
+    """Log what will be trained, on which data and machine.
+
+    Args:
+        spec: Specification of the run.
+        model: Its model.
+        batches: Its training batches.
+        group: The processes that train the model.
+        description: Machine that trains.
+        state: State from which it starts.
+    """
     training = spec.training
     where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
     log.info("%s: %.2f M parameters", where, millions)
@@ -137,7 +161,15 @@ def log_setup(
 
 
 def format_step_size(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
-    """Format how much data a training step uses."""
+    """Format how much data a training step uses.
+
+    Args:
+        training: Settings of the training.
+        batches: Its training batches.
+
+    Returns:
+        The text.
+    """
     if training.sentences_per_update:
         return f"{training.sentences_per_update} pairs"
     return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"

@@ -40,6 +40,10 @@ class MachineOptions:
 def write_specification(run_folder: Path, specification: str) -> None:
     """Write `run.yaml` from JSON, unless it already has that content.
 
+    Args:
+        run_folder: Folder of the run, made if needed.
+        specification: All settings of the run.
+
     Raises:
         UserError: The specification is invalid.
     """
@@ -75,7 +79,12 @@ def key_of(spec: RunSpec) -> str:
 
 
 def run_flops(spec: RunSpec, shape: BatchShape) -> float:
-    """Return the FLOPs of forward and backward pass of a batch, those of a fused language model included."""
+    """Return the FLOPs of forward and backward pass of a batch, those of a fused language model included.
+
+    Args:
+        spec: Specification of the run.
+        shape: Sizes of the batch.
+    """
     if spec.fusion is None or spec.language_model is None:
         return training_flops(spec.model, shape)
     frozen = spec.fusion.kind == "deep" or spec.training.trained_part == "fusion"

@@ -29,7 +29,13 @@ Prepared = TypeVar("Prepared")
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
-    """Return the random seed of micro-batch `index` of a step, so that no generator state must be stored."""
+    """Return the random seed of a micro-batch, so that no generator state must be stored.
+
+    Args:
+        seed: Seed of the run.
+        step: Number of the step, from 0.
+        index: Number of the micro-batch over all processes, from 0.
+    """
     return int.from_bytes(hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest(), "little") >> 1
 
 
@@ -84,7 +90,12 @@ class Prefetcher(Generic[Prepared]):
         self.prepare, self.waited_s = prepare, 0.0
 
     def steps(self, first: int, end: int) -> Iterator[tuple[int, Prepared]]:
-        """Yield (step, prepare(step)) for steps first … end - 1."""
+        """Yield each step with its prepared data.
+
+        Args:
+            first: Number of the first step.
+            end: Number after the last step.
+        """
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
             upcoming = pool.submit(self.prepare, first)
             for step in range(first, end):
@@ -156,7 +167,17 @@ class StepRunner:
         return scalars
 
     def replay(self, captured: CapturedSteps, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
-        """Train on a step by CUDA graphs; see `run`."""
+        """Train on a step by CUDA graphs; see `run`.
+
+        Args:
+            captured: Replays the steps.
+            step: Number of the step, from 0.
+            prepared: Its data, with fitted micro-batches.
+            annealings: How often the learning rate was lowered.
+
+        Returns:
+            The numbers that `run` returns.
+        """
         seeds = [micro_seed(self.spec.seed, step, number) for number in range(len(prepared.micro_batches))]
         with out_of_memory_explained(self.spec.name, step, prepared.micro_batches[0], self.spec.training):
             numbers = captured.run(step, annealings, prepared.micro_batches, seeds, self.divisor(prepared))
@@ -168,6 +189,10 @@ class StepRunner:
 
     def accumulate(self, step: int, prepared: PreparedStep) -> Tensor:
         """Compute the gradients of a step, summed over all processes and clipped.
+
+        Args:
+            step: Number of the step, from 0.
+            prepared: Its data.
 
         Returns:
             On the device, over all processes, shape (5,): summed loss, negative log-likelihood, FLOPs, number of
@@ -192,7 +217,16 @@ class StepRunner:
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> Tensor:
-        """Add a micro-batch's gradients, and return its summed loss and negative log-likelihood, shape (2,)."""
+        """Add a micro-batch's gradients, and return its summed losses.
+
+        Args:
+            step: Number of the step, for messages.
+            batch: On any device.
+            divisor: Number by which the summed loss is divided.
+
+        Returns:
+            Summed loss and negative log-likelihood, shape (2,).
+        """
         with out_of_memory_explained(self.spec.name, step, batch, self.spec.training):
             with autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)

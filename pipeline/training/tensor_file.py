@@ -23,6 +23,11 @@ from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError,
 def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
     """Write a tensor file atomically, and verify it by reading it back.
 
+    Args:
+        path: The file.
+        tensors: Tensors of any shape and device, by name.
+        metadata: JSON object with the key of the run as `key`.
+
     Raises:
         UserError: The disk is full or cannot be written (a previous file is kept), or `path` cannot be read back.
         DamagedFileError: The file reads back differently.
@@ -38,6 +43,12 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read tensors (on the CPU) and metadata (without `digest`), and check the digest.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Tensors by name, each with the shape it was written with, and the metadata.
 
     Raises:
         DamagedFileError: The file is missing or damaged.
@@ -62,6 +73,9 @@ def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Te
         key: Key of the run that must have written it; None accepts any.
         remedy: What to do about a damaged file.
 
+    Returns:
+        Tensors by name, each with the shape of its parameter, and the metadata.
+
     Raises:
         UserError: The file is damaged, or belongs to another run.
     """
@@ -80,6 +94,14 @@ def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Te
 def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:
     """Load a weights file into `model` and return its metadata (`key`, `step`).
 
+    Args:
+        model: Receives the weights.
+        path: A tensor file.
+        key: Key of the run that must have written it; None accepts any.
+
+    Returns:
+        The metadata.
+
     Raises:
         UserError: The file is damaged, does not fit the model, or belongs to another run than `key`.
     """
@@ -92,7 +114,12 @@ def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> 
 
 
 def digest_of(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> str:
-    """Return the SHA-256 of names, types, shapes, bytes and metadata."""
+    """Return the SHA-256 of names, types, shapes, bytes and metadata.
+
+    Args:
+        tensors: On the CPU and contiguous, of any shape, by name.
+        metadata: Without `digest`.
+    """
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
@@ -104,6 +131,12 @@ def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
     """Return parameters and persistent buffers of `model`, each once however many names it has.
 
     Parameters without a gradient are left out: they belong to another run, which stores them (run_model.py).
+
+    Args:
+        model: On any device.
+
+    Returns:
+        Tensors by name, each with the shape of its parameter; they share the model's memory.
     """
     frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
     unique: dict[object, tuple[str, Tensor]] = {}
@@ -116,6 +149,10 @@ def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
 
 def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
     """Load the result of `tensors_of` into `model`.
+
+    Args:
+        model: Receives the tensors.
+        tensors: By name, of any device, each with the shape of its parameter.
 
     Raises:
         DamagedFileError: Names or shapes are not those of `model`.

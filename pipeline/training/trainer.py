@@ -163,13 +163,14 @@ class Trainer:
         So the data that caused the divergence are passed over.
 
         Raises:
-            UserError: The training has rolled back before, or there are no good weights.
+            UserError: The training has rolled back before, has no good weights, or has no step left.
         """
         state, good = self.state, self.state.good_step
         path = self.checkpoints.weights_path(good or 0)
         self.checkpoints.finish()
         if state.returned or not good or not path.exists() or self.ended:
-            raise diverged(self.spec.name, state, fault, str(path) if good else "none yet")
+            error = diverged(self.spec.name, state, fault, str(path) if good else "none yet")
+            raise error
         load_weights(self.model, path, self.checkpoints.key)
         self.optimiser.load_tensors({})
         if self.steps.captured:
