@@ -16,7 +16,7 @@ from pipeline.stages import PIPELINE, Program, parse, run
 def log_handler() -> logging.Handler:
     """Return a coloured handler for a terminal, or one that writes plain lines."""
     if sys.stderr.isatty():
-        from rich.console import Console  # only where there is somebody to see it: 0.1 s
+        from rich.console import Console  # 0.1 s, needed on a terminal only
         from rich.logging import RichHandler
 
         return RichHandler(console=Console(stderr=True), show_path=False, show_level=False, log_time_format="%H:%M:%S")
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None, program: Program = PIPELINE) -> int:
     def work() -> None:
         args = parse(sys.argv[1:] if argv is None else argv, program)
         if argv is None:
-            gc.freeze()  # loaded modules stay: garbage collection need not look through all of torch
+            gc.freeze()  # loaded modules stay, so garbage collection may skip them
         run(args, program)
 
     return status_of(work)
@@ -83,7 +83,7 @@ def status_of(work: Callable[[], None]) -> int:
             raise
         print(f"error: Python package {package!r} is missing; {ENTER_ENVIRONMENT}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # who reads the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         forget_output()
     except OSError as error:
         forget_output()
@@ -115,7 +115,7 @@ def prepare() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler])
     if sys.stdout is None:
         raise UserError("standard output is closed; redirect it with `> /dev/null`")
-    # Text is UTF-8 whatever the locale says; a file's name that is none is written as it is, in errors by its bytes.
+    # UTF-8 in any locale. A file name that is not UTF-8 is written unchanged, and escaped in errors.
     for stream, faults in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=faults)

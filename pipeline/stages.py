@@ -199,7 +199,7 @@ def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
     Raises:
         SystemExit: The arguments are wrong (2), or help was asked for (0).
     """
-    argv = [*(word.replace("_", "-") for word in argv[:1]), *argv[1:]]  # rules are named with underscores
+    argv = [*(word.replace("_", "-") for word in argv[:1]), *argv[1:]]  # rule names have underscores
     parser, by_name = parsers(program, argv[:1])
     if argv and argv[0] not in by_name and not argv[0].startswith("-"):
         from pipeline.core.schema import nearest  # brings pydantic, which the list of commands does without
@@ -243,7 +243,9 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
     if isinstance(function, ModuleType):
         function.add_arguments(parser)
         return
-    from pipeline.core.command_line import add_arguments  # brings inspect, 10 ms, which the list of commands needs not
+    from pipeline.core.command_line import (
+        add_arguments,
+    )  # imports inspect, 10 ms, which the list of commands does not need
 
     add_arguments(parser, function)
 

@@ -38,7 +38,7 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> C
 
 def input_state(argument: str) -> str | list[int] | None:
     """Return the recorded digest of a file that a command names, else its size and time; None if it is no file."""
-    if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
+    if not os.path.isfile(argument):  # Path.is_file raises OSError if the argument is too long for a name
         return None
     if digest := noted_digest(Path(argument)):  # Snakemake sets a new time
         return digest

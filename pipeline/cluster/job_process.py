@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 REQUEUE_TRIES = 12  # 5 s apart: slurmctld may be restarting
 INTERRUPTED = 128 + signal.SIGINT
 FRUITLESS_STARTS = 6  # then the time limit is too short
-# What a rank sees when another one died: not its own failure, and nothing that another start would meet again.
+# Errors of a rank when another one died. They are not its own failure, and another start need not meet them.
 LOST_PEER = ("connection closed by peer", "connection reset by peer", "connection refused", "nccl", "broken pipe")
 
 
@@ -64,7 +64,7 @@ class Exit(enum.IntEnum):
     DONE = 0
     FAILED = 1
     UNFIT_NODE = 69
-    STOPPED = 75  # asked to stop: a checkpoint was saved, go on later
+    STOPPED = 75  # asked to stop: a checkpoint was saved, resume later
     TAKEN_OVER = 76
 
 
@@ -115,7 +115,7 @@ def attempt(order: JobOrder) -> Exit:
     run = Path(order.run)
     try:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
-        # A check that hangs is left by ending the process, from another thread.
+        # If a check hangs, another thread ends the process.
         check_node(run, gpu, lambda reason: os._exit(report_unfit_node(run, reason)))
         if job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
@@ -159,7 +159,7 @@ def call_function(function: str, run: Path, key: str) -> None:
         with recorded_start(run):
             try:
                 work = functools.partial(pkgutil.resolve_name(function), run)
-                retry_stage(work) if world_size() == 1 else work()  # others would wait
+                retry_stage(work) if world_size() == 1 else work()  # with several processes, the others would wait
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
@@ -207,7 +207,7 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
     if isinstance(error, LostPeer) or (world_size() > 1 and died):
         return Exit.FAILED
     told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
-    with contextlib.suppress(UserError, OSError):  # on a full disk the launcher finds the same, and says it
+    with contextlib.suppress(UserError, OSError):  # on a full disk the launcher reports the same
         record_failure(Path(order.run), order.key, *told)
     return Exit.FAILED
 
@@ -243,7 +243,7 @@ def handle_stop_signal(number: int, frame: object) -> None:
 
 def requeue(order: JobOrder) -> Exit:
     """Requeue this job on Slurm, unless it makes no progress; other ranks wait to be ended with it."""
-    # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
+    # scontrol runs inside the step that the requeue kills, and inherits the ignored signals.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     if rank() > 0:
@@ -254,7 +254,7 @@ def requeue(order: JobOrder) -> Exit:
         return report_failure(order, UserError(what))
     job = os.environ["SLURM_JOB_ID"]
     for _ in range(REQUEUE_TRIES):
-        # Refused, too, where Slurm, preempting, was faster: then this process is ended before the next try.
+        # Also refused if Slurm's preemption came first; then this process ends before the next try.
         if not subprocess.run(["scontrol", "requeue", job]).returncode:
             log.warning("job %s is requeued", job)
             break

@@ -99,7 +99,7 @@ def check_gpu(index: int) -> None:
     Raises:
         UnfitNode: There is no such GPU, or its result is wrong.
     """
-    import torch  # here only: a job without GPUs need not load it for a check
+    import torch  # here only: the check of a job without GPUs does without it
 
     if not torch.cuda.is_available():
         raise UnfitNode("no GPU is visible, but the job requested one")

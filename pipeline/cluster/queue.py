@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 # Slurm's words for a job that has ended.
 OVER = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
 OVER |= {"REVOKED", "TIMEOUT"}
-# Ended jobs stay visible for MinJobAge (300 s by default): asking less often could miss that one was cancelled.
+# Ended jobs stay visible for MinJobAge (300 s by default): longer intervals could miss that one was cancelled.
 LONGEST_INTERVAL_S = 180.0
 GROWTH = 1.25
-# Of one that has not ended: the words for what does not work, of which the reason says more.
+# States of a job that has not ended and does not run; its reason says more.
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 WAITING |= {"STOPPED", "SUSPENDED"}
 
@@ -179,7 +179,7 @@ class Queue:
         with open(self.path.with_suffix(".lock"), "a") as handle:
             try:
                 locked = lock_descriptor(handle.fileno(), blocking=False)
-            except OSError as error:  # an odd /tmp: it costs queries, nothing else
+            except OSError as error:  # an unusual /tmp costs queries, but nothing else
                 log.warning("%s: no file locks here (%s)", self.path, error.strerror)
                 locked = True
             yield locked
@@ -201,7 +201,7 @@ def query_slurm() -> list[list[str]] | None:
     Returns:
         Rows of (job, state, reason, nodes, name), or None if Slurm does not answer; its controller may be restarting.
     """
-    # Without what alters squeue's output or a surrounding job's view.
+    # Variables that alter squeue's output or restrict it to a surrounding job are left out.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}
     command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
     try:

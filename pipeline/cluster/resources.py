@@ -14,7 +14,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed, load_yaml, validate
 
-LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
+LONGEST_WARNING_S = 180  # before its time limit, when a job is asked to save
 
 
 @dataclass(frozen=True)
@@ -146,16 +146,19 @@ SITE = Path("slurm/site.yaml")
 class Site(Closed):
     """`slurm/site.yaml`; nothing in it changes a result."""
 
-    partition: str = Field(description="Of jobs that want GPUs, and of all others where `cpu_partition` names none")
-    cpu_partition: str | None = Field(default=None, description="Of jobs that want no GPU")
-    account: str | None = Field(default=None, description="Charged; null = your default one")
+    partition: str = Field(description="Partition of GPU jobs, and of all other jobs unless `cpu_partition` is set")
+    cpu_partition: str | None = Field(default=None, description="Partition of jobs without GPUs")
+    account: str | None = Field(default=None, description="Account to charge; null = your default account")
     gres: str | None = Field(
         default=None,
-        description="GPUs as the site calls them, with their number on a node: gpu:a100:8; null = it counts them alone",
+        description="The site's name for GPUs and their number on a node: gpu:a100:8; null = unnamed",
     )
-    sbatch: str = Field(default="", description="What else sbatch is told of jobs that want GPUs: --qos=long")
+    sbatch: str = Field(default="", description="Further sbatch options of GPU jobs: --qos=long")
     jobs: int = Field(
-        default=50, ge=1, le=10**6, description="At once, waiting ones included; no more than the site allows you"
+        default=50,
+        ge=1,
+        le=10**6,
+        description="Most jobs at once, pending ones included; at most the limit of the site",
     )
 
     @property

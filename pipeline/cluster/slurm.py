@@ -23,8 +23,8 @@ from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)
 
-UNEXPLAINED_TRIES = 7  # of a submission that fails for no reason that is known; any other is waited out
-FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, each twice as long as the one before
+UNEXPLAINED_TRIES = 7  # after an unknown error; known temporary ones are retried without limit
+FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, doubled each time
 LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
 """Files that submitit leaves after failed submissions."""
 
@@ -37,14 +37,14 @@ class SlurmJobs:
     def __init__(self, run: Path, order: JobOrder, resources: Resources, queue: Queue):
         self.run, self.order, self.resources, self.queue = run, order, resources, queue
         self.name = job_name(run, order.key)
-        self.submitted = 0.0  # by the machine's clock; what the queue said before then is no news of our job
+        self.submitted = 0.0  # monotonic clock; older snapshots of the queue do not show our job
 
     def adopt(self) -> str | None:
         """Return the id of a pending or running job of this run, or None."""
         recorded = read_submission(self.run)
         known = recorded if recorded and (recorded.launcher, recorded.key) == (self.launcher, self.order.key) else None
         asked = time.monotonic()
-        # Any snapshot of late can tell that it is there; that it is not, only a new one, if somebody did submit.
+        # A recent snapshot proves that the job exists. Only a new one proves that a submitted job does not.
         moments = [max(0.0, asked - 4 * self.queue.interval_s), *([asked] if known else [])]
         ours: list[QueuedJob] = []
         while moments and not ours:
@@ -132,7 +132,7 @@ class SlurmJobs:
         """
         import submitit  # here only: a launcher that adopts a job does without
 
-        folder = self.run / "slurm"  # of all jobs: one that starts at once could not open its log in a folder to come
+        folder = self.run / "slurm"  # shared by all jobs, and there before a job opens its log
         for path in folder.glob("*"):
             if LEFTOVER.fullmatch(path.name):
                 path.unlink()
@@ -144,13 +144,13 @@ class SlurmJobs:
                 f"export PYTHONPATH={shlex.quote(str(ROOT))}:$PYTHONPATH",
                 f"export OMP_NUM_THREADS={self.resources.cpus}",
             ],
-            # Slurm 22.05 to 23.02 do not hand the job's number of cores on to its steps.
+            # Slurm 22.05 to 23.02 do not pass the job's number of cores to its steps.
             srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],
             stderr_to_stdout=True,
             **self.resources.as_submitit([marker.node for marker in unfit_nodes(self.run)]),
         )
         configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
-        # A driver that is a job itself must not pass its own SLURM_* on; which cluster it talks to is no part of them.
+        # If Snakemake is a job itself, its SLURM_* must not reach ours, except for the choice of the cluster.
         with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**configuration):
             return executor.submit(run_job, self.order).job_id
 

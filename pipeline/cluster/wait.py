@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 DEATHS_WITHOUT_PROGRESS = 3
 UNFIT_NODES = 5
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 5.0  # between two looks at the run folder
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 5.0  # between two checks of the run folder
 SETTLE_S = 10.0  # for the last files of an ended job to appear over a network file system
 
 
@@ -200,7 +200,7 @@ class Waiter:
         return f"last lines of {path or 'its log'}:\n{last_lines(path, 20)}"
 
 
-BACKLOG_BYTES = 4096  # of a job that was running before we came
+BACKLOG_BYTES = 4096  # shown of an adopted job
 
 
 class LogTail:

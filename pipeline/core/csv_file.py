@@ -49,7 +49,7 @@ def write_csv(
         columns: Columns in order; None for all.
         texts: Columns with text of models or data, which `as_text` protects.
     """
-    from pandas import DataFrame  # 0.4 s, which only what writes tables should take
+    from pandas import DataFrame  # takes 0.4 s to import
 
     frame = DataFrame(rows, columns=None if columns is None else list(columns), dtype=object)
     for name in frame.columns.intersection(list(texts)):

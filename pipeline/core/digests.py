@@ -204,7 +204,7 @@ def check_input(name: str) -> None:
     if digest is None or not path.is_file() or path.stat().st_size > LARGEST or sha256_file(path) == digest:
         return
     if noted_digest(path) == digest:  # no other process has rewritten it
-        checked_files.remove(name)  # a caller that catches the error and opens it again gets it again
+        checked_files.remove(name)  # opening it again raises the error again
         raise UserError(
             f"{path}: is damaged, its SHA-256 is not what was noted; run {command_advice('verify --repair')}, "
             f"or remove {note_path(path)} if you changed it yourself, then run the same command again"

@@ -154,7 +154,7 @@ def remove_orphans(folder: Path) -> None:
     Those of other hosts and users are removed after a day. Each folder is swept once a process.
     """
     for path in folder.glob(".*.tmp"):
-        with contextlib.suppress(OSError):  # it was finished meanwhile, or is for its owner alone to remove
+        with contextlib.suppress(OSError):  # its writer finished it, or only its owner may remove it
             if is_orphan(path):
                 log.info("removing %s, left half-written by a killed process", path)
                 path.unlink()

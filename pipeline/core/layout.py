@@ -16,7 +16,7 @@ COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples
 TELEMETRY_FILES, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
 WEIGHTS_FILE = "model.safetensors"
 """Files of a run's folder: what training reads, its records, its telemetry, its weights."""
-OLD_RUN = ".before-"  # in the name of a folder beside a run's: what it was before its settings changed
+OLD_RUN = ".before-"  # in the name of a folder beside a run: the run with its former settings
 OUTPUTS_FILE, SCORES_FILE = "outputs.json", "scores.json"
 """The two manifests of a decoding, in the folder `{run}/{decoding}`."""
 DECODINGS_FILE = "decodings.json"

@@ -14,7 +14,7 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
+READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server's fail-over takes longer; the job's next start covers it
 PAUSES_S = (1.0, 5.0, 25.0)
 LASTING_NAMES = (
     "EACCES EPERM EROFS ENOSPC EDQUOT EFBIG ENOENT ENOTDIR EISDIR EEXIST ENOTEMPTY ENAMETOOLONG ELOOP EMLINK EXDEV "

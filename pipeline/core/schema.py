@@ -84,7 +84,7 @@ def within_bounds(value: float) -> float:
 
 # `1e-4` is a text in YAML, and so are `inf` and `nan`.
 NUMBER = BeforeValidator(no_truth_value)
-# Bounds on both sides: what is far beyond any use would end in an overflow, or take all memory.
+# Bounds on both sides, because useless values would overflow or take all memory.
 Number = Annotated[float, Field(strict=False, allow_inf_nan=False), NUMBER, AfterValidator(within_bounds)]
 Probability = Annotated[float, Field(ge=0, lt=1, strict=False), NUMBER]
 Positive = Annotated[float, Field(gt=0, le=1e30, strict=False, allow_inf_nan=False), NUMBER]
@@ -220,7 +220,7 @@ def key_path(fault: Any, value: Any) -> tuple:
         if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
             value = value.get(step)
         elif isinstance(value, list | tuple) and isinstance(step, int):
-            value = value[step] if step < len(value) else None  # of a pair, the part that is missing
+            value = value[step] if step < len(value) else None  # the missing element of a pair
         elif not (isinstance(value, dict) and step in value.values()):
             continue
         place.append(step)

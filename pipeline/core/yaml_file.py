@@ -16,7 +16,7 @@ import yaml
 
 from pipeline.core.errors import UserError, one_line, shown
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, parsed in C if PyYAML has it
 MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
 """The largest file of this project has 20 kB, 10 levels and 1,500 values."""
 LARGEST = 2**63

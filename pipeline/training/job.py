@@ -174,7 +174,7 @@ def train_to_end(
     description = machine.describe_machine(chosen, threads, group.size)
     if group.is_first:
         require_whole(Path(spec.corpus))
-    if group.local_rank == 0:  # one process a node copies; the others wait when they connect
+    if group.local_rank == 0:  # one process of a node copies; the others wait when they connect
         stage(chain.from_iterable(training_stores(Path(spec.corpus))))
     with StopRequest() as stop, group.connected(chosen):
         trainer = build_trainer(spec, checkpoints, group, chosen, description, stop, save_every_s)

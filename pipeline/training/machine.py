@@ -65,7 +65,7 @@ def check_kernels(device: torch.device) -> None:
         UserError: It has none.
     """
     major, minor = torch.cuda.get_device_capability(device)
-    names = (name.split("_") for name in torch.cuda.get_arch_list())  # such as sm_90a
+    names = (name.split("_") for name in torch.cuda.get_arch_list())  # e.g. sm_90a
     built = [(kind, divmod(int(number.rstrip("af")), 10)) for kind, number in names]
     runs = [
         own <= (major, minor)
@@ -146,7 +146,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
         configure_malloc()
         return use_backend(choose_backend(cache_folder()))
     torch.use_deterministic_algorithms(True, warn_only=not strict)
-    settings: Any = torch.utils.deterministic  # its types lack this one
+    settings: Any = torch.utils.deterministic  # its type stubs lack this attribute
     settings.fill_uninitialized_memory = False
 
 

@@ -63,7 +63,7 @@ def step_of(line: bytes, where: str) -> int:
     try:
         return json.loads(line)["step"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{where}: not a JSON record with a `step` ({error}); mend or remove the line") from error
+        raise UserError(f"{where}: not a JSON record with a `step` ({error}); fix or remove the line") from error
 
 
 class Progress:
@@ -182,7 +182,7 @@ class EventFile:
 
     def __init__(self, run_folder: Path, step: int):
         try:
-            from tensorboardX import event_file_writer, proto  # an extra
+            from tensorboardX import event_file_writer, proto  # optional dependency
         except ImportError as error:
             raise UserError("tensorboard needs tensorboardX: `pip install '.[tensorboard]'`, or turn it off") from error
         self.proto, folder = proto, run_folder / EVENTS

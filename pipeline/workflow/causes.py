@@ -64,7 +64,7 @@ class Causes:
 
     def failure(self, product: Product) -> Failed | None:
         """Return the failure of the stage that makes a product, from its manifest or log."""
-        if isinstance(product, DatasetArtifact):  # each of its stages needs the one before
+        if isinstance(product, DatasetArtifact):  # each of its stages needs the previous one
             return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
         if isinstance(product, RunArtifact) and (listed := manifest_of(product)) is not product:
             path = self.layout.path(listed)

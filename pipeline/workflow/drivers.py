@@ -51,8 +51,8 @@ def register_driver(makes: Iterable[str]) -> None:
         began=time.time(),
         makes=sorted(map(os.path.abspath, makes)),
     )
-    note = DRIVERS.absolute() / f"{uuid.uuid4().hex}.json"  # Snakemake may leave this folder before it ends
-    own.write(note)  # before the others are looked at: of two that begin at once, neither overlooks the other
+    note = DRIVERS.absolute() / f"{uuid.uuid4().hex}.json"  # absolute, as Snakemake may change its working directory
+    own.write(note)  # before reading the others, so that two that start at once see each other
     atexit.register(note.unlink, missing_ok=True)
     others = {path: driver for path, driver in read_drivers().items() if path.absolute() != note}
     for path, driver in others.items():
@@ -136,7 +136,7 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     """
     host, pid, job = driver.host, driver.pid, driver.job
     if is_on_this_machine(driver):
-        alive = pid != os.getpid() and is_snakemake_process(pid)  # of our own number it is from before this process
+        alive = pid != os.getpid() and is_snakemake_process(pid)  # with our own id it is an earlier process
         return f"snakemake runs on this machine as process {pid}; end it first ({stop_command(pid)})" if alive else None
     if force or is_from_earlier_boot(driver):
         return None
@@ -149,7 +149,7 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     if jobs is None:
         return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
     running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
-    # A job that is begun anew under its id takes the place of its earlier life.
+    # A restarted job replaces its earlier run under the same id.
     if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart_count()):
         return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
     return None
@@ -159,7 +159,7 @@ def stop_command(pid: int) -> str:
     """Return a command that ends a Snakemake. SIGINT is ignored by background processes of scripts."""
     try:
         own_group = os.getpgid(pid) == pid
-    except ProcessLookupError:  # it has ended meanwhile
+    except ProcessLookupError:  # it has just ended
         own_group = False
     return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
 

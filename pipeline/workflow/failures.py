@@ -97,7 +97,7 @@ def was_taken_over(run: Path, since: float) -> bool:
         run: The run folder.
         since: UNIX seconds.
     """
-    with contextlib.suppress(UserError):  # a line that can't be read
+    with contextlib.suppress(UserError):  # an unreadable line
         return any(line.outcome == "taken over" and line.time >= since for line in read_starts(run))
     return False
 
@@ -171,7 +171,7 @@ class ExecutorErrorHandler(logging.Handler):
             told = told.partition(added)[0]
         own = [log for log in map(Path, getattr(record, "log", None) or ()) if ".snakemake" not in log.parts]
         self.failed_logs += own
-        with contextlib.suppress(OSError):  # the workflow goes on on a full disk, too
+        with contextlib.suppress(OSError):  # on a full disk the workflow continues
             for log in own if told.strip() else ():
                 self.take_over(" ".join(told.split()), log)
 

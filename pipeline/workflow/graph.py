@@ -189,7 +189,7 @@ class Graph:
             return {"parse": products.Parse(run, decoding, split), "prepared": products.Prepared(run.dataset)}
         translation = {"translation": products.Translation(run, decoding, split)}
         prepared: dict[str, products.Product] = {"prepared": products.Prepared(run.dataset)}
-        if score.measure == "phenomena":  # what is right lies beside the raw text
+        if score.measure == "phenomena":  # the expected phenomena are beside the raw text
             return translation | corpus | prepared | {"raw": products.Raw(run.dataset)}
         return translation | prepared
 

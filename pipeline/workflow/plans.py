@@ -82,7 +82,7 @@ class Plans:
         """Return whether a corpus is here, or every file that it is made from."""
         if any(self.layout.path(kind(dataset)).exists() for kind in (products.Raw, products.Encoded)):
             return True
-        from pipeline.data.fetch.download import places  # brings an HTTP client, which nothing else here needs
+        from pipeline.data.fetch.download import places  # imports an HTTP client
 
         downloads, mirror = self.layout.downloads, self.project.config.mirror
         sources = sources_of(self.project.dataset_records[dataset])
@@ -165,7 +165,7 @@ class Plans:
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(one)) for one in made)
-        if product in self.on_request:  # so that data which is missing is named before anything runs
+        if product in self.on_request:  # so that missing data is reported before anything runs
             read = chain(read, map(products.Encoded, self.datasets_of(product)))
         declared = dict.fromkeys(map(products.manifest_of, read))
         return [self.layout.path(one) for one in declared if one != product]

@@ -27,7 +27,7 @@ from pipeline.workflow.graph import Graph, flatten
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
 SILENT_S = 900.0  # more than a validation takes
-STARVED = 0.1  # of the time; batches are composed beside the updates, and seldom waited for
+STARVED = 0.1  # fraction of the time; batches are prepared ahead, so waiting is rare
 
 
 PROGRESS_TAIL_BYTES = 1 << 16
@@ -84,7 +84,7 @@ class Runs:
 
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
-        of_system = cache(lambda run: graph.project.run_spec(run).training.max_steps)  # of every seed
+        of_system = cache(lambda run: graph.project.run_spec(run).training.max_steps)  # the same for every seed
         self.steps = lambda run: of_system(replace(run, seed=graph.project.config.seed_list[0]))
         self.otherwise = cache(lambda run: newest_other_training(graph.project, run))
 
@@ -157,7 +157,7 @@ def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
     """
     if progress.silent_s > SILENT_S:
         return f"has logged nothing for {progress.silent_s / 60:.0f} minutes", f"check {folder / 'logs/train.log'}"
-    if progress.loader_share > STARVED and progress.step > 1:  # the first batch is waited for by all
+    if progress.loader_share > STARVED and progress.step > 1:  # every training waits for its first batch
         remedy = "other work may take its cores, or its disk is slow: give it more cores, or the corpus a faster disk"
         return f"waits for its batches {100 * progress.loader_share:.0f} % of the time", remedy
     return "", ""
@@ -211,7 +211,7 @@ def last_lines(path: Path) -> list[AnyProgress]:
     for line in whole:
         try:
             found.append(parse_record(AnyProgress, line, str(path)))
-        except UserError:  # the first may be cut
+        except UserError:  # the first line may be cut
             continue
     return found
 
@@ -220,7 +220,7 @@ def is_locked(folder: Path) -> bool:
     """Return whether a process of this machine works on the run (pipeline/training/ownership.py takes the lock)."""
     try:
         with open(folder / LOCK_FILE, "rb") as lock:
-            # shared, so that two checks do not see each other, and without write access; filelock has no such lock
+            # shared and read-only, so that checks do not see each other; filelock has no such lock
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -265,7 +265,7 @@ def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
     finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
     if not finished:
         return None
-    with suppress(UserError, FileNotFoundError):  # one may be freed meanwhile
+    with suppress(UserError, FileNotFoundError):  # `free` may remove one
         newest = max(finished, key=lambda folder: (folder / DONE_FILE).stat().st_mtime)
         today = validate(RunSpec, project.run_yaml(run), run.folder)
         if found := today.differences(load_run(newest / RUN_FILE)):

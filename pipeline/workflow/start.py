@@ -51,7 +51,7 @@ def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[
     """
     planned = list(jobs)
     if makes := {path for job in planned for path in job.makes} - {SITE}:
-        register_driver(makes)  # several drivers make the site, which is of all scales
+        register_driver(makes)  # the site covers all scales, so several drivers make it
     require_writable(rules.layout.work)
     check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))
     if any(job.rule == "train" for job in planned):
@@ -108,7 +108,7 @@ def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
     """
     failed, reports = sorted(set(logs)), sorted(path for path in own_files() if is_report(path))
     if failed and reports:
-        unregister_driver()  # nothing is driven any more
+        unregister_driver()  # no job runs any more
         command = [sys.executable, "-m", "pipeline", "results", *reports, *settings]
         subprocess.run(command, stdout=sys.stderr, check=False)
     for path in failed:

@@ -291,7 +291,7 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         UserError: None of them lies there. The message suggests what may have been meant.
     """
     path = Path(name).with_suffix("")
-    if path.parent == RESULTS:  # a view of the configured paper's
+    if path.parent == RESULTS:  # a view of the configured paper's report
         path = project.layout.results / project.config.paper / path.name
     layout, named_path = project.layout, Path(name)
     if found := [

@@ -5,7 +5,7 @@ import torch
 
 from pipeline.config import TrainingConfig
 from pipeline.models.kernels.autocast import cached_casts
-from pipeline.training.optimiser import update_rule
+from pipeline.training.update_rules import update_rule
 
 OTHERS = {"validate_every": 9, "checkpoint_every": 9, "keep_checkpoints": 1, "micro_batch_tokens": 99}
 

@@ -10,8 +10,9 @@ import torch
 from pipeline.config import TrainingConfig
 from pipeline.models.build import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training.optimiser import Optimiser, update_rule
+from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule
+from pipeline.training.update_rules import update_rule
 
 CONFIG = WeightedTransformerConfig(
     architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
@@ -147,7 +148,7 @@ def test_an_update_imports_no_compiler():
     code = """
 import sys, torch
 from pipeline.config import TrainingConfig
-from pipeline.training.optimiser import update_rule
+from pipeline.training.update_rules import update_rule
 for name in ("adam", "adadelta", "nag"):
     rule = update_rule(TrainingConfig(max_steps=1, optimiser=name, schedule="constant", lr=0.1, tokens_per_update=1,
                                       validate_every=1, checkpoint_every=1))

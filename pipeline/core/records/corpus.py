@@ -49,8 +49,8 @@ class EncodedCorpus(Record):
     remedy: ClassVar[str] = "encode the corpus again"
 
     dataset: str
-    tgt: str = Field(description="Language, or another name, of the target side")
-    vocab_size: Count = Field(description="Entries of the source side's vocabulary, or of the only one")
+    tgt: str = Field(description="Language or other name of the target side")
+    vocab_size: Count = Field(description="Size of the source vocabulary, or of the only one")
     vocab_digest: str
     digest: str = Field(description="SHA-256 of the encoded files")
 
@@ -70,7 +70,7 @@ class ParallelCorpus(EncodedCorpus):
 
     kind: Literal["parallel"] = "parallel"
     src: str
-    tokeniser: Literal["moses", "none"] = Field(default="moses", description="What split the text into tokens")
+    tokeniser: Literal["moses", "none"] = Field(default="moses", description="Tokeniser of the text")
     tgt_vocab_size: Count
     tgt_vocab_digest: str
     splits: dict[str, ParallelSplit]
@@ -98,9 +98,9 @@ class SpeechCorpus(EncodedCorpus):
 
     kind: Literal["speech"] = "speech"
     src: Literal["speech"] = "speech"
-    features: Count = Field(description="Of a frame")
+    features: Count = Field(description="Features of a frame")
     statistics: Statistics
-    speaker_cmvn: bool = Field(default=False, description="Whether every speaker's features have these statistics")
+    speaker_cmvn: bool = Field(default=False, description="The statistics hold for the features of every speaker")
     splits: dict[str, SpeechSplit]
 
 

@@ -24,7 +24,9 @@ class Done(Record):
     model_config = ConfigDict(extra="ignore")
 
     key: str
-    weights_digest: str | None = Field(default=None, description="Of a training, whose weights have to be there too")
+    weights_digest: str | None = Field(
+        default=None, description="SHA-256 of the final weights, if the job is a training"
+    )
 
 
 class Command(Record):
@@ -68,8 +70,8 @@ class StartLine(Record):
     restart: int
     node: str
     pid: int
-    checkpoint: int | None = Field(default=None, description="Of a start: step of the newest checkpoint, 0 = none")
-    outcome: str | None = Field(default=None, description="Of a stop")
+    checkpoint: int | None = Field(default=None, description="At a start: step of the newest checkpoint, 0 = none")
+    outcome: str | None = Field(default=None, description="At a stop: done, failed, stopped or taken over")
 
 
 class UnfitNode(Record):
@@ -92,7 +94,7 @@ class Failure(Record):
     rank: int
     time: float = Field(description="UNIX seconds")
     error: str
-    traceback: str | None = Field(description="None where the error is the user's to mend")
+    traceback: str | None = Field(description="None for an error that the user has to fix")
 
 
 class Retry(Record):
@@ -155,6 +157,6 @@ class QueueSnapshot(Record):
     """The last answer of Slurm about the jobs of a user."""
 
     asked: float = Field(description="When Slurm was last asked; seconds of the machine's monotonic clock")
-    taken: float = Field(description="When it last answered; the same")
-    interval: float = Field(description="Seconds to the next")
+    taken: float = Field(description="When it last answered, by the same clock")
+    interval: float = Field(description="Seconds until the next query")
     jobs: list[list[str]] = Field(description="(job, state, reason, nodes, name)")

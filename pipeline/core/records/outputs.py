@@ -23,7 +23,7 @@ class Output(Closed):
 class Manifest(Record):
     """`outputs.json` or `scores.json`: all outputs or scores of one decoding."""
 
-    entries: dict[str, Output] = Field(description="By the path, in the run's folder, of the file that readers open")
+    entries: dict[str, Output] = Field(description="Outputs by the path of their main file in the run's folder")
 
 
 class Decoded(Record):
@@ -31,15 +31,15 @@ class Decoded(Record):
 
     split: str
     lines: int
-    cut_at_last_position: int = Field(description="Outputs as long as the model has positions for")
+    cut_at_last_position: int = Field(description="Outputs cut at the model's last position")
     weights: str = Field(description="Digest of the weights")
-    training: str | None = Field(default=None, description="Digest of the weights that the training ended in")
+    training: str | None = Field(default=None, description="Digest of the final weights of the training")
     decoding: dict[str, Any] = Field(description="All settings (pipeline/config/decoding.py)")
     precision: str
     device: str = Field(description="cpu or cuda")
     seconds: float
     sentences_per_second: float
-    corpus: str | None = Field(default=None, description="Folder of what was transcribed; None = the run's own")
+    corpus: str | None = Field(default=None, description="Folder of the transcribed corpus; None = the run's own")
 
     def device_name(self, trained: TrainingCost | None) -> str:
         """Return the name of the device that decoded.
@@ -88,7 +88,7 @@ class MetricValue(Closed):
     value: float
     low: float | None
     high: float | None
-    signature: str = Field(description="How it was computed")
+    signature: str = Field(description="Metric signature")
 
 
 class Scored(Closed):
@@ -96,22 +96,22 @@ class Scored(Closed):
 
     dataset: str
     split: str
-    test_set: str = Field(description="As it stands beside every score")
+    test_set: str = Field(description="Name of the test set, as shown beside every score")
     lines: int = Field(description="Sentences, utterances or trees")
-    left_out: int = Field(default=0, description="Of speech: utterances of the split that could not be used")
+    left_out: int = Field(default=0, description="Utterances of the split that could not be used")
     references: str = Field(description="SHA-256 of the references: scores of different ones are never compared")
     inputs: dict[str, str] = Field(default={}, description="SHA-256 of each file that was read")
     ceiling: float | None = Field(
         default=None,
-        description="sacreBLEU of the references, tokenised and detokenised: that of a perfect translation",
+        description="sacreBLEU of a perfect translation: of the references, tokenised and detokenised",
     )
-    recall: float | None = Field(default=None, description="Of brackets, per cent")
-    precision: float | None = Field(default=None, description="Of brackets, per cent")
-    repairs: dict[str, int] | None = Field(default=None, description="Of written trees, by kind")
-    nll: float | None = Field(default=None, description="Of a perplexity: nats in all")
-    tokens: int | None = Field(default=None, description="Of a perplexity: symbols in all")
-    weights: str | None = Field(default=None, description="Of a perplexity: digest of the weights")
-    training: str | None = Field(default=None, description="Digest of the weights that the training ended in")
+    recall: float | None = Field(default=None, description="Of labelled brackets, per cent")
+    precision: float | None = Field(default=None, description="Of labelled brackets, per cent")
+    repairs: dict[str, int] | None = Field(default=None, description="Repairs of output trees, by kind")
+    nll: float | None = Field(default=None, description="Summed negative log-likelihood of a perplexity, nats")
+    tokens: int | None = Field(default=None, description="Target symbols of a perplexity")
+    weights: str | None = Field(default=None, description="Digest of the weights of a perplexity")
+    training: str | None = Field(default=None, description="Digest of the final weights of the training")
 
 
 VERSION = re.compile(r"(?<=version:)[\d.]+|(?<=rapidfuzz-)[\d.]+")

@@ -16,22 +16,22 @@ class SplitReport(Closed):
     """Counts of a split of any kind."""
 
     read: int
-    rejected: dict[str, int] = Field(description="Left out, by reason")
+    rejected: dict[str, int] = Field(description="Number of rejected pairs, by reason")
 
 
 class PairsReport(SplitReport):
     """Counts of a split of sentence pairs."""
 
     kept: int
-    rejected_lines: dict[str, list[int]] = Field(description="The first few of each reason, from 1")
+    rejected_lines: dict[str, list[int]] = Field(description="First rejected lines of each reason, counted from 1")
     repaired: dict[str, int]
     src_words: int
     tgt_words: int
     ceiling: float | None = Field(
         default=None,
-        description="sacreBLEU of the references, tokenised and detokenised: that of a perfect translation",
+        description="sacreBLEU of a perfect translation: of the references, tokenised and detokenised",
     )
-    changed: int = Field(default=0, description="References that come back otherwise than they were")
+    changed: int = Field(default=0, description="References that differ after tokenising and detokenising")
 
 
 class PreparedPairs(Record):
@@ -39,10 +39,10 @@ class PreparedPairs(Record):
 
     dataset: str
     tokeniser: str
-    unit: str = Field(default="tokens", description="What src_words, tgt_words and the limits of `cleaning` count")
+    unit: str = Field(default="tokens", description="Unit of src_words, tgt_words and the limits of `cleaning`")
     splits: dict[str, PairsReport]
     shared: dict[str, int] = Field(default={}, description="Source sentences in two splits, by their names")
-    shared_targets: dict[str, int] = Field(default={}, description="Target sentences in two splits, likewise")
+    shared_targets: dict[str, int] = Field(default={}, description="Target sentences in two splits, by their names")
 
 
 class TreesReport(SplitReport):
@@ -73,7 +73,7 @@ class SentencesReport(SplitReport):
     kept: int
     characters: int
     words: int
-    examples: list[str] = Field(description="The first few left out")
+    examples: list[str] = Field(description="First rejected ones")
 
 
 class PreparedText(Record):
@@ -96,16 +96,16 @@ class PreparedSpeech(Record):
 
     dataset: str
     splits: dict[str, UtterancesReport]
-    shared: int = Field(default=0, description="Utterances that are in several splits, none of them train")
-    shared_examples: list[str] = Field(default=[], description="The first few, with their splits")
-    shared_speakers: list[str] = Field(default=[], description="Speakers who are in several splits, the first few")
+    shared: int = Field(default=0, description="Utterances in several splits other than train")
+    shared_examples: list[str] = Field(default=[], description="First of them, with their splits")
+    shared_speakers: list[str] = Field(default=[], description="First speakers in several splits")
 
 
 class SpokenSplit(SplitReport):
     """Counts of a split that was read aloud."""
 
     utterances: int
-    examples: list[str] = Field(description="The first few left out")
+    examples: list[str] = Field(description="First rejected ones")
 
 
 class Spoken(Record):
@@ -137,7 +137,7 @@ class Vocabularies(Vocabulary, Record):
     """`subwords.json`: the vocabulary of the source side or of both, and that of the target side if it has its own."""
 
     tgt: Vocabulary | None = None
-    sentencepiece: str = Field(description="Its version")
+    sentencepiece: str = Field(description="Version of sentencepiece")
 
 
 class VerifiedFile(Record):
@@ -152,4 +152,4 @@ class VerifiedCorpus(Record):
     """A note that the files of an encoded corpus had this digest; valid while their sizes and times stay the same."""
 
     digest: str
-    files: dict[str, tuple[int, int]] = Field(description="Bytes, and nanoseconds of the last change")
+    files: dict[str, tuple[int, int]] = Field(description="Size in bytes and modification time in ns")

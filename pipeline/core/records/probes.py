@@ -20,7 +20,7 @@ class Gates(Record):
     dataset: str
     test_sets: list[str]
     lines: int
-    gates: dict[str, dict[str, GateValue]] = Field(description="By channel and kind of word")
+    gates: dict[str, dict[str, GateValue]] = Field(description="Gate values by channel and kind of word")
     statistics: str
     weights_digest: str
 
@@ -28,16 +28,16 @@ class Gates(Record):
 class AttentionMap(Record):
     """Attention weights of some heads of one encoder layer on one sentence."""
 
-    rule: str = Field(description="By which the sentence was chosen")
+    rule: str = Field(description="Rule that chose the sentence")
     split: str
     sentence: int = Field(description="Its place in the split, from 0")
     tokens: list[str]
-    query: int | None = Field(description="Place of the word that is looked from; None = all")
-    pronoun: bool = Field(description="Whether the word is one")
-    layer: int = Field(description="From 1")
+    query: int | None = Field(description="Position of the query word; None = all")
+    pronoun: bool = Field(description="The query word is a pronoun")
+    layer: int = Field(description="Number of the layer, from 1")
     layers: int
-    heads: list[int] = Field(description="From 0")
-    weights: list[list[list[float]]] = Field(description="heads x queries x keys")
+    heads: list[int] = Field(description="Numbers of the heads, from 0")
+    weights: list[list[list[float]]] = Field(description="Attention weights, shape (heads, queries, keys)")
     weights_digest: str
 
 
@@ -45,12 +45,14 @@ class AlignmentMaps(Record):
     """Alignments of a recogniser at each kept checkpoint."""
 
     split: str
-    utterances: int = Field(description="Over which the entropy is a mean")
-    utterance: int = Field(description="That of the maps, from 0")
-    text: str = Field(description="Said in it")
-    steps: list[int] = Field(description="Updates at each checkpoint")
-    entropy: list[float] = Field(description="Nats, of a character's alignment")
-    maps: list[list[list[float]]] = Field(description="checkpoints x characters x encoder positions")
+    utterances: int = Field(description="Number of utterances in the mean entropy")
+    utterance: int = Field(description="Number of the utterance of the maps, from 0")
+    text: str = Field(description="Transcript of that utterance")
+    steps: list[int] = Field(description="Training step of each checkpoint")
+    entropy: list[float] = Field(description="Mean entropy of a character's alignment at each checkpoint, nats")
+    maps: list[list[list[float]]] = Field(
+        description="Attention weights, shape (checkpoints, characters, encoder positions)"
+    )
     weights_digest: str
 
 
@@ -64,14 +66,14 @@ class LayerTime(Closed):
     layer: str
     n: int
     d: int
-    seconds: list[float] = Field(description="One a repeat")
+    seconds: list[float] = Field(description="Seconds of each repeat")
 
 
 class LayerCosts(Machine, Record):
     """`layer_times.json`."""
 
     times: list[LayerTime]
-    matmul_flops_per_s: float = Field(description="Sustained, single precision, a multiply-add counted as 2")
+    matmul_flops_per_s: float = Field(description="Sustained FLOP/s in float32; a multiply-add counts as 2")
     kernel: int = Field(description="Positions that a convolution reads")
     window: int = Field(description="Positions that restricted self-attention reads")
     on_processor: bool
@@ -82,8 +84,8 @@ class ModelSize(Closed):
     """Number of parameters of a system."""
 
     system: str
-    vocab: int = Field(description="Rows of its embeddings")
-    parameters: int = Field(description="Trainable ones")
+    vocab: int = Field(description="Size of the vocabulary")
+    parameters: int = Field(description="Trainable parameters")
 
 
 class ModelSizes(Record):

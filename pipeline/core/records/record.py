@@ -98,7 +98,7 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
         content = Path(path).read_bytes()
     found = parse_record(kind, content, str(path), remedy)
     try:
-        parse(content)  # pydantic takes the last of several values
+        parse(content)  # pydantic accepts repeated keys
     except ValueError as error:
         raise UserError(f"{path}: {error}; remove it and {remedy}") from error
     return found

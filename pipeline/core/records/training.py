@@ -11,8 +11,8 @@ from pipeline.core.schema import Closed
 class TrainingLoss(Closed):
     """Training loss with dropout: nats per target symbol including EOS, and exp(nll)."""
 
-    loss_per_token: float = Field(description="With label smoothing")
-    nll_per_token: float = Field(description="Without label smoothing")
+    loss_per_token: float = Field(description="Nats, with label smoothing")
+    nll_per_token: float = Field(description="Nats, without label smoothing")
     perplexity: float
 
 
@@ -27,7 +27,7 @@ class Loss(Closed):
 class BestLoss(Loss):
     """The lowest loss of a training, and its step."""
 
-    step: int = Field(description="Updates after which it was measured")
+    step: int = Field(description="Steps done when it was measured")
 
 
 class Parameters(Closed):
@@ -40,8 +40,8 @@ class Parameters(Closed):
 class RollBack(Closed):
     """A roll-back of a diverged training to its last good weights; the steps between are skipped."""
 
-    at: int = Field(description="Updates after which it went back")
-    to: int = Field(description="Updates after which the weights were good")
+    at: int = Field(description="Step at which the training rolled back")
+    to: int = Field(description="Step of the weights that it rolled back to")
 
     def gave_up(self, step: int) -> bool:
         """Return whether the weights after `step` steps were discarded."""
@@ -51,21 +51,21 @@ class RollBack(Closed):
 class Outcome(Closed):
     """Results of a training."""
 
-    steps: int = Field(description="Updates done")
+    steps: int = Field(description="Steps done")
     dev: Loss
     best_dev: BestLoss | None = None
-    train: TrainingLoss = Field(description="Of the updates since the validation before the last")
-    fit: Loss | None = Field(default=None, description="Of the data of the first updates; older versions had none")
+    train: TrainingLoss = Field(description="Mean loss of the steps between the last two validations")
+    fit: Loss | None = Field(default=None, description="Loss on the data of the first steps, without dropout")
     parameters: Parameters
     skipped_updates: int
-    returned: RollBack | None = Field(default=None, description="Whether it diverged once, and went back")
+    returned: RollBack | None = Field(default=None, description="Roll-back after a divergence; None if there was none")
     updates_per_epoch: int
-    padding: float = Field(description="Share of the positions of an epoch")
+    padding: float = Field(description="Fraction of padding in an epoch's positions")
     left_out_pairs: int
     provenance: dict[str, str | int] = Field(default={}, description="Commit, package versions, machine")
     continued_from: str | None = Field(
         default=None,
-        description="Folder of a shorter run that it went on from, whose last updates had another schedule",
+        description="Folder of the shorter run that it continued, whose last steps had another schedule",
     )
 
 
@@ -74,15 +74,15 @@ class TrainedRun(Outcome, Record):
 
     remedy: ClassVar[str] = "train the run"
 
-    key: str = Field(description="Digest of all that decides the weights (pipeline/training/specification.py)")
+    key: str = Field(description="Digest of everything that decides the weights (pipeline/training/specification.py)")
     weights_digest: str = Field(description="SHA-256 of model.safetensors")
 
 
 class MatmulSettings(Closed):
     """How a processor multiplies matrices."""
 
-    products: Literal["mkl", "onednn"] = Field(default="mkl", description="What multiplies those of float32")
-    widened: bool = Field(default=False, description="Whether what asks for bfloat16 is computed in float32")
+    products: Literal["mkl", "onednn"] = Field(default="mkl", description="Library of float32 matrix multiplications")
+    widened: bool = Field(default=False, description="bfloat16 is computed in float32, because that is faster here")
 
     def precision(self, asked: str) -> str:
         """Return the precision of matrix multiplications for a requested one."""
@@ -95,7 +95,7 @@ class Machine(MatmulSettings):
     device: str = Field(description="Name of the GPU, else of the processor")
     threads: int = Field(description="CPU threads of a process")
     processes: int
-    torch: str = Field(description="Its version")
+    torch: str = Field(description="Version of torch")
 
 
 class StartCost(Machine):
@@ -104,10 +104,10 @@ class StartCost(Machine):
     started: str = Field(description="UTC, ISO 8601")
     stopped: str = Field(description="UTC, ISO 8601")
     node: str
-    steps: int = Field(description="Updates")
-    seconds: float = Field(description="On the wall")
-    processor_seconds: float | None = Field(default=None, description="Of the first process; older versions had none")
-    gpu_hours: float = Field(description="0 on a processor")
+    steps: int = Field(description="Steps of this start")
+    seconds: float = Field(description="Wall-clock time")
+    processor_seconds: float | None = Field(default=None, description="CPU time of the first process")
+    gpu_hours: float = Field(description="0 on a CPU")
     peak_memory_gib: float
     tokens: int = Field(description="Target symbols, padding not counted")
     flops: float
@@ -156,12 +156,12 @@ class ProgressLine(Record):
     step: int
     max_steps: int
     loss_per_token: float = Field(description="Nats, with label smoothing")
-    nll_per_token: float = Field(description="Nats, without")
+    nll_per_token: float = Field(description="Nats, without label smoothing")
     perplexity: float
     lr: float
     gradient_norm: float
     tokens_per_s: float
-    loader_share: float = Field(description="Of the time, spent waiting for batches")
+    loader_share: float = Field(description="Fraction of the time spent waiting for batches")
     seconds_left: float
 
 
@@ -213,8 +213,8 @@ class MeasuredNoise(Record):
     commit: str
     device: str
     seeds: list[int]
-    weights: list[str] = Field(description="Digests of the weights that each seed ended in")
-    values: dict[str, list[float]] = Field(description="By metric, of each seed")
+    weights: list[str] = Field(description="Digest of the final weights of each seed")
+    values: dict[str, list[float]] = Field(description="Values of each seed, by metric")
 
     @property
     def title(self) -> str:
