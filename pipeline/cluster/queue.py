@@ -2,7 +2,7 @@
 
 Sites complain about users whose every job queries the controller. Here the first launcher that finds the snapshot too
 old renews it under a file lock, and all others read it. The interval grows while nothing changes. Only squeue is
-needed, no accounting. The snapshot lies on the machine's own disk, where files can be locked. Its times are those of
+needed, no accounting. The snapshot is on the machine's own disk, where files can be locked. Its times are those of
 the monotonic clock, which all processes share and no process sets.
 """
 
@@ -144,7 +144,7 @@ class Queue:
         return next((found for found in jobs if found.job == job), QueuedJob(job, "GONE"))
 
     def reset_interval(self) -> None:
-        """Return to the shortest interval, because a new job is to be watched."""
+        """Return to the shortest interval, to watch a new job."""
         with self._lock() as locked:
             snapshot = self._read()
             if locked and snapshot.interval > self.interval_s:

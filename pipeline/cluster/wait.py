@@ -95,7 +95,7 @@ class Waiter:
         self.jobs.release(self.job)
 
     def _follow(self, job: str, from_start: bool) -> None:
-        """Copy the job's log until the run is done or the job is over; return if another job is to continue."""
+        """Copy the job's log until the run is done or the job is over; return if another job should continue."""
         tail = LogTail(self.jobs.log_of(job), from_start)
         pause_s = FIRST_LOOK_S
         while True:

@@ -201,7 +201,7 @@ def append_line(path: Path, line: bytes, shared: bool = False) -> None:
     Args:
         path: The file.
         line: The line with its end.
-        shared: Lock the file meanwhile, because other processes may append at the same time.
+        shared: Lock the file during the write, because other processes may append at the same time.
 
     Raises:
         UserError: The file cannot be written or locked.

@@ -2,8 +2,8 @@
 
 Values are built from parser events, so a file can exhaust neither the stack nor, by aliases of aliases, the memory.
 Every fault is a UserError of one line.
-ruamel.yaml would not do: its C parser rejects URLs in flow lists and crashes on deep nesting, its Python parser is 20
-times slower (0.9 s for the files of a project), and neither bounds depth or size.
+ruamel.yaml is no alternative. Its C parser rejects URLs in flow lists and crashes on deep nesting. Its Python parser is
+20 times slower (0.9 s for the files of a project). Neither bounds depth or size.
 """
 
 import json

@@ -79,7 +79,7 @@ class ResumePoint:
             load_into(model, self._with_prefix(MODEL))
         except DamagedFileError as error:
             raise UserError(
-                f"{self.path}: {error}; the code has changed since it was written. To start anew, add --restart"
+                f"{self.path}: {error}; the code has changed since; add --restart to train from the beginning"
             ) from error
         optimiser.load_tensors(self._with_prefix(MOMENTS))
         return TrainingState.from_dict(self.metadata["state"])

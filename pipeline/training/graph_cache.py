@@ -46,7 +46,7 @@ class CudaRecorder:
         graph = torch.cuda.CUDAGraph()
         self.release()
         with self.own_stream():
-            # Other threads, such as that of the prefetcher, may pin memory meanwhile.
+            # Other threads, such as that of the prefetcher, may pin memory at the same time.
             graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
             try:
                 work()

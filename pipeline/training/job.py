@@ -202,7 +202,8 @@ def tidy(checkpoints: Checkpoints) -> None:
     elif foreign:
         raise UserError(
             f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus has changed since. Restore it to "
-            f"resume, or start anew with `python -m pipeline train --run {checkpoints.run_folder} --restart`"
+            "resume, or train from the beginning with "
+            f"`python -m pipeline train --run {checkpoints.run_folder} --restart`"
         )
 
 

@@ -24,7 +24,7 @@ GREEDY = DecodingConfig(beam_size=1)
 
 
 class Validation:
-    """Measurements of a model on an encoded corpus; the subword model lies next to the corpus folder.
+    """Measurements of a model on an encoded corpus; the subword model is next to the corpus folder.
 
     Args:
         corpus_folder: The encoded corpus.

@@ -162,7 +162,11 @@ def move_aside(run_folder: Path, old_key: str) -> Path:
     further = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     aside = next(path for path in itertools.chain((first,), further) if not (path / WEIGHTS_FILE).exists())
     aside.mkdir(exist_ok=True)
-    log.info("%s: run.yaml or the corpus has changed: training starts anew, the old run is now %s", run_folder, aside)
+    log.info(
+        "%s: run.yaml or the corpus has changed: training starts from the beginning, the old run is now %s",
+        run_folder,
+        aside,
+    )
     for name in (DONE_FILE, *TELEMETRY_FILES, EVENTS, "checkpoints", WEIGHTS_FILE):
         if (run_folder / name).exists():
             (run_folder / name).rename(aside / name)

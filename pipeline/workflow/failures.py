@@ -166,24 +166,24 @@ class ExecutorErrorHandler(logging.Handler):
         """Handle one event of Snakemake."""
         if getattr(getattr(record, "event", None), "value", None) != "job_error":
             return
-        told = getattr(record, "rule_msg", None) or ""
+        message = getattr(record, "rule_msg", None) or ""
         for added in EXECUTOR_SUFFIXES:
-            told = told.partition(added)[0]
+            message = message.partition(added)[0]
         own = [log for log in map(Path, getattr(record, "log", None) or ()) if ".snakemake" not in log.parts]
         self.failed_logs += own
         with contextlib.suppress(OSError):  # on a full disk the workflow continues
-            for log in own if told.strip() else ():
-                self.take_over(" ".join(told.split()), log)
+            for log in own if message.strip() else ():
+                self.take_over(" ".join(message.split()), log)
 
-    def take_over(self, told: str, log: Path) -> None:
+    def take_over(self, message: str, log: Path) -> None:
         """Append an error to a log that has none of this attempt.
 
         Args:
-            told: The executor's message, on one line.
+            message: The executor's message, on one line.
             log: Log of the stage.
         """
         if log.exists() and log.stat().st_mtime >= self.since and logged_error(log)[0]:
             return
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "a", encoding="utf-8") as end:
-            end.write(f"error: {told}\n")
+            end.write(f"error: {message}\n")

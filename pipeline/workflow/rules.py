@@ -94,7 +94,7 @@ class Rules:
         return str(self.layout.run(self.run(wildcards)))
 
     def specification(self, wildcards: Wildcards) -> str:
-        """Return all settings of a run as JSON; a change here, and nothing else, trains it anew."""
+        """Return all settings of a run as JSON; only a change here trains it again."""
         return json.dumps(self.project.run_yaml(self.run(wildcards)))
 
     def decoding_plan(self, wildcards: Wildcards) -> str:

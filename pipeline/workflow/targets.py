@@ -153,7 +153,7 @@ def not_here(project: Project, paper: str) -> str | None:
 
 
 def former_name(project: Project, target: str) -> str | None:
-    """Return where the file of a run lies whose folder was named without its content digits; None for other targets.
+    """Return the current path of a file in a run folder named without content digits; None for other targets.
 
     Args:
         project: The project.
@@ -288,7 +288,7 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         The products; at least one.
 
     Raises:
-        UserError: None of them lies there. The message suggests what may have been meant.
+        UserError: None of them is there. The message suggests what may have been meant.
     """
     path = Path(name).with_suffix("")
     if path.parent == RESULTS:  # a view of the configured paper's report

@@ -139,7 +139,7 @@ def restore(path: Path, made_ns: int | None) -> bool:
 
 
 def set_time_if_unchanged(path: Path, digest: str, changed_ns: int) -> bool:
-    """Set the time of the file that was hashed, even if another file takes its name meanwhile.
+    """Set the time of the file that was hashed, even if another file has just taken its name.
 
     Args:
         path: The file.

@@ -32,7 +32,7 @@ MIRROR = ["--mirror", "$REPRISE_MIRROR"] if project.config.mirror else []
 SHOWN_CONFIG = config | ({"mirror": "$REPRISE_MIRROR"} if project.config.mirror else {})
 SETTINGS = [word for key, value in SHOWN_CONFIG.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 PACKAGES = [word for name, at in project.licensed.items() for word in ("--package", f"{name}={at}")]
-# What wants a GPU is launched: here, or as a job of Slurm that is adopted when this process was killed meanwhile.
+# GPU work is launched here, or as a Slurm job, which the next launcher adopts if this process is killed.
 LAUNCH = (
     "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
     " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"

@@ -126,7 +126,7 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
 def read_note(kind: type[Note], path: Path) -> Note | None:
     """Read a file of state; None if it does not exist.
 
-    The folder is listed first, because NFS may hide a fresh file. A file that is removed meanwhile, is empty after a
+    The folder is listed first, because NFS may hide a fresh file. A file that was just removed, is empty after a
     crash, or has another format counts as missing.
 
     Args:
