@@ -1,4 +1,4 @@
-# Input functions and wildcard constraints. What they ask is answered by pipeline/workflow/rules.py.
+# Input functions and wildcard constraints, which call pipeline/workflow/rules.py.
 import json
 import os
 
@@ -26,7 +26,7 @@ SCALE = project.config.scale
 WORK = f"{layout.work}/{SCALE}"
 CORPUS = f"{layout.work}/corpora/{{dataset}}-{{content}}"
 RUN = f"{WORK}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}-{{content}}"
-DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
+DATASET = ancient("workflow/datasets/{dataset}.yaml")  # the settings that matter are in the name of the corpus
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 MIRROR = ["--mirror", "$REPRISE_MIRROR"] if project.config.mirror else []
 SHOWN_CONFIG = config | ({"mirror": "$REPRISE_MIRROR"} if project.config.mirror else {})
@@ -40,7 +40,7 @@ LAUNCH = (
 
 
 def planned_jobs():
-    """List the jobs that are to run. Snakemake has no public list of them, with their files, before it starts."""
+    """List the jobs that will run. Before it starts, Snakemake has no public list of them with their files."""
     return [
         PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
         for job in workflow.dag.needrun_jobs(exclude_finished=False)
@@ -48,17 +48,17 @@ def planned_jobs():
 
 
 def alternatives(names):
-    """Return a wildcard's pattern: one of some names; of none, what nothing matches."""
+    """Return a wildcard's pattern that matches any of some names; without names it matches nothing."""
     return "|".join(sorted(names)) or "(?!)"
 
 
 def datasets_where(condition):
-    """Return the pattern of the datasets that fulfil a condition."""
+    """Return a wildcard's pattern that matches the datasets that fulfil a condition."""
     return alternatives(name for name, record in project.dataset_records.items() if condition(record))
 
 
 def described(*sections):
-    """Return the pattern of the names under some sections of a paper.yaml, each in its own paper's folder only."""
+    """Return the pattern of the names in some sections of each paper.yaml, in the folder of that paper."""
     return alternatives(
         f"(?<=/{paper}/){name}"
         for paper, record in project.papers.items()
@@ -68,7 +68,7 @@ def described(*sections):
 
 
 def shown_on_top(paper):
-    """Return what of a paper can be asked for at the top of results/: every table, and the claims."""
+    """Return the reports of a paper that have a view at the top of results/: every table, and the claims."""
     return {*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "claims"}
 
 
@@ -84,7 +84,7 @@ wildcard_constraints:
 
 
 def shown(function, *arguments):
-    """Return a function of wildcards whose errors Snakemake shows as they are."""
+    """Wrap a function of wildcards, so that Snakemake prints its UserErrors unchanged."""
 
     def of(wildcards):
         try:
@@ -96,12 +96,12 @@ def shown(function, *arguments):
 
 
 def needs(*kinds):
-    """Return the input function of the rule that makes products of some kinds, of which one has the file's name."""
+    """Return the input function of the rule that makes the products of some kinds."""
     return shown(lambda wildcards: [path for kind in kinds for path in rules_of.inputs(kind, wildcards)])
 
 
 def measured_by(kind):
-    """Return the input function of the dataset files that outputs or scores are measured by."""
+    """Return the input function of the dataset files that outputs or scores read."""
     return lambda wildcards: ancient(shown(rules_of.datasets, kind)(wildcards))
 
 
@@ -111,12 +111,12 @@ def resource(kind, name):
 
 
 def priority(wildcards):
-    """Return the priority of a training, below 1: the one that computes most begins first."""
+    """Return the priority of a training, below 1: the largest one starts first."""
     return training_flops(project.run_spec(rules_of.run(dict(wildcards.items())))) / 1e24
 
 
 def folder_to_train(wildcards, resources):
-    """Return the folder of a run that the GPUs asked for can train. Log what was trained of it with other settings."""
+    """Return the folder of a run; check that the GPUs can train it, and log a training with other settings."""
     run = shown(rules_of.run)(wildcards)
     if not layout.path(Trained(run)).exists():
         if resources.launcher == "slurm" and resources.gpus:

@@ -1,4 +1,4 @@
-# From a dataset file to encoded splits. Every stage works in the corpus' own folder.
+# From a dataset file to encoded splits. Every stage works in the folder of the corpus.
 
 
 rule grammar:
@@ -54,13 +54,13 @@ rule download:
 
 
 rule fetch:
-    """Fetch all that comes from the network, so that nothing else needs one."""
+    """Fetch everything that comes from the network, so that all later jobs work offline."""
     input:
         shown(lambda _: rules_of.fetched()),
 
 
 rule prepare:
-    """Clean, with every rejection counted, and tokenise text or linearise trees."""
+    """Clean and tokenise text, or linearise trees; every rejection is counted."""
     input:
         needs(Prepared),
         dataset=DATASET,
@@ -165,7 +165,7 @@ rule speak:
 
 
 rule features:
-    """Turn utterances into log-mel features and characters, or text into characters, with every rejection counted."""
+    """Turn utterances into log-mel features and characters, or text into characters; every rejection is counted."""
     input:
         needs(Encoded),
         dataset=DATASET,

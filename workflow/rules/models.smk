@@ -1,9 +1,9 @@
-# One run: its training, then everything that reports want of it, a job a decoding, and the scores of that.
-# The run folder itself is not an output: it survives every failure.
+# One run: its training, then a job for each decoding that reports need, and one for the scores of each.
+# The run folder is not an output, so that it survives every failure.
 
 
-# What is seen of a training: its start, validations and end; details and samples are in its log, and how far it is, too,
-# unless somebody watches. It outlives an interrupt, as `tee -i` does, so that the training can say where it stops.
+# The terminal shows start, validations and end of a training, and its progress if it is a terminal. The log has the
+# rest. The filter ignores SIGINT, as `tee -i` does, so that a stopped training can still log its last step.
 EVENTS = """(
     trap '' INT
     [ -t 1 ] && unseen='   ' || unseen='(   |.*(  step [0-9]*/|is running on|is fit))'
@@ -12,7 +12,7 @@ EVENTS = """(
 
 
 rule train:
-    """Train one run, or continue it, or adopt the job that still trains it; then decode what needs nothing else."""
+    """Train one run, resume it, or adopt its running job; then make the outputs that need nothing else."""
     input:
         needs(Trained),
     output:
@@ -33,7 +33,7 @@ rule train:
     params:
         folder=folder_to_train,
         specification=shown(rules_of.specification),
-        events=lambda wildcards: EVENTS,  # braces in it are no wildcards
+        events=lambda wildcards: EVENTS,  # a function, so that its braces are no wildcards
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
@@ -43,7 +43,7 @@ rule train:
 
 
 rule decode:
-    """Make everything that reports want of one run under one decoding, with one loaded model."""
+    """Make every output that reports need of one run under one decoding; the model is loaded once."""
     input:
         needs(Outputs),
         measured_by(Outputs),
@@ -71,7 +71,7 @@ rule decode:
 
 
 rule score:
-    """Score everything that was decoded of one run under one decoding, with the statistics of each sentence."""
+    """Score every output of one run under one decoding, with the statistics of each sentence."""
     input:
         needs(Scores),
         measured_by(Scores),

@@ -1,4 +1,4 @@
-# Before: is the data here, what will it cost? After: what did it cost? None of these files is a result of a paper.
+# Check the data and forecast the cost before a campaign, and compare the cost afterwards. None is a paper's result.
 
 CALIBRATION = f"{WORK}/calibration.json"
 PLAN, COST = f"{layout.results}/plan.csv", f"{layout.results}/cost.csv"
@@ -29,7 +29,7 @@ rule calibrate:
 
 
 rule check_data:
-    """Say which files of the data are here and how to get the others; an error if some can't be had."""
+    """List which data files are here and how to get the others; fail if some are unavailable."""
     log:
         f"{WORK}/logs/check-data.log",
     params:
@@ -43,9 +43,9 @@ rule check_data:
 
 
 rule plan:
-    """Forecast operations, hours, disk and downloads of every job; rewritten each time, with what is done."""
+    """Forecast FLOPs, hours, disk and downloads of every job; rewritten each time, with finished jobs."""
     input:
-        # Measured where trainings run on this machine's processor; of GPUs only if somebody did.
+        # Calibrated if trainings run on this machine's CPU; for GPUs only if the file exists.
         calibration=CALIBRATION if resource("train", "gpus") == 0 else [],
     log:
         f"{WORK}/logs/plan.log",
@@ -60,7 +60,7 @@ rule plan:
 
 
 rule cost:
-    """Put what trainings and translations took next to the forecast; rewritten each time."""
+    """Compare the cost of trainings and decodings with the forecast; rewritten each time."""
     log:
         f"{WORK}/logs/cost.log",
     params:

@@ -1,13 +1,13 @@
 # Tables, figures and claims, their site, and the view of the configured paper's tables at the top of results/.
 #
-# Each is labelled once for `--report`: of two labels that halve a category Snakemake makes a switch, and its page breaks
-# where one of the four combinations is not there.
+# Each has one label for `--report`: if two labels halve a category, Snakemake makes a switch, and its page breaks
+# if one of the four combinations is missing.
 RESULTS = f"{layout.results}/{{paper}}"
 STAGES = {"tables": "table", "examples": "example-table", "transcripts": "transcript-table"}
 
 
 rule table:
-    """Set scores, translations or transcripts next to what a paper printed."""
+    """Compare scores, translations or transcripts with those that a paper printed."""
     input:
         needs(Table, ExampleTable, TranscriptTable),
         printed=PRINTED,
@@ -40,7 +40,7 @@ rule table:
 
 
 use rule table as layer_table with:
-    """Set layer types' times next to their printed complexities, and draw them."""
+    """Compare the times of layer types with their printed complexities, and draw them."""
     input:
         needs(LayerTable),
         times=f"{WORK}/layer_times.json",
@@ -102,7 +102,7 @@ rule figure:
 
 
 rule claims:
-    """Set what was measured next to what a paper says, with a verdict for each claim."""
+    """Compare measured scores with the claims of a paper, with a verdict for each claim."""
     input:
         needs(Claims),
         claims="workflow/papers/{paper}/claims.yaml",
@@ -131,7 +131,7 @@ rule claims:
 
 
 rule site:
-    """Make pages of all results, to be opened from disk."""
+    """Write the site of all results, which opens from disk."""
     input:
         rules_of.reports(project.reproduced),
     output:
@@ -153,7 +153,7 @@ rule site:
 
 
 rule view:
-    """Show a table or the claims of the configured paper at the configured scale at the top of results/."""
+    """Copy a table or the claims of the configured paper and scale to the top of results/."""
     input:
         csv=f"{layout.results}/{project.config.paper}/{{view}}.csv",
         markdown=f"{layout.results}/{project.config.paper}/{{view}}.md",
