@@ -8,7 +8,6 @@ docs/reference/files.md describes all state files.
 """
 
 import os
-import re
 import time
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from pipeline.core.records.jobs import (
     record_event,
 )
 from pipeline.core.records.record import read_note
+from pipeline.training.checkpoint_files import RESUME, WEIGHTS, numbered
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
@@ -115,8 +115,8 @@ def unfit_nodes(run: Path) -> list[UnfitNode]:
 
 def newest_checkpoint(run: Path) -> int:
     """Return the step of the newest checkpoint, 0 before the first."""
-    steps = (re.match(r"step-(\d+)(?!.*\.damaged)", path.name) for path in (run / "checkpoints").glob("step-*"))
-    return max((int(step[1]) for step in steps if step), default=0)
+    kinds = (numbered(run / "checkpoints", kind) for kind in (WEIGHTS, RESUME))
+    return max((step for found in kinds for step, _ in found), default=0)
 
 
 def rank() -> int:

@@ -34,7 +34,7 @@ def count_steps(run: Path) -> None:
         if step == number_in(run / "fail-at", -1):
             raise ValueError(f"the toy fails at step {step} as it was told to")
         if asked or step % CHECKPOINT_EVERY == 0:
-            write_json(run / "checkpoints" / f"step-{step}.json", {"step": step, "digest": digest})
+            write_json(run / "checkpoints" / f"step-{step}.safetensors", {"step": step, "digest": digest})
         if asked:
             raise SystemExit(75)
     (run / WEIGHTS_FILE).write_text(digest)
@@ -43,7 +43,7 @@ def count_steps(run: Path) -> None:
 
 def newest(run: Path) -> tuple[int, str]:
     """Step and digest of the newest checkpoint."""
-    paths = sorted((run / "checkpoints").glob("step-*.json"), key=lambda path: int(path.stem.split("-")[1]))
+    paths = sorted((run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.split("-")[1]))
     state = json.loads(paths[-1].read_text()) if paths else {"step": 0, "digest": ""}
     return state["step"], state["digest"]
 
