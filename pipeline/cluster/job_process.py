@@ -30,19 +30,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.cluster import state
 from pipeline.cluster.command import job_key
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.state import (
-    is_done,
-    job_name,
-    newest_checkpoint,
-    node_name,
-    rank,
-    read_starts,
-    record_failure,
-    record_unfit_node,
-    world_size,
-)
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event
@@ -123,7 +113,7 @@ def attempt(order: JobOrder) -> Exit:
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
         call_function(order.function, run, order.key)
-        if order.then and rank() == 0:
+        if order.then and state.rank() == 0:
             pkgutil.resolve_name(order.then)(run)
         return Exit.DONE
     except UnfitNode as error:
@@ -148,18 +138,18 @@ def call_function(function: str, run: Path, key: str) -> None:
         TakenOver: Another process claimed the run.
         SystemExit: The function was asked to stop.
     """
-    if rank() > 0:
+    if state.rank() > 0:
         pkgutil.resolve_name(function)(run)
         return
-    ownership = Ownership(run, job_name())
+    ownership = Ownership(run, state.job_name())
     with ownership.hold():
-        if is_done(run, key):
+        if state.is_done(run, key):
             log.info("%s is done already", run)
             return
         with recorded_start(run):
             try:
                 work = functools.partial(pkgutil.resolve_name(function), run)
-                retry_stage(work) if world_size() == 1 else work()  # with several processes, the others would wait
+                retry_stage(work) if state.world_size() == 1 else work()  # several would wait for one another
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
@@ -171,12 +161,11 @@ def recorded_start(run: Path) -> Iterator[None]:
     """Record start and end of this attempt."""
     line = StartLine(
         event="start",
-        time=time.time(),
-        job=job_name(),
+        job=state.job_name(),
         restart=int(os.environ.get("SLURM_RESTART_COUNT", "0")),
-        node=node_name(),
+        node=state.node_name(),
         pid=os.getpid(),
-        checkpoint=newest_checkpoint(run),
+        checkpoint=state.newest_checkpoint(run),
     )
     record_event(run, line)
     outcome = "done"
@@ -204,11 +193,11 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
     died = isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER)
-    if isinstance(error, LostPeer) or (world_size() > 1 and died):
+    if isinstance(error, LostPeer) or (state.world_size() > 1 and died):
         return Exit.FAILED
     told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher reports the same
-        record_failure(Path(order.run), order.key, *told)
+        state.record_failure(Path(order.run), order.key, *told)
     return Exit.FAILED
 
 
@@ -222,9 +211,9 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
     Returns:
         `Exit.UNFIT_NODE`, always.
     """
-    log.error("node %s is unfit: %s", node_name(), reason)
+    log.error("node %s is unfit: %s", state.node_name(), reason)
     with contextlib.suppress(UserError, OSError):
-        record_unfit_node(run, node_name(), reason, job_name())
+        state.record_unfit_node(run, state.node_name(), reason, state.job_name())
     return Exit.UNFIT_NODE
 
 
@@ -246,7 +235,7 @@ def requeue(order: JobOrder) -> Exit:
     # scontrol runs inside the step that the requeue kills, and inherits the ignored signals.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    if rank() > 0:
+    if state.rank() > 0:
         time.sleep(120)
         return Exit.STOPPED
     if (starts := fruitless_starts(Path(order.run))) >= FRUITLESS_STARTS:
@@ -264,9 +253,9 @@ def requeue(order: JobOrder) -> Exit:
 
 def fruitless_starts(run: Path) -> int:
     """Count the latest starts, including this one, without a new checkpoint, output or end of the job."""
-    newest, decoded = newest_checkpoint(run), last_output(run)
+    newest, decoded = state.newest_checkpoint(run), last_output(run)
     fruitless = 0
-    for line in reversed(read_starts(run)):
+    for line in reversed(state.read_starts(run)):
         if line.outcome == "done" or (line.event == "start" and (line.checkpoint != newest or line.time < decoded)):
             break
         fruitless += line.event == "start"

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -43,7 +42,7 @@ class LocalJobs:
         self.processes = [self._start(rank, port) for rank in range(self.tasks)]
         job = str(self.processes[0].pid)
         order = self.order
-        record = Submission(key=order.key, launcher=self.launcher, job=job, name="", time=time.time(), code=order.code)
+        record = Submission(key=order.key, launcher=self.launcher, job=job, name="", code=order.code)
         record_event(self.run, record)
         return job
 

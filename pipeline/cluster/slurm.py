@@ -116,9 +116,7 @@ class SlurmJobs:
     def _record(self, job: str | None) -> None:
         self.submitted = time.monotonic()
         order = self.order
-        record = Submission(
-            key=order.key, launcher=self.launcher, job=job, name=self.name, time=time.time(), code=order.code
-        )
+        record = Submission(key=order.key, launcher=self.launcher, job=job, name=self.name, code=order.code)
         record_event(self.run, record)
 
     def _sbatch(self) -> str:

@@ -12,17 +12,7 @@ import time
 from pathlib import Path
 
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.core.records.jobs import (
-    Done,
-    Failure,
-    Retry,
-    StartLine,
-    Submission,
-    UnfitNode,
-    last_event,
-    read_events,
-    record_event,
-)
+from pipeline.core.records import jobs
 from pipeline.core.records.record import read_note
 from pipeline.training.checkpoint_files import RESUME, WEIGHTS, numbered
 
@@ -36,13 +26,13 @@ def is_done(run: Path, key: str) -> bool:
         run: The run folder.
         key: The run's key.
     """
-    done = read_note(Done, run / DONE_FILE)
+    done = read_note(jobs.Done, run / DONE_FILE)
     if done is None or done.key != key:
         return False
     return done.weights_digest is None or (run / WEIGHTS_FILE).exists()
 
 
-def read_failure(run: Path, key: str | None = None) -> Failure | None:
+def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
     """Return the last failure of a run, unless it was started or tried again since; None if there is none.
 
     Args:
@@ -52,10 +42,10 @@ def read_failure(run: Path, key: str | None = None) -> Failure | None:
     Returns:
         The failure, or None.
     """
-    for event in reversed(read_events(run)):
-        if isinstance(event, Retry) or (isinstance(event, StartLine) and event.event == "start"):
+    for event in reversed(jobs.read_events(run)):
+        if isinstance(event, jobs.Retry) or (isinstance(event, jobs.StartLine) and event.event == "start"):
             return None
-        if isinstance(event, Failure) and key in (None, event.key):
+        if isinstance(event, jobs.Failure) and key in (None, event.key):
             return event
     return None
 
@@ -69,20 +59,18 @@ def record_failure(run: Path, key: str, error: str, trace: str | None = None) ->
         error: The error message.
         trace: The traceback; None for an error that the user has to fix.
     """
-    failure = Failure(
-        key=key, job=job_name(), node=node_name(), rank=rank(), time=time.time(), error=error, traceback=trace
-    )
-    record_event(run, failure)
+    failure = jobs.Failure(key=key, job=job_name(), node=node_name(), rank=rank(), error=error, traceback=trace)
+    jobs.record_event(run, failure)
 
 
-def read_submission(run: Path) -> Submission | None:
+def read_submission(run: Path) -> jobs.Submission | None:
     """Return the last submission; None if there is none."""
-    return last_event(Submission, run)
+    return jobs.last_event(jobs.Submission, run)
 
 
-def read_starts(run: Path) -> list[StartLine]:
+def read_starts(run: Path) -> list[jobs.StartLine]:
     """Return the starts and stops of a run, oldest first."""
-    return [event for event in read_events(run) if isinstance(event, StartLine)]
+    return [event for event in jobs.read_events(run) if isinstance(event, jobs.StartLine)]
 
 
 def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
@@ -94,21 +82,21 @@ def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
         reason: The failed check, in words.
         job: Id of the job that found it.
     """
-    record_event(run, UnfitNode(node=node, reason=reason, job=job, time=time.time()))
+    jobs.record_event(run, jobs.UnfitNode(node=node, reason=reason, job=job))
 
 
-def unfit_nodes(run: Path) -> list[UnfitNode]:
+def unfit_nodes(run: Path) -> list[jobs.UnfitNode]:
     """Return the nodes that failed their check within a day, the last check of each.
 
     A broken node may have a slow clock. So a check counts as made after the submission before it, whose time is by the
     clock of the launcher.
     """
-    found: dict[str, UnfitNode] = {}
+    found: dict[str, jobs.UnfitNode] = {}
     submitted = 0.0
-    for event in read_events(run):
-        if isinstance(event, Submission):
+    for event in jobs.read_events(run):
+        if isinstance(event, jobs.Submission):
             submitted = event.time
-        elif isinstance(event, UnfitNode) and max(event.time, submitted) > time.time() - UNFIT_FOR_S:
+        elif isinstance(event, jobs.UnfitNode) and max(event.time, submitted) > time.time() - UNFIT_FOR_S:
             found[event.node] = event
     return list(found.values())
 

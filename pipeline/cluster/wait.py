@@ -12,15 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.cluster import state as run_state
 from pipeline.cluster.queue import QueuedJob
-from pipeline.cluster.state import (
-    is_done,
-    newest_checkpoint,
-    read_failure,
-    read_starts,
-    record_unfit_node,
-    unfit_nodes,
-)
 from pipeline.core.errors import UserError
 from pipeline.core.files import tail
 from pipeline.core.records.jobs import Retry, UnfitNode, record_event
@@ -66,7 +59,7 @@ class Waiter:
         self.reported: set[str] = set()
         self.deaths = 0
         self.unfit = 0
-        self.reached = newest_checkpoint(run)
+        self.reached = run_state.newest_checkpoint(run)
 
     def wait(self) -> None:
         """Return when `done.json` carries the run's key.
@@ -74,15 +67,15 @@ class Waiter:
         Raises:
             UserError: The job failed, was cancelled, or dies repeatedly.
         """
-        if read_failure(self.run):
-            record_event(self.run, Retry(time=time.time()))
+        if run_state.read_failure(self.run):
+            record_event(self.run, Retry())
         self.job = self.jobs.adopt()
         adopted = self.job is not None
-        while not is_done(self.run, self.key):
+        while not run_state.is_done(self.run, self.key):
             if self.job is None:
                 self.job = self.jobs.submit()
             self._follow(self.job, from_start=not adopted)
-            if not is_done(self.run, self.key):
+            if not run_state.is_done(self.run, self.key):
                 self.job, adopted = None, False
         if self.job:
             self.jobs.finish()
@@ -100,7 +93,7 @@ class Waiter:
         pause_s = FIRST_LOOK_S
         while True:
             state = self.jobs.look_up(job)
-            done = is_done(self.run, self.key)
+            done = run_state.is_done(self.run, self.key)
             for line in tail.new_lines():
                 sys.stderr.write(line + "\n")
             if done:
@@ -123,7 +116,7 @@ class Waiter:
         """
         until = time.monotonic() + (SETTLE_S if self.jobs.launcher == "slurm" else 0)
         while True:
-            if is_done(self.run, self.key):
+            if run_state.is_done(self.run, self.key):
                 return True
             self._raise_failure(job)
             if time.monotonic() > until or self._unfit_for(job):
@@ -138,7 +131,7 @@ class Waiter:
 
     def _raise_failure(self, job: str) -> None:
         """Raise UserError with the failure that the job recorded."""
-        failure = read_failure(self.run, self.key)
+        failure = run_state.read_failure(self.run, self.key)
         if failure is None:
             return
         more = [failure.traceback.rstrip(), self._log_tail(job)] if failure.traceback and self.jobs.log_of(job) else []
@@ -152,8 +145,8 @@ class Waiter:
         """
         if self._left_unfit_node(state):
             return
-        step = newest_checkpoint(self.run)
-        outcomes = [line.outcome for line in read_starts(self.run) if line.job == state.job]
+        step = run_state.newest_checkpoint(self.run)
+        outcomes = [line.outcome for line in run_state.read_starts(self.run) if line.job == state.job]
         if outcomes and outcomes[-1] == "taken over":
             raise UserError(f"{self.run}: another job or process has taken this run over from job {state.job}")
         if state.state == "CANCELLED":
@@ -178,8 +171,8 @@ class Waiter:
         """Return whether the job ended because its node is unfit: it says so, or could not open its log."""
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
-            record_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
-        unfit, here = unfit_nodes(self.run), self._unfit_for(state.job)
+            run_state.record_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
+        unfit, here = run_state.unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
             raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")
         for marker in here:
@@ -193,7 +186,7 @@ class Waiter:
         return bool(here)
 
     def _unfit_for(self, job: str) -> list[UnfitNode]:
-        return [marker for marker in unfit_nodes(self.run) if marker.job == job]
+        return [marker for marker in run_state.unfit_nodes(self.run) if marker.job == job]
 
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)

@@ -38,9 +38,7 @@ class Ownership:
 
     def __init__(self, run: Path, job: str):
         self.run = run
-        self.claim = Claim(
-            host=socket.gethostname(), pid=os.getpid(), job=job, time=time.time(), token=uuid.uuid4().hex
-        )
+        self.claim = Claim(host=socket.gethostname(), pid=os.getpid(), job=job, token=uuid.uuid4().hex)
 
     @property
     def is_lost(self) -> bool:

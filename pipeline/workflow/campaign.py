@@ -11,19 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob
-from pipeline.core.artifacts import (
-    Claims,
-    Figure,
-    Parse,
-    Product,
-    RunId,
-    Score,
-    Table,
-    Trained,
-    Transcript,
-    Translation,
-    manifest_of,
-)
+from pipeline.core import artifacts as products
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.record import read_note
@@ -37,10 +25,10 @@ from pipeline.workflow.runs import STATES, Runs, RunState
 WRITTEN_IN_PART = 1.0
 """Modification time of reports that `reprise results` wrote. The workflow rebuilds them, as they may be incomplete."""
 SITE_LOG = "logs/site.log"
-COUNTED: dict[str, tuple[type[Product], ...]] = {
-    "decodings": (Translation, Parse, Transcript),
-    "scores": (Score,),
-    "reports": (Table, Figure, Claims),
+COUNTED: dict[str, tuple[type[products.Product], ...]] = {
+    "decodings": (products.Translation, products.Parse, products.Transcript),
+    "scores": (products.Score,),
+    "reports": (products.Table, products.Figure, products.Claims),
 }
 """Kinds of products that are counted, by name."""
 
@@ -91,10 +79,10 @@ class Watch:
         interval_s: Least number of seconds between two queries of Slurm.
     """
 
-    def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
+    def __init__(self, project: Project, reports: Iterable[products.Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
-        self.manifests = list(dict.fromkeys(map(manifest_of, self.products)))
+        self.manifests = list(dict.fromkeys(map(products.manifest_of, self.products)))
         self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
         self.runs, self.interval_s = Runs(graph), interval_s
 
@@ -124,9 +112,9 @@ class Watch:
             jobs=dict(Counter(job.state.lower() for job in jobs if not job.is_over)),
         )
 
-    def trained_file(self, run: RunId) -> str:
+    def trained_file(self, run: products.RunId) -> str:
         """Return the record of a training, as drivers register it."""
-        return os.path.abspath(self.project.root / self.project.layout.path(Trained(run)))
+        return os.path.abspath(self.project.root / self.project.layout.path(products.Trained(run)))
 
     def in_words(self, driver: Driver) -> str:
         """Describe a driver; empty if it has surely ended."""
@@ -151,7 +139,7 @@ class Watch:
         """Return whether a job of one of the runs was ever submitted to Slurm."""
         return any(map(was_submitted, self.run_folders))
 
-    def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
+    def made(self, kinds: tuple[type[products.Product], ...]) -> tuple[int, int]:
         """Count the products of some kinds that are made, and all that are wanted."""
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
@@ -182,7 +170,9 @@ class Watch:
         costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
         for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
             hours[start.device] += start.seconds * start.processes / 3600
-        for one in (one for one in self.products if isinstance(one, Translation | Parse | Transcript)):
+        for one in (
+            one for one in self.products if isinstance(one, products.Translation | products.Parse | products.Transcript)
+        ):
             if report := read_note(Decoded, layout.path(one).with_suffix(".json")):
                 hours[report.device_name(costs[one.run])] += report.seconds / 3600
         return dict(hours)

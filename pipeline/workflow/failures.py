@@ -11,23 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.state import read_failure, read_starts
-from pipeline.core.artifacts import (
-    Claims,
-    DatasetArtifact,
-    Encoded,
-    Figure,
-    LayerTimes,
-    ModelSizes,
-    Outputs,
-    Prepared,
-    Product,
-    Raw,
-    Scores,
-    Spoken,
-    Table,
-    Vocabulary,
-    manifest_of,
-)
+from pipeline.core import artifacts as products
 from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.files import tail
 from pipeline.core.layout import Layout
@@ -107,16 +91,16 @@ def first_line(cause: str) -> str:
     return one_line(without_secrets(cause.strip()).split("\n")[0])
 
 
-CORPUS_STAGES: dict[type[DatasetArtifact], tuple[str, ...]] = {
-    Raw: ("generate", "download"),
-    Spoken: ("speak",),
-    Prepared: ("prepare",),
-    Vocabulary: ("subwords",),
-    Encoded: ("encode", "features"),
+CORPUS_STAGES: dict[type[products.DatasetArtifact], tuple[str, ...]] = {
+    products.Raw: ("generate", "download"),
+    products.Spoken: ("speak",),
+    products.Prepared: ("prepare",),
+    products.Vocabulary: ("subwords",),
+    products.Encoded: ("encode", "features"),
 }
 
 
-def logs_of(layout: Layout, product: Product) -> list[Path]:
+def logs_of(layout: Layout, product: products.Product) -> list[Path]:
     """Return the logs of the jobs that make a product.
 
     Args:
@@ -126,22 +110,22 @@ def logs_of(layout: Layout, product: Product) -> list[Path]:
     return [layout.log(product, stage) for stage in stages_of(product)]
 
 
-def stages_of(product: Product) -> list[str]:
+def stages_of(product: products.Product) -> list[str]:
     """Return the names of a product's logs; none for a training, whose end is recorded (runs.py)."""
-    match manifest_of(product):
-        case DatasetArtifact() as made:
+    match products.manifest_of(product):
+        case products.DatasetArtifact() as made:
             return [*CORPUS_STAGES[type(made)]]
-        case Outputs(_, decoding):
+        case products.Outputs(_, decoding):
             return [f"decode-{decoding}"]
-        case Scores(_, decoding):
+        case products.Scores(_, decoding):
             return [f"score-{decoding}"]
-        case ModelSizes(paper):
+        case products.ModelSizes(paper):
             return [f"model-sizes-{paper}"]
-        case LayerTimes():
+        case products.LayerTimes():
             return ["layer-times"]
-        case Table(paper, name) | Figure(paper, name):
+        case products.Table(paper, name) | products.Figure(paper, name):
             return [f"{paper}-{name}"]
-        case Claims(paper):
+        case products.Claims(paper):
             return [f"{paper}-claims"]
     return []
 

@@ -11,17 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipeline.config import load_run
-from pipeline.core.artifacts import (
-    Alignments,
-    AttentionMaps,
-    Gates,
-    LayerTimes,
-    ModelSizes,
-    Product,
-    Score,
-    Spoken,
-    Tuned,
-)
+from pipeline.core import artifacts as products
 from pipeline.core.digests import DamagedNoteError, digest_of, noted_digest
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import note_path
@@ -46,15 +36,15 @@ NAMED: dict[str, Any] = {
 }
 """Record types by file name."""
 LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
-MARKS: dict[type[Product], Any] = {
-    Spoken: preparation.Spoken,
-    Tuned: TunedRecord,
-    Score: ScoreFile,
-    Gates: probes.Gates,
-    AttentionMaps: probes.AttentionMap,
-    Alignments: probes.AlignmentMaps,
-    ModelSizes: probes.ModelSizes,
-    LayerTimes: probes.LayerCosts,
+MARKS: dict[type[products.Product], Any] = {
+    products.Spoken: preparation.Spoken,
+    products.Tuned: TunedRecord,
+    products.Score: ScoreFile,
+    products.Gates: probes.Gates,
+    products.AttentionMaps: probes.AttentionMap,
+    products.Alignments: probes.AlignmentMaps,
+    products.ModelSizes: probes.ModelSizes,
+    products.LayerTimes: probes.LayerCosts,
 }
 """Record types of the file that stands for a product."""
 

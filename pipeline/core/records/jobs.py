@@ -7,6 +7,7 @@ counts.
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -29,6 +30,12 @@ class Done(Record):
     )
 
 
+class TimedRecord(Record):
+    """An event with its time, by the clock of its machine."""
+
+    time: float = Field(default_factory=lambda: time.time(), description="UNIX seconds")
+
+
 class Command(Record):
     """The stage to run in this folder; none in the folder of a run, which is trained."""
 
@@ -38,7 +45,7 @@ class Command(Record):
     outputs: list[str]
 
 
-class Submission(Record):
+class Submission(TimedRecord):
     """A job that a launcher submitted or adopted."""
 
     event: Literal["submit"] = "submit"
@@ -46,26 +53,23 @@ class Submission(Record):
     launcher: str
     job: str | None = Field(description="None between the decision to submit and Slurm's answer")
     name: str
-    time: float = Field(description="UNIX seconds")
     code: str = Field(description="Digest of the package")
 
 
-class Claim(Record):
+class Claim(TimedRecord):
     """A process that wants to work on the run; the last one is its owner."""
 
     event: Literal["claim"] = "claim"
     host: str
     pid: int
     job: str
-    time: float = Field(description="UNIX seconds")
     token: str
 
 
-class StartLine(Record):
+class StartLine(TimedRecord):
     """A start or stop of the process that works on the run."""
 
     event: Literal["start", "stop"]
-    time: float = Field(description="UNIX seconds")
     job: str
     restart: int
     node: str
@@ -74,17 +78,16 @@ class StartLine(Record):
     outcome: str | None = Field(default=None, description="At a stop: done, failed, stopped or taken over")
 
 
-class UnfitNode(Record):
+class UnfitNode(TimedRecord):
     """A node that failed its check."""
 
     event: Literal["unfit"] = "unfit"
     node: str
     reason: str
     job: str
-    time: float = Field(description="UNIX seconds")
 
 
-class Failure(Record):
+class Failure(TimedRecord):
     """The job failed, and another start would fail again."""
 
     event: Literal["fail"] = "fail"
@@ -92,16 +95,14 @@ class Failure(Record):
     job: str
     node: str
     rank: int
-    time: float = Field(description="UNIX seconds")
     error: str
     traceback: str | None = Field(description="None for an error that the user has to fix")
 
 
-class Retry(Record):
+class Retry(TimedRecord):
     """A launcher was asked to try again: earlier failures no longer count."""
 
     event: Literal["retry"] = "retry"
-    time: float = Field(description="UNIX seconds")
 
 
 Event = Command | Submission | Claim | StartLine | UnfitNode | Failure | Retry
