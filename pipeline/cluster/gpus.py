@@ -30,7 +30,7 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
     cards = visible_gpus()
     if not 0 < count <= len(cards) or ACQUIRED:
         return
-    with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
+    with open(lock_file("queue"), "a") as queue:  # one waits at a time, so no two jobs wait for each other's GPUs
         if not lock_descriptor(queue.fileno(), blocking=False):
             log.info("waiting for GPUs: another job is first in the queue")
             lock_descriptor(queue.fileno())
@@ -64,18 +64,18 @@ def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
 
 def lock_file(name: str) -> Path:
     """Return the lock file of a place on a GPU, or of the queue; a surrounding Slurm job has names of its own."""
-    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # of a job, as are its cards' names
+    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # GPU names may differ by job
 
 
 def visible_gpus() -> list[str]:
     """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return list(dict.fromkeys(card for card in named.split(",") if card and card != "-1"))
-    listed = [shutil.which("nvidia-smi") or "true", "-L"]  # nothing where there is no driver
+    listed = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
     said = subprocess.run(listed, capture_output=True, text=True, check=False).stdout
     cards = [""]
     for card in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", said):
         if card.startswith("MIG") and cards[-1].startswith("GPU"):
-            cards.pop()  # the one whose parts follow
+            cards.pop()  # a divided GPU, whose instances follow
         cards.append(card)
     return cards[1:]

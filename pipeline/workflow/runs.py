@@ -286,6 +286,9 @@ def describe_other_training(project: Project, run: RunId) -> str:
     Args:
         project: The project.
         run: The run.
+
+    Returns:
+        The line.
     """
     other = newest_other_training(project, run)
     if other is None:
