@@ -43,7 +43,7 @@ FAULTS = {
     "endless number": (f"a: {'9' * 10_000}", "line 1: '9999999.*…"),
     "infinity": ("a: .inf", "'.inf' is not a number below"),
     "not a number": ("a: .nan", "'.nan' is not a number below"),
-    "no date": ("a: 2017-99-99", "'2017-99-99' is no timestamp"),
+    "no date": ("a: 2017-99-99", "'2017-99-99' is not a valid timestamp"),
     "two documents": ("a: 1\n---\nb: 2", "line 2: a second document"),
     "tab": ("a:\n\tb: 1", "line 2: not valid YAML"),
     "cut off": ("a: [1, 2", "not valid YAML"),
