@@ -37,6 +37,9 @@ def reopen(path: Path) -> Path:
     """Turn a complete manifest into an incomplete one, and return its new path.
 
     Its job then runs again, compares each entry with its files, and makes what is not good.
+
+    Returns:
+        The path of the partial manifest.
     """
     Manifest(entries=entries_of(path)).write(part_of(path))
     path.unlink()
