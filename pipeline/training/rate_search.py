@@ -90,7 +90,15 @@ def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
 
 
 def trained(folder: Path, options: MachineOptions) -> dict[str, float]:
-    """Train a trial unless it is done, and return its best dev loss; infinite if it diverged."""
+    """Train a trial unless it is done, and return its best dev loss.
+
+    Args:
+        folder: Folder of the trial, with its run.yaml.
+        options: Device, threads and checkpoint interval.
+
+    Returns:
+        `best_dev_loss` in nats per token, infinite if the trial diverged, and the `step` of that loss.
+    """
     try:
         train_owned(folder, options)
     except Diverged as error:
