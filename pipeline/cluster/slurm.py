@@ -4,6 +4,7 @@ Slurm requeues a job under its id after a preemption, a time limit or a lost nod
 Neither submitit's result files nor accounting (sacct) are read, because both miss too many ends.
 """
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -27,6 +28,7 @@ UNEXPLAINED_TRIES = 7  # after an unknown error; known temporary ones are retrie
 FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, doubled each time
 LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
 """Files that submitit leaves after failed submissions."""
+LEFTOVER_AFTER_S = 3600.0  # younger ones may belong to another launcher that is submitting
 
 
 class SlurmJobs:
@@ -132,8 +134,9 @@ class SlurmJobs:
 
         folder = self.run / "slurm"  # shared by all jobs, and there before a job opens its log
         for path in folder.glob("*"):
-            if LEFTOVER.fullmatch(path.name):
-                path.unlink()
+            with contextlib.suppress(FileNotFoundError):  # another launcher was faster
+                if LEFTOVER.fullmatch(path.name) and path.stat().st_mtime < time.time() - LEFTOVER_AFTER_S:
+                    path.unlink()
         executor = submitit.SlurmExecutor(folder=folder)
         executor.update_parameters(
             job_name=self.name,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 import uuid
 from itertools import islice
 
@@ -267,13 +268,16 @@ def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monke
     (run / "slurm").mkdir()
     left = [run / "slurm/.submission_file_0.sh", run / f"slurm/{uuid.uuid4().hex}.pkl"]  # of one that failed
     kept = [run / "slurm/41_0_log.out", run / "slurm/41_submission.sh"]
-    for path in (*left, *kept):
+    young = run / f"slurm/{uuid.uuid4().hex}.pkl"  # of another launcher that is submitting
+    for path in (*left, *kept, young):
         path.touch()
+    for path in left:
+        os.utime(path, (time.time() - 2 * slurm_module.LEFTOVER_AFTER_S,) * 2)
     jobs = jobs_of(run)
     jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch="")
     assert jobs.submit() == "42"
     assert jobs.log_of("42").read_text() == "begun\n"
-    assert [path.exists() for path in (*left, *kept)] == [False, False, True, True]
+    assert [path.exists() for path in (*left, *kept, young)] == [False, False, True, True, True]
 
 
 def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm, monkeypatch):
