@@ -9,7 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := uv==0.13.9
-FAST := -m "not slow and not cluster" --ignore tests/workflow
+# no Snakemake, Slurm or browser, and no trainings that are killed or extended many times
+NOT_FAST := workflow cluster qa use site planning/test_free.py \
+	$(addprefix training/test_,captured_steps.py survival.py warm_start.py)
+FAST := -m "not slow and not cluster" $(addprefix --ignore tests/,$(NOT_FAST))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test unit oldest mutants chaos campaign env lock check clean remove-work help qa
@@ -70,7 +73,7 @@ campaign: env
 	tests/cluster/slurm.sh install
 	$(BIN)/python -m qa.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
 
-# what takes no more than a few seconds, and neither Slurm nor Snakemake
+# before each commit: about a minute on two fast cores
 unit: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(FAST)
 

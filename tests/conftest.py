@@ -5,9 +5,22 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
 from xdist.scheduler import LoadFileScheduling
 
 HERE = Path(__file__).parent
+LONGEST = (
+    "use/test_documented_commands.py",
+    "workflow/test_verify.py",
+    "workflow/test_documents.py",
+    "qa/test_chaos.py",
+    "use/test_own_text.py",
+    "training/test_warm_start.py",
+    "workflow/test_dry_runs.py",
+    "workflow/test_killed_workflow.py",
+    "training/test_survival.py",
+)
+"""Files by the processor time that they were measured to take, longest first."""
 
 
 class OneSlurm(LoadFileScheduling):
@@ -28,12 +41,19 @@ def pytest_configure():
     os.environ["SLURM_CONF"] = os.devnull
 
 
+@pytest.hookimpl(optionalhook=True)  # `make mutants` runs without xdist
 def pytest_xdist_make_scheduler(config, log):
     return OneSlurm(config, log)
 
 
 def pytest_collection_modifyitems(config, items):
-    """No worker is left alone with what takes long: Slurm's tests come first, then files with the most slow ones."""
+    """Start with Slurm's tests, then the longest files, then those with the most slow tests.
+
+    So no worker is left alone at the end with a file that takes minutes.
+    """
     if hasattr(config, "workerinput"):
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-        items.sort(key=lambda item: (not needs_slurm(item.path), -slow[item.path]))
+        longest = {HERE / name: place for place, name in enumerate(LONGEST)}
+        items.sort(
+            key=lambda item: (not needs_slurm(item.path), longest.get(item.path, len(longest)), -slow[item.path])
+        )

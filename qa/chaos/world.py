@@ -158,7 +158,7 @@ def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
     layout = load_project(folder, {"scale": SCALE}).layout
     paths = list(dict.fromkeys(str(layout.target(target)) for target in targets))
     options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
-    shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *paths))
+    shown = require(call(folder, "snakemake", *options, "--", *paths))
     lines = re.findall(r"python -m pipeline (.*)$", re.sub(r"\\\n\s*", "", shown), re.MULTILINE)
     found = [bare(list(itertools.takewhile(is_argument, shlex.split(line)))) for line in lines]
     order = [*STAGES]

@@ -107,7 +107,10 @@ class Tests:
         self.answers.readline()
 
     def _traced(self, names: list[str], limit: float | None) -> Traces:
-        os.waitpid(run_tests(self.folder, names, self.folder / "traced.log", lambda: Traced(limit)), 0)
+        log = self.folder / "traced.log"
+        _, status = os.waitpid(run_tests(self.folder, names, log, lambda: Traced(limit)), 0)
+        if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: some tests fail, and are left out
+            raise SystemExit(f"error: tests do not run without any change:\n{log.read_text(errors='replace')[-4000:]}")
         found = json.loads((self.folder / "traces.json").read_text())
         lines = {file: {int(line): tests for line, tests in by.items()} for file, by in found["lines"].items()}
         return Traces(lines, found["seconds"], found["failed"])

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from warm import warm_programs
+
 ROOT = Path(__file__).resolve().parents[2]
 COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "reprise", "profiles", "slurm", "bench")
 
@@ -47,11 +49,21 @@ def add_toy_paper(root: Path) -> Path:
     return folder
 
 
-def call(root: Path, *command: str) -> subprocess.CompletedProcess:
-    """A command in the root of a copy, with this environment's programs first."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"}
-    environment |= {"PATH": programs, "PYTHONPATH": str(root)}
+def call(root: Path, *command: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run a command in the root of a copy, with this environment's programs first.
+
+    Its interpreters are forked from the warm server, unless the copy has code of its own, or another program such as
+    `unshare` runs the command.
+
+    Args:
+        root: Folder to run it in.
+        command: Program and arguments; `python` is this interpreter.
+        variables: Added to the environment.
+    """
+    known = command[0] in ("python", "reprise", "snakemake") and (root / "pipeline").samefile(ROOT / "pipeline")
+    folders = [*([warm_programs()] if known else []), Path(sys.executable).parent]
+    environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"} | variables
+    environment |= {"PATH": os.pathsep.join([*map(str, folders), environment["PATH"]]), "PYTHONPATH": str(root)}
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
 
 

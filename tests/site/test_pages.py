@@ -5,14 +5,13 @@ import math
 import random
 import re
 import shlex
-import subprocess
 from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT, copy_project
+from copied_project import ROOT, call, copy_project
 from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 from made_site import make_results, sentences
 
@@ -190,7 +189,7 @@ def test_the_commands_that_verify_a_number_do_that(site):
     commands = [shlex.split(line) for line in re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", page)]
     again, retrained = commands[0], next(command for command in commands if command[0] == "python")
     arguments = [*again[:1], "-n", "--nolock", *again[1:]]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = call(ROOT, *arguments)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^score +1$", done.stdout, re.MULTILINE), done.stdout
     assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart

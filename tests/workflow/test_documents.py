@@ -100,7 +100,8 @@ def try_python(root: Path, arguments: list[str]) -> None:
     if arguments[:2] == ["-m", "pipeline"]:
         stage = arguments[2]
         if stage in EXECUTED:
-            done = call(root, sys.executable, *arguments)
+            smallest = [] if "--set" in arguments else ["--set", "scale=smoke"]
+            done = call(root, "python", *arguments, *smallest)
             missing = stage == "check-data" and "files are missing" in done.stdout + done.stderr
             assert missing or require(done) is not None
         else:
@@ -124,7 +125,7 @@ def help_of(script: Path) -> str:
 def try_reprise(root: Path, arguments: list[str]) -> None:
     """The arguments are parsed; the commands themselves are run in tests/use."""
     if arguments[0] in EXECUTED:
-        require(call(root, sys.executable, "-m", "reprise", *arguments))
+        require(call(root, "reprise", *arguments))
         return
     if arguments[0] == "COMMAND" or len(arguments) == 1:
         assert arguments in (["COMMAND", "--help"], ["--help"]) or arguments[0] in REPRISE.commands

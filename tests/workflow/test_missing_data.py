@@ -1,21 +1,15 @@
 """The workflow stops before its first job when a file that it will read can't be had."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from copied_project import ROOT, call
 
 from pipeline.core.artifacts import Encoded
 from pipeline.papers.project import load_project
 
-ROOT = Path(__file__).resolve().parents[2]
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
 def snakemake(*arguments, **variables):
-    command = [str(Path(sys.executable).parent / "snakemake"), "--nolock", "-j1", *arguments]
-    environment = os.environ | NO_NETWORK | {"no_proxy": ""} | variables
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    return call(ROOT, "snakemake", "--nolock", "-j1", *arguments, **NO_NETWORK, no_proxy="", **variables)
 
 
 def test_missing_files_are_listed_and_no_job_is_started(tmp_path):

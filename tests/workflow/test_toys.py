@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import sys
 from textwrap import dedent
 
 import pytest
@@ -70,7 +69,7 @@ def test_a_toy_of_each_kind_works_end_to_end(root):
     (claim,) = csv.DictReader((results / "claims.csv").open(encoding="utf-8"))
     assert claim["claim"] == "trained" and claim["ours"].endswith("updates")
     assert "It is straight." in (results / "figure1.md").read_text(encoding="utf-8")
-    schemas = require(call(root, sys.executable, "-m", "pipeline", "schemas", "--out", "schemas"))
+    schemas = require(call(root, "python", "-m", "pipeline", "schemas", "--out", "schemas"))
     assert "error" not in schemas
     known = "".join(path.read_text() for path in (root / "schemas").glob("*.json"))
     assert all(name in known for name in ("LettersCell", "Line", "LongTraining", "bag_of_words"))

@@ -63,9 +63,9 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     assert second.returncode == 1 and first.poll() is None
     refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]
     assert len(refused) == 1 and "is being made already" in refused[0]
-    unlocked = call(project, sys.executable, "-m", "reprise", "unlock")
+    unlocked = call(project, "reprise", "unlock")
     assert unlocked.returncode == 1 and f"process {first.pid}" in unlocked.stderr
-    repair = call(project, sys.executable, "-m", "reprise", "verify", "--repair", "--set", "scale=smoke")
+    repair = call(project, "reprise", "verify", "--repair", "--set", "scale=smoke")
     assert (
         repair.returncode == 1
         and f"not repaired: snakemake runs on this machine as process {first.pid}" in repair.stderr

@@ -5,7 +5,6 @@ import random
 import re
 import shlex
 import shutil
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -66,7 +65,7 @@ def make(folder: Path) -> None:
 
 
 def verify(folder: Path, *more: str, of: Iterable[str] = TARGETS):
-    return call(folder, sys.executable, "-m", "reprise", "verify", *more, "--set", "scale=smoke", "--", *of)
+    return call(folder, "reprise", "verify", *more, "--set", "scale=smoke", "--", *of)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
