@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.parallel_batches import TextBatch
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search

@@ -28,7 +28,7 @@ from train_recurrent import measure, speeds, stepper
 
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.speech_batches import SpeechBatch
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.seq2seq import LossSums

@@ -31,7 +31,7 @@ from torch.nn import functional as F
 
 from pipeline.core.symbols import BOS, EOS
 from pipeline.data.batches.parallel_batches import TextBatch
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.training.machine import prepare
 from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend

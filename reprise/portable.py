@@ -33,8 +33,7 @@ from pipeline.data.fetch.archives import members
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.models.build import size_of
-from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.seq2seq import Seq2Seq, size_of
 from pipeline.training.machine import prepare_device
 from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file

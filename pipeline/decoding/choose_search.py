@@ -17,8 +17,8 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
+from pipeline.search.interface import ExternalLM
 from pipeline.search.ngram import Ngram
-from pipeline.search.scorers import ExternalLM
 from pipeline.training.run_model import check_vocabulary, load_language_model
 
 Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]

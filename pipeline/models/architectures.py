@@ -13,12 +13,14 @@ import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pipeline.models
 from pipeline.core.errors import UserError
 from pipeline.models.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from pipeline.models.seq2seq import Seq2Seq
 
 
 def architectures() -> dict[str, type[ModelSettings]]:
@@ -34,9 +36,17 @@ def architectures() -> dict[str, type[ModelSettings]]:
     return found
 
 
-def model_module(config: ModelSettings) -> ModuleType:
-    """Import model.py of the architecture of `config`."""
-    return import_module(f"pipeline.models.{config.architecture}.model")
+def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq":
+    """Build a model with random weights from torch's global generator.
+
+    Args:
+        config: Settings of its architecture.
+        vocab_sizes: Source and target vocabulary.
+
+    Raises:
+        UserError: The vocabularies do not fit the settings.
+    """
+    return import_module(f"pipeline.models.{config.architecture}.model").build(config, vocab_sizes)
 
 
 def settings_of(folder: str) -> type[ModelSettings] | None:

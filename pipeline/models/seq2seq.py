@@ -6,6 +6,7 @@ Dimensions: B sentences, K hypotheses per sentence, S source positions, T target
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
+import torch
 from torch import Tensor, nn
 
 Tree = Any
@@ -157,3 +158,9 @@ def parameters_by_part(model: nn.Module) -> dict[str, int]:
 def count_parameters(model: nn.Module) -> int:
     """Count the trainable scalars, shared tensors once."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def size_of(build: Callable[[], nn.Module]) -> int:
+    """Count the trainable scalars of the model that `build` returns, without allocating it."""
+    with torch.device("meta"):
+        return count_parameters(build())

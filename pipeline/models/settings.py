@@ -1,15 +1,46 @@
-"""Base classes of all model settings: what training, planning and decoding ask of any architecture."""
+"""Base classes of all model settings, and the FLOPs of training that follow from them.
+
+FLOPs are counted from the matrix multiplications (2 per multiply-add). Embedding look-ups, softmax, normalisation and
+dropout are left out: less than 2 % at the papers' sizes. Each architecture counts its own forward pass
+(`ModelSettings.forward_macs`).
+"""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, CountOrNone, Probability
-from pipeline.models.flops import BatchShape
 
 Reads = Literal["parallel", "speech", "text"]
 """Sentence pairs; features and transcripts; or sentences without a source, for language models."""
+BACKWARD = 2
+"""The backward pass of a matrix multiplication is two of the same size."""
+
+
+class BatchShape(NamedTuple):
+    """Sizes that the FLOPs of a batch depend on; source positions of speech are frames."""
+
+    vocab: int
+    """Target vocabulary."""
+    src_positions: float
+    """Source positions of all sequences together, padding included."""
+    tgt_positions: float
+    """The same of the target side."""
+    src_length: float
+    """Source positions of one sequence."""
+    tgt_length: float
+    """Target positions of one sequence."""
+
+
+def lstm_macs(width_in: int, width: int) -> int:
+    """Return the multiply-adds per position of one LSTM direction: four gates."""
+    return 4 * width * (width_in + width)
+
+
+def gru_macs(width_in: int, width: int) -> int:
+    """Return the multiply-adds per position of one GRU direction: three gates."""
+    return 3 * width * (width_in + width)
 
 
 class ModelSettings(Closed):
@@ -94,3 +125,8 @@ class SpeechSettings(ModelSettings):
         if self.utterance_deviation == "one" and self.utterance_mean == "kept":
             raise ValueError("utterance_deviation: one is only for features whose utterance_mean is removed")
         return self
+
+
+def training_flops(config: ModelSettings, shape: BatchShape) -> float:
+    """Return the FLOPs of forward and backward pass."""
+    return 2.0 * (1 + BACKWARD) * config.forward_macs(shape)

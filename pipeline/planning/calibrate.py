@@ -18,8 +18,8 @@ from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.store.sequence_store import FEATURES
 from pipeline.decoding.choose_search import build_decoder
-from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.settings import BACKWARD
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.run_forecast import Calibration, Point, RunForecast, family_of, flops_of, forecast_run, shape_of

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.config import RunSpec
 from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
-from pipeline.models.flops import BACKWARD, BatchShape
+from pipeline.models.settings import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, StepShape
 from pipeline.training.checkpoint_files import RESUME_FILES
 from pipeline.training.specification import run_flops

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.records.probes import ModelSize, ModelSizes
-from pipeline.models.build import build_model, size_of
+from pipeline.models.architectures import build_model
+from pipeline.models.seq2seq import size_of
 from pipeline.papers.project import Project, ProjectOptions
 
 log = logging.getLogger(__name__)

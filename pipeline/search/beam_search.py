@@ -22,6 +22,9 @@ from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.interface import (
+    ExternalLM,
+    ModelScores,
+    ShallowFusion,
     SourceBatch,
     output_limits,
     select_hypotheses,
@@ -29,7 +32,6 @@ from pipeline.search.interface import (
     to_device_async,
     tree_map,
 )
-from pipeline.search.scorers import ExternalLM, ModelScores, ShallowFusion
 from pipeline.search.selection import Candidates, best_continuations
 
 

@@ -23,8 +23,7 @@ from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.layers.padding import cached_indices
 from pipeline.search.beam_search import Hypothesis
-from pipeline.search.interface import select_hypotheses
-from pipeline.search.scorers import ExternalLM
+from pipeline.search.interface import ExternalLM, select_hypotheses
 
 BLANK = PAD
 NEVER_WRITTEN = [PAD, UNK, BOS, EOS]

@@ -151,7 +151,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py).
+    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/loops.py).
 
     Args:
         device: Where the model is.

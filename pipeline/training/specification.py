@@ -16,7 +16,8 @@ from pipeline.core.files import atomic_write
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import parse_json
-from pipeline.models.flops import BatchShape, fused_training_flops, training_flops
+from pipeline.models.fusion.settings import fused_training_flops
+from pipeline.models.settings import BatchShape, training_flops
 
 SAVE_EVERY_S = 300.0
 

@@ -15,8 +15,8 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.models.flops import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.settings import BatchShape
 from pipeline.training.captured_steps import CapturedSteps, not_finite
 from pipeline.training.distributed import GradientSums, Group
 from pipeline.training.guards import out_of_memory_explained

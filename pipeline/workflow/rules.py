@@ -11,8 +11,7 @@ from pipeline.core.artifacts import Outputs, Product, Raw, RunArtifact, RunId, S
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.json_file import read_json
-from pipeline.models.flops import BatchShape
-from pipeline.models.settings import Reads
+from pipeline.models.settings import BatchShape, Reads
 from pipeline.papers.project import Project
 from pipeline.training.specification import run_flops
 from pipeline.workflow.graph import Graph, datasets_in

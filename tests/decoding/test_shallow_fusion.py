@@ -10,7 +10,7 @@ from random_lm import language_model, log_prob
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS, UNK
 from pipeline.search.beam_search import beam_search
-from pipeline.search.scorers import ExternalLM
+from pipeline.search.interface import ExternalLM
 
 VOCABULARY = 6
 

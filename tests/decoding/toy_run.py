@@ -12,7 +12,7 @@ from pipeline.core.digests import sha256_json
 from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.specification import run_key

@@ -16,8 +16,8 @@ from planning_project import project_at
 from roofline import CARDS
 
 from pipeline.core.artifacts import RunId
-from pipeline.models.build import size_of
-from pipeline.models.flops import BatchShape
+from pipeline.models.seq2seq import size_of
+from pipeline.models.settings import BatchShape
 from pipeline.planning.corpus_size import StepShape
 from pipeline.planning.devices import launches, load_devices, step_seconds
 from pipeline.training.run_model import build_run_model

@@ -2,7 +2,7 @@ import pytest
 from small_models import transformer_config, weighted_config
 
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 
 def test_three_way_tying_needs_one_vocabulary():

@@ -6,7 +6,7 @@ from compiled_layers import CompiledLayers
 from small_models import VOCAB, pairs, transformer_config
 from torch import nn
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 
 def test_compiled_layers_are_called_while_used_and_not_otherwise(monkeypatch):

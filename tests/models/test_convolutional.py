@@ -9,7 +9,7 @@ from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.convolutional.model import GatedConvolution, NormedLinear, ScaledGradient
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipeline.models.recurrent.external_memory import MemoryGRU
+from pipeline.models.recurrent.encoder import MemoryGRU
 
 WRITES = ["forget_update", "tanh_content"]
 MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])

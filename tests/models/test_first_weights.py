@@ -6,7 +6,7 @@ from planning_project import project_at
 from small_models import weighted_config
 from torch import nn
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
 
 

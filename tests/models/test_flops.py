@@ -4,8 +4,8 @@ from small_models import VOCAB, pairs
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline.models.build import build_model
-from pipeline.models.flops import BatchShape, training_flops
+from pipeline.models.architectures import build_model
+from pipeline.models.settings import BatchShape, training_flops
 
 SHAPE = BatchShape(VOCAB, src_positions=640, tgt_positions=768, src_length=10, tgt_length=12)
 

@@ -11,7 +11,7 @@ from small_models import pairs, transformer_config
 from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
 
 from pipeline.core.symbols import BOS
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.scheduled_sampling import unrolled_logits

@@ -6,8 +6,7 @@ from recurrent_models import recurrent_config
 from torch import Tensor
 
 from pipeline.models import kernels
-from pipeline.models.recurrent.cells import GRU, AdditiveAttention
-from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+from pipeline.models.recurrent.cells import GRU, AdditiveAttention, ConditionalGRU
 
 
 def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:

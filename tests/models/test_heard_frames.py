@@ -8,7 +8,7 @@ import torch
 from speech_batches import VOCAB, attention_config, ctc_config, joint_config, speech
 from torch import Tensor
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 CONFIGS = {"attention": attention_config, "ctc": ctc_config, "joint": joint_config}
 

@@ -4,7 +4,7 @@ import torch
 from recurrent_models import dl4mt_config, recurrent_config
 from small_models import VOCAB
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 
 def test_uniform_weights_fill_their_range_biases_included():

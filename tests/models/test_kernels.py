@@ -10,7 +10,7 @@ from speech_batches import attention_config, ctc_config, joint_config, speech
 from torch import Tensor
 
 from pipeline.models import kernels
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.kernels.dropout import DropoutFunction
 from pipeline.models.layers.dropout import dropout
 from pipeline.models.seq2seq import Seq2Seq

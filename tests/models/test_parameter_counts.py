@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipeline.models.build import build_model, size_of
+from pipeline.models.architectures import build_model
+from pipeline.models.seq2seq import size_of
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 

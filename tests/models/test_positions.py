@@ -5,7 +5,7 @@ import torch
 from small_models import VOCAB, transformer_config
 
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions, sinusoids
 from pipeline.models.transformer.settings import TransformerConfig
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import count_parameters
 

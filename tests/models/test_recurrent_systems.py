@@ -6,7 +6,7 @@ from recurrent_models import CONFIGS
 from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 
 @pytest.fixture(params=CONFIGS)

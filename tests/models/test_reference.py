@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from pipeline.models import kernels
 from pipeline.models.kernels.gru import GRUCache, candidate_first
-from pipeline.models.recurrent.cells import GRU
-from pipeline.models.recurrent.conditional_gru import ConditionalGRU
-from pipeline.models.recurrent.external_memory import MemoryGRU
+from pipeline.models.recurrent.cells import GRU, ConditionalGRU
+from pipeline.models.recurrent.encoder import MemoryGRU
 
 MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
 

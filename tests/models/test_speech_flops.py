@@ -7,7 +7,7 @@ from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
-from pipeline.models.flops import BatchShape
+from pipeline.models.settings import BatchShape
 from pipeline.training.run_model import build_run_model
 from pipeline.training.specification import run_flops
 

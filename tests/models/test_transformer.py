@@ -5,7 +5,7 @@ import torch
 from small_models import VOCAB, pairs, transformer_config
 from torch.nn import functional as F
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.model import attention_mask
 
 

@@ -8,7 +8,7 @@ import small_models
 import torch
 from small_models import VOCAB, pairs, rows
 
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 
 CONFIGS = small_models.CONFIGS | recurrent_models.CONFIGS
 ROUNDING = 2e-5

@@ -6,8 +6,8 @@ from pydantic import ValidationError
 from small_models import VOCAB, pairs, transformer_config, weighted_config
 from torch.nn import functional as F
 
-from pipeline.models.build import build_model
-from pipeline.models.kernels.short_backward import weighted_sum
+from pipeline.models.architectures import build_model
+from pipeline.models.kernels.operators import weighted_sum
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention
 from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer, keep_largest
 

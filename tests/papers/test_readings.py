@@ -10,7 +10,7 @@ from fabricated import table_rows
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.models.flops import BatchShape, training_flops
+from pipeline.models.settings import BatchShape, training_flops
 from pipeline.papers.paper import load_paper
 from pipeline.papers.project import load_project
 from pipeline.papers.reading import system_readings

@@ -17,7 +17,7 @@ from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.metrics.score_file import read_statistics
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.probes.gate_values import covered, kinds_of
 from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file

@@ -11,7 +11,7 @@ from random_lm import language_model, log_prob
 from pipeline.core.symbols import EOS
 from pipeline.models.ctc.model import collapse
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
-from pipeline.search.scorers import ExternalLM
+from pipeline.search.interface import ExternalLM
 
 SPACE, A, B = EOS + 1, EOS + 2, EOS + 3
 VOCABULARY = EOS + 4

@@ -6,8 +6,8 @@ import torch
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
+from pipeline.search.interface import ExternalLM
 from pipeline.search.ngram import Ngram
-from pipeline.search.scorers import ExternalLM
 
 A, B = EOS + 1, EOS + 2
 VOCAB = EOS + 3

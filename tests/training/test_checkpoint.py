@@ -9,7 +9,7 @@ from made_records import MACHINE
 import pipeline.core.disk as disk
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.checkpoint_files import weight_files

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pipeline.config import TrainingConfig
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule

@@ -7,7 +7,7 @@ from made_records import MACHINE
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.training.setup import log_setup
 
 

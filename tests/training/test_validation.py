@@ -7,7 +7,7 @@ from made_records import training_config
 from pipeline.core.symbols import PAD
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group
 from pipeline.training.state import FIT_STEPS

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.models.build import build_model
+from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from reprise.ctranslate2 import length_exponent, plain_transformer

@@ -11,8 +11,8 @@ from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models import kernels
 from pipeline.models.ctc.lattice import ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
-from pipeline.models.kernels.convolution import conv2d_over_frames
 from pipeline.models.kernels.gru import gru_sequences
+from pipeline.models.kernels.operators import conv2d_over_frames
 from pipeline.models.layers.padding import cached_indices, gather_positions, length_mask, reversal_indices
 from pipeline.models.layers.speech_features import normalise_and_mask
 from pipeline.models.seq2seq import FrameModel, LossSums, Modules

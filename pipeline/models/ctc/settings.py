@@ -5,8 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pipeline.core.schema import Width
-from pipeline.models.flops import BatchShape, gru_macs
-from pipeline.models.settings import SpeechSettings
+from pipeline.models.settings import BatchShape, SpeechSettings, gru_macs
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 """Width in frames and in features, stride in frames and in features, of the two convolutions."""

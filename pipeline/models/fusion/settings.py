@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.core.schema import Closed, Number, Positive, Width
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.settings import BACKWARD, BatchShape, ModelSettings
 
 
 class FusionConfig(Closed):
@@ -59,3 +61,30 @@ class FusionConfig(Closed):
         fused = state_width + feature
         output = fused * self.width + self.width * vocab if self.output == "hidden" else fused * vocab
         return project + gate + output
+
+
+def fused_training_flops(
+    config: FusionConfig,
+    task: ModelSettings,
+    language_model: LanguageModelConfig,
+    shape: BatchShape,
+    frozen: bool,
+) -> float:
+    """Return the FLOPs of forward and backward pass of a decoder fused with a language model.
+
+    Args:
+        config: The fusion layer.
+        task: The task model, without its own output layer, which the fusion replaces.
+        language_model: Never trained here.
+        shape: Sizes of the batch.
+        frozen: The task model is not trained.
+
+    Raises:
+        ValueError: The task model has no task state.
+    """
+    if task.state_width is None:
+        raise ValueError(f"a model of architecture {task.architecture} can't be fused")
+    decoder = task.forward_macs(shape) - shape.tgt_positions * task.state_width * shape.vocab
+    fusion = shape.tgt_positions * config.macs_per_symbol(task.state_width, language_model.hidden_width, shape.vocab)
+    passes = 1 if frozen else 1 + BACKWARD
+    return 2.0 * (language_model.forward_macs(shape) + decoder * passes + fusion * (1 + BACKWARD))

@@ -5,8 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Number, Probability, Width
-from pipeline.models.flops import BatchShape, lstm_macs
-from pipeline.models.settings import SpeechSettings
+from pipeline.models.settings import BatchShape, SpeechSettings, lstm_macs
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 

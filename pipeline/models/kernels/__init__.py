@@ -7,16 +7,16 @@ the kernel of the same signature when `enabled()` says so:
 |---|---|
 | layers/dropout.py | dropout.py |
 | layers/loss.py | cross_entropy.py |
-| layers/padding.py, `gather_positions` | short_backward.py |
+| layers/padding.py, `gather_positions` | operators.py |
 | ctc/model.py, `torch.nn.GRU` in both directions | gru.py |
-| recurrent/conditional_gru.py, `ConditionalGRU.loop` | conditional_gru.py |
-| recurrent/external_memory.py, `MemoryGRU.loop` | memory_gru.py |
+| recurrent/cells.py, `ConditionalGRU.loop` | conditional_gru.py |
+| recurrent/encoder.py, `MemoryGRU.loop` | memory_gru.py |
 | speech_attention/model.py, `AttentionRecogniser.loop` | recogniser_loop.py |
-| ctc/model.py, `torch.nn.Conv2d` | convolution.py |
+| ctc/model.py, `torch.nn.Conv2d` | operators.py |
 | transformer/multi_head_attention.py, `attend` | attention.py |
-| weighted_transformer/model.py, `weighted_sum` | short_backward.py |
+| weighted_transformer/model.py, `weighted_sum` | operators.py |
 
-matmul.py and additive_attention.py hold what several kernels share. autocast.py saves casts on a GPU.
+loops.py holds the steps that several loops share. autocast.py saves casts on a GPU.
 Tests compare values and gradients of both implementations.
 """
 

@@ -1,4 +1,4 @@
-"""The conditional GRU of recurrent/conditional_gru.py with a hand-derived backward pass.
+"""The conditional GRU of recurrent/cells.py with a hand-derived backward pass.
 
 Only W y of the first unit and the keys of the attention can be computed before the loop. A step runs a third of
 the operators of automatic differentiation, and no weight gradient is computed step by step (see gru.py).
@@ -13,12 +13,20 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
+from pipeline.models.kernels.loops import (
+    AttentionCache,
+    add_matmul_,
+    additive_mask,
+    dot_rows,
+    loop_dtype,
+    matmul,
+    sum_rows,
+    weight_gradient,
+)
 
 if TYPE_CHECKING:
-    from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+    from pipeline.models.recurrent.cells import ConditionalGRU
 
 
 def conditional_gru(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.kernels.matmul import matmul_dtype
+from pipeline.models.kernels.loops import matmul_dtype
 
 
 class GRUCache(NamedTuple):

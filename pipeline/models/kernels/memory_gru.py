@@ -1,4 +1,4 @@
-"""The external memory of recurrent/external_memory.py with a hand-derived backward pass.
+"""The external memory of recurrent/encoder.py with a hand-derived backward pass.
 
 Almost all FLOPs are those of U M_{t-1} in the addressing, a matrix multiplication that no order of computation
 saves. The read gate is the same for all cells, so it is applied to their weighted sum.
@@ -13,12 +13,20 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
+from pipeline.models.kernels.loops import (
+    AttentionCache,
+    add_matmul_,
+    additive_mask,
+    dot_rows,
+    loop_dtype,
+    matmul,
+    sum_rows,
+    weight_gradient,
+)
 
 if TYPE_CHECKING:
-    from pipeline.models.recurrent.external_memory import MemoryGRU
+    from pipeline.models.recurrent.encoder import MemoryGRU
 
 Write = Literal["forget_update", "tanh_content"]
 

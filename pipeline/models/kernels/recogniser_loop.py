@@ -12,9 +12,17 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.kernels.additive_attention import AttentionCache, additive_mask
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.matmul import add_matmul_, dot_rows, loop_dtype, matmul, sum_rows, weight_gradient
+from pipeline.models.kernels.loops import (
+    AttentionCache,
+    add_matmul_,
+    additive_mask,
+    dot_rows,
+    loop_dtype,
+    matmul,
+    sum_rows,
+    weight_gradient,
+)
 
 if TYPE_CHECKING:
     from pipeline.models.speech_attention.model import AttentionRecogniser

@@ -5,8 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline.core.schema import Probability, Width
-from pipeline.models.flops import BatchShape, gru_macs
-from pipeline.models.settings import ModelSettings, Reads
+from pipeline.models.settings import BatchShape, ModelSettings, Reads, gru_macs
 
 
 class LanguageModelConfig(ModelSettings):

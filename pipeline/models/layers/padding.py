@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pipeline.models import kernels
-from pipeline.models.kernels import short_backward
+from pipeline.models.kernels import operators
 
 
 @cache
@@ -55,5 +55,5 @@ def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
         indices: From `reversal_indices`, shape (B, S); they must be their own inverse.
     """
     if kernels.enabled():
-        return short_backward.gather_positions(x, indices)
+        return operators.gather_positions(x, indices)
     return x.gather(1, indices.unsqueeze(2).expand_as(x))

@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
-from pipeline.models.recurrent.cells import GRU
-from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+from pipeline.models.recurrent.cells import GRU, ConditionalGRU
 from pipeline.models.recurrent.encoder import RecurrentEncoder
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline.core.schema import CountOrNone, Width
-from pipeline.models.flops import BatchShape, gru_macs, lstm_macs
-from pipeline.models.settings import SpeechSettings
+from pipeline.models.settings import BatchShape, SpeechSettings, gru_macs, lstm_macs
 
 
 class AttentionRecogniserConfig(SpeechSettings):

@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Positive, Probability, Width
-from pipeline.models.flops import BatchShape
-from pipeline.models.settings import ModelSettings
+from pipeline.models.settings import BatchShape, ModelSettings
 
 
 class AnyTransformerConfig(ModelSettings):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models import kernels
-from pipeline.models.kernels import short_backward as kernel
+from pipeline.models.kernels import operators as kernel
 from pipeline.models.layers.dropout import relu_dropout
 from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
 from pipeline.models.transformer.multi_head_attention import (

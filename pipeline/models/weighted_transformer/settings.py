@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Width
-from pipeline.models.flops import BatchShape
+from pipeline.models.settings import BatchShape
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 

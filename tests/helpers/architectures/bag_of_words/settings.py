@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.core.schema import Count
-from pipeline.models.flops import BatchShape
-from pipeline.models.settings import ModelSettings
+from pipeline.models.settings import BatchShape, ModelSettings
 
 
 class BagOfWordsConfig(ModelSettings):
