@@ -12,7 +12,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, UNK
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.decoding.choose_search import Decoder
-from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
+from pipeline.models.transformer.layers import LAYER_NORM_EPS
+from pipeline.models.transformer.model import Transformer
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
 from reprise.model import Model

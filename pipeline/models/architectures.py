@@ -40,8 +40,11 @@ def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq
     """Build a model with random weights from torch's global generator.
 
     Args:
-        config: Settings of its architecture.
-        vocab_sizes: Source and target vocabulary.
+        config: Settings of the model; their class chooses the architecture.
+        vocab_sizes: Source and target vocabulary, special symbols included.
+
+    Returns:
+        The model in training mode, on the default device.
 
     Raises:
         UserError: The vocabularies do not fit the settings.
@@ -50,7 +53,13 @@ def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq
 
 
 def settings_of(folder: str) -> type[ModelSettings] | None:
-    """Return the settings class of a folder, or None if the folder holds no architecture.
+    """Return the settings class of a folder.
+
+    Args:
+        folder: Name of a folder of `pipeline.models`.
+
+    Returns:
+        None if the folder holds no architecture, as `layers` and `kernels`.
 
     Raises:
         UserError: The architecture is not named after its folder.
@@ -73,6 +82,10 @@ def settings_of(folder: str) -> type[ModelSettings] | None:
 
 def check(folder: str, settings: type[ModelSettings]) -> None:
     """Check that a folder has all parts of an architecture.
+
+    Args:
+        folder: Name of a folder of `pipeline.models`.
+        settings: Class of its settings.
 
     Raises:
         UserError: A method of the settings or the function `build` is missing.

@@ -40,15 +40,34 @@ class Seq2Seq(nn.Module):
     """Positions of a side, BOS or EOS included, that have a learned vector; None if unbounded."""
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced."""
+        """Compute the summed loss of a batch, teacher-forced.
+
+        With scheduled sampling the decoder reads some of its own predictions in training.
+
+        Args:
+            batch: Source and target of B sentences.
+            label_smoothing: ε in [0, 1), the probability mass taken from the target symbol.
+
+        Returns:
+            Sums over all target symbols, in nats.
+
+        Raises:
+            NotImplementedError: The model cannot be trained.
+        """
         raise NotImplementedError
 
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch and create the cache before the first target symbol.
 
+        Args:
+            batch: Source of B sentences; a target is not read.
+
         Returns:
             The source, tensors (B, …) that all hypotheses of a sentence share and that are never replicated; and the
             cache, tensors (B, K = 1, …) of what a hypothesis has read so far.
+
+        Raises:
+            NotImplementedError: The model has no decoder, as that of CTC.
         """
         raise NotImplementedError
 
@@ -57,24 +76,43 @@ class Seq2Seq(nn.Module):
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: From `start`.
-            cache: From `start` or the previous step.
+            source: First result of `start`, shared by the hypotheses of a sentence.
+            cache: Second result of `start`, or the cache of the previous step.
 
         Returns:
-            Float32 logits (B, K, V) and the grown cache.
+            Float32 logits (B, K, V) and the cache after this symbol.
+
+        Raises:
+            NotImplementedError: The model has no decoder, as that of CTC.
         """
         raise NotImplementedError
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Return trainable parameters by learning-rate schedule: "weights" and "branch_weights"."""
+        """Return the trainable parameters by learning-rate schedule.
+
+        Returns:
+            Parameters under "weights" and, for a Weighted Transformer, under "branch_weights".
+        """
         return {"weights": [weight for weight in self.parameters() if weight.requires_grad], "branch_weights": []}
 
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
-        """Set all branch weights in place, if the model has them."""
+        """Set all branch weights in place, if the model has them.
+
+        Args:
+            kind: Values to set: as learned, drawn at random, or all equal.
+            seed: Seed of the random draws.
+
+        Raises:
+            NotImplementedError: The model has no branch weights.
+        """
         raise NotImplementedError
 
     def after_step(self, frozen: bool) -> None:
-        """Run after every optimiser step; `frozen` is True if the branch weights were not moved."""
+        """Run after every optimiser step.
+
+        Args:
+            frozen: True if the optimiser step left the branch weights as they were.
+        """
 
     def monitors(self) -> dict[str, list[float]]:
         """Return small values by name for the progress log."""
@@ -82,10 +120,13 @@ class Seq2Seq(nn.Module):
 
 
 class FrameModel(Seq2Seq):
-    """A model that predicts a symbol for every frame at once, as CTC does; PAD is none."""
+    """A model that predicts a symbol for every frame at once, as CTC does; PAD stands for the blank."""
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
         """Compute log p(symbol | frame).
+
+        Args:
+            batch: Speech of B utterances.
 
         Returns:
             Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
@@ -93,60 +134,97 @@ class FrameModel(Seq2Seq):
         raise NotImplementedError
 
     def best_path(self, batch) -> list[list[int]]:
-        """Return the text of the most probable symbol of each frame, a fast greedy decoding."""
+        """Decode greedily: take the most probable symbol of each frame, merge repeats and remove blanks.
+
+        Args:
+            batch: Speech of B utterances.
+
+        Returns:
+            Symbol ids of each utterance.
+        """
         raise NotImplementedError
 
 
 class TaskModel(Seq2Seq):
-    """A model whose decoder exposes a task state s_t, for fusion (fusion/model.py)."""
+    """A model whose decoder exposes a task state s_t, which a fusion reads (fusion/model.py)."""
 
     state_width: int
     output: Any
     """Its own output layer, if that is a module; a fusion removes it."""
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read the newest symbol (B, K) of each hypothesis.
+        """Read the newest symbol of each hypothesis.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Second result of `start`, or the cache of the previous step.
 
         Returns:
-            Task states (B, K, state_width) and the grown cache.
+            Task states (B, K, state_width) and the cache after this symbol.
         """
         raise NotImplementedError
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of task states (…, state_width)."""
+        """Score the vocabulary by the model's own output layer.
+
+        Args:
+            states: Task states, shape (…, state_width).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         raise NotImplementedError
 
     def states(self, batch) -> Tensor | None:
-        """Return teacher-forced task states (B, T, state_width).
+        """Compute all task states at once, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
 
         Returns:
-            None if they need a step-by-step loop.
+            Task states (B, T, state_width), or None if the model needs a step-by-step loop.
         """
         return None
 
     def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor | None:
-        """Return task states (B, T, state_width) of a decoder whose inputs `choose` selects.
+        """Compute the task states of a decoder that reads the symbols which `choose` selects.
 
         Args:
-            batch: Gives source and number of target positions.
+            batch: Source, and the number of target positions.
             choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
 
         Returns:
-            None if the model has no such loop.
+            Task states (B, T, state_width), or None if the model has no such loop.
         """
         return None
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
+        """Score the next symbol of each hypothesis, as `advance` followed by `logits`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Second result of `start`, or the cache of the previous step.
+
+        Returns:
+            Float32 logits (B, K, V) and the cache after this symbol.
+        """
         states, cache = self.advance(prev_tokens, source, cache)
         return self.logits(states), cache
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """Count the scalars of each part, frozen ones included.
+    """Count the scalars of each part of a model, frozen ones included.
 
     A shared tensor counts at its first part. The parts of a fused model are those of its task model, its fusion and its
     language model.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        Number of scalars by name of the part.
     """
     counts: dict[str, int] = {}
     for name, weight in model.named_parameters():
@@ -161,6 +239,13 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def size_of(build: Callable[[], nn.Module]) -> int:
-    """Count the trainable scalars of the model that `build` returns, without allocating it."""
+    """Count the trainable scalars of the model that `build` returns, without allocating memory for them.
+
+    Args:
+        build: Builds the model on torch's default device, which is `meta` here.
+
+    Returns:
+        Number of trainable scalars, shared tensors counted once.
+    """
     with torch.device("meta"):
         return count_parameters(build())

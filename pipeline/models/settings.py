@@ -34,17 +34,36 @@ class BatchShape(NamedTuple):
 
 
 def lstm_macs(width_in: int, width: int) -> int:
-    """Return the multiply-adds per position of one LSTM direction: four gates."""
+    """Count the multiply-adds per position of one LSTM direction, which has four gates.
+
+    Args:
+        width_in: Width of the input.
+        width: Units of the layer.
+
+    Returns:
+        Multiply-adds of one time step.
+    """
     return 4 * width * (width_in + width)
 
 
 def gru_macs(width_in: int, width: int) -> int:
-    """Return the multiply-adds per position of one GRU direction: three gates."""
+    """Count the multiply-adds per position of one GRU direction, which has three gates.
+
+    Args:
+        width_in: Width of the input.
+        width: Units of the layer.
+
+    Returns:
+        Multiply-adds of one time step.
+    """
     return 3 * width * (width_in + width)
 
 
 class ModelSettings(Closed):
-    """Settings of an architecture; its class has `architecture: Literal[<folder name>]`."""
+    """Settings of an architecture.
+
+    A concrete class has `architecture: Literal[<folder name>]`, by which the registry finds it.
+    """
 
     reads: ClassVar[Reads] = "parallel"
     """What a model reads of a corpus; one that reads text takes the target side of any."""
@@ -57,7 +76,7 @@ class ModelSettings(Closed):
 
     @property
     def family(self) -> str:
-        """Systems whose seeds are assumed to have the same variance."""
+        """Name of the group of systems whose seeds are assumed to have the same variance."""
         return {"parallel": self.architecture, "speech": "recogniser", "text": "language model"}[self.reads]
 
     @property
@@ -77,23 +96,33 @@ class ModelSettings(Closed):
 
     @abstractmethod
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        """Count the multiply-adds of a forward pass over a batch.
+
+        Args:
+            shape: Sizes of the batch.
+        """
 
     def output_frames(self, frames: Any) -> Any:
-        """Convert input frames (an array) to output frames, if they bound the target length.
+        """Convert input frames to output frames, if they bound the target length.
 
         Every character of a target needs an output frame, and another one between two equal characters.
 
+        Args:
+            frames: Number of frames of each utterance, an integer or an array of integers.
+
         Returns:
-            An array of the same shape, or None if a target may have any length.
+            Output frames, in the type and shape of `frames`; None if a target may have any length.
         """
         return None
 
     def check_training(self, training: Any) -> None:
-        """Check that a model can be trained with `training`, a TrainingConfig.
+        """Check that a model with these settings can be trained as `training` says.
+
+        Args:
+            training: A `TrainingConfig`.
 
         Raises:
-            ValueError: It cannot.
+            ValueError: It cannot; the message names the setting to change.
         """
 
 
@@ -121,12 +150,27 @@ class SpeechSettings(ModelSettings):
 
     @model_validator(mode="after")
     def has_a_mean_to_deviate_from(self):
-        """Refuse a unit deviation of features whose mean is kept."""
+        """Refuse a unit deviation of features whose mean is kept.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: `utterance_deviation` is one and `utterance_mean` is kept.
+        """
         if self.utterance_deviation == "one" and self.utterance_mean == "kept":
             raise ValueError("utterance_deviation: one is only for features whose utterance_mean is removed")
         return self
 
 
 def training_flops(config: ModelSettings, shape: BatchShape) -> float:
-    """Return the FLOPs of forward and backward pass."""
+    """Return the FLOPs of one training step: a forward and a backward pass over a batch.
+
+    Args:
+        config: Settings of the model.
+        shape: Sizes of the batch.
+
+    Returns:
+        FLOPs, two per multiply-add.
+    """
     return 2.0 * (1 + BACKWARD) * config.forward_macs(shape)

@@ -43,7 +43,7 @@ class RunForecast:
     @cached_property
     def parameters(self) -> int:
         """Count the parameters of the model, which is built without memory."""
-        from pipeline.models.build import size_of  # loads torch, which FLOPs do not need
+        from pipeline.models.seq2seq import size_of  # loads torch, which FLOPs do not need
         from pipeline.training.run_model import build_run_model
 
         return size_of(lambda: build_run_model(self.spec, self.vocab_sizes))

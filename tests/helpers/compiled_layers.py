@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from pipeline.data.batches.corpus_batches import AnyBatch
-from pipeline.models.transformer.model import Layer
+from pipeline.models.transformer.layers import Layer
 from pipeline.training.captured_steps import CapturedSteps
 
 

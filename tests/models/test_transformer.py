@@ -6,7 +6,7 @@ from small_models import VOCAB, pairs, transformer_config
 from torch.nn import functional as F
 
 from pipeline.models.architectures import build_model
-from pipeline.models.transformer.model import attention_mask
+from pipeline.models.transformer.multi_head_attention import attention_mask
 
 
 def evaluated(config):

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 from pipeline.models.architectures import build_model
 from pipeline.models.kernels.operators import weighted_sum
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention
-from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer, keep_largest
+from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer
+from pipeline.models.weighted_transformer.simplex import keep_largest
 
 MODES = ("split", "shared")
 

@@ -26,6 +26,11 @@ class NormedLinear(nn.Module):
 
     Row i of the weight is g_i v_i / |v_i|. v is drawn from N(0, gain² / width_in), g is chosen so that the rows equal v
     at first, and the bias is zero (section 3.5: `gain` compensates dropout and gating).
+
+    Args:
+        width_in: Inputs.
+        width_out: Outputs.
+        gain: Standard deviation of an output at the start, for inputs of unit variance.
     """
 
     def __init__(self, width_in: int, width_out: int, gain: float):
@@ -36,16 +41,28 @@ class NormedLinear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The normalised weight, shape (out, in)."""
+        """The normalised weight, shape (width_out, width_in)."""
         return torch._weight_norm(self.direction, self.length.unsqueeze(1), 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (…, in) to (…, out)."""
+        """Apply the map to the last dimension.
+
+        Args:
+            x: Inputs, shape (…, width_in).
+
+        Returns:
+            Outputs, shape (…, width_out).
+        """
         return F.linear(x, self.weight, self.bias)
 
 
 class Embedding(nn.Module):
-    """Sum of a symbol vector and a position vector, with dropout (section 3.1)."""
+    """Sum of a symbol vector and a position vector, with dropout (section 3.1).
+
+    Args:
+        symbols: Size of the vocabulary.
+        config: Width, dropout and number of positions.
+    """
 
     def __init__(self, symbols: int, config: ConvolutionalConfig):
         super().__init__()
@@ -54,22 +71,31 @@ class Embedding(nn.Module):
         self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
 
     def forward(self, tokens: Tensor, first: int, last: int) -> Tensor:
-        """Embed tokens at positions first … last - 1.
+        """Embed symbols at known positions.
 
         Args:
-            tokens: Shape (B, last - first); (B, K) if there is one position.
-            first: First position.
-            last: Position behind the last one.
+            tokens: Shape (B, T), or (B, K) for hypotheses at one position.
+            first: Position of the first symbol, counted from 0.
+            last: Position after the last symbol.
 
         Returns:
-            Shape (…, E).
+            Shape (B, T, E).
+
+        Raises:
+            UserError: The table has no vector for a position.
         """
         x = F.embedding(tokens, self.symbols) + self.positions(first, last)
         return dropout(x, self.dropout if self.training else 0.0)
 
 
 class GatedConvolution(nn.Module):
-    """Convolution to 2C channels, half of them gates of the others (section 3.2)."""
+    """Convolution to twice the channels, halved by gated linear units; dropout is applied to the input (section 3.2).
+
+    Args:
+        channels: C.
+        kernel: k.
+        drop: Probability of dropping an input.
+    """
 
     def __init__(self, channels: int, kernel: int, drop: float):
         super().__init__()
@@ -77,11 +103,25 @@ class GatedConvolution(nn.Module):
         self.map = NormedLinear(kernel * channels, 2 * channels, gain=2 * math.sqrt(1 - drop))
 
     def drop(self, x: Tensor) -> Tensor:
-        """Apply dropout in training."""
+        """Apply dropout in training.
+
+        Args:
+            x: Input of the layer, of any shape.
+
+        Returns:
+            Tensor of the shape of `x`.
+        """
         return dropout(x, self.dropout if self.training else 0.0)
 
     def forward(self, padded: Tensor) -> Tensor:
-        """Convolve (…, T + k - 1, C) to (…, T, C); output t sees inputs t … t + k - 1."""
+        """Convolve without padding; output t sees inputs t … t + k - 1.
+
+        Args:
+            padded: Shape (…, T + k - 1, C), margins included.
+
+        Returns:
+            Shape (…, T, C).
+        """
         length = padded.shape[-2] - self.kernel + 1
         seen = torch.cat([padded[..., shift : shift + length, :] for shift in range(self.kernel)], dim=-1)
         return F.glu(self.map(seen))
@@ -102,7 +142,15 @@ class Encoder(nn.Module):
         self.gradient_count = 2 * config.decoder_layers
 
     def forward(self, embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode embeddings e (B, S, E) with mask (B, S) to keys z and values z + e (B, S, E)."""
+        """Encode the embeddings of a batch.
+
+        Args:
+            embedded: Embeddings e, shape (B, S, E).
+            mask: Shape (B, S), True at source symbols.
+
+        Returns:
+            Keys z and values sqrt(0.5) (z + e), both (B, S, E).
+        """
         real = mask.unsqueeze(2)
         x = self.widen(embedded)
         for layer in self.layers:
@@ -115,20 +163,34 @@ class Encoder(nn.Module):
 
 
 class ScaledGradient(torch.autograd.Function):
-    """Identity that scales the gradient.
-
-    Each decoder layer sends two gradients to the encoder.
-    """
+    """Identity whose gradient is scaled: each decoder layer sends two gradients to the encoder (section 3.4)."""
 
     @staticmethod
     def forward(ctx, x: Tensor, factor: float) -> Tensor:
-        """Return `x`."""
+        """Return `x` itself.
+
+        Args:
+            ctx: Keeps `factor` for the backward pass.
+            x: Tensor of any shape.
+            factor: Factor on the gradient.
+
+        Returns:
+            View of `x`.
+        """
         ctx.factor = factor
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Scale the gradient by `factor`."""
+        """Scale the gradient by the factor.
+
+        Args:
+            ctx: Holds the factor.
+            grad: Gradient with respect to the output, in its shape.
+
+        Returns:
+            Gradient with respect to `x`; None for the factor.
+        """
         return grad * ctx.factor, None
 
 
@@ -148,7 +210,7 @@ class DecoderLayer(nn.Module):
             x: Input of the layer, shape (B, T, C); in decoding T counts hypotheses.
             convolved: Output of `convolution`, shape (B, T, C).
             embedded: Target embeddings, shape (B, T, E).
-            source: Keys, values and mask of the source.
+            source: Keys (B, S, E), values (B, S, E) and mask (B, S) of the source.
 
         Returns:
             Shape (B, T, C).
@@ -178,13 +240,27 @@ class Convolutional(TaskModel):
         self.output = NormedLinear(config.d_readout, tgt_vocab, gain=keep)
 
     def encode(self, batch) -> Tree:
-        """Return keys and values (B, S, E) and mask (B, S) of the source."""
+        """Encode the source of a batch.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            Keys and values (B, S, E) and mask (B, S) of the source.
+        """
         mask = batch.src_mask
         keys, values = self.encoder(self.src_embedding(batch.src, 0, batch.src.shape[1]), mask)
         return {"mask": mask, "keys": keys, "values": values}
 
     def states(self, batch) -> Tensor:
-        """Return teacher-forced task states (B, T, R)."""
+        """Compute all task states, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+
+        Returns:
+            Shape (B, T, R).
+        """
         source = self.encode(batch)
         embedded = self.tgt_embedding(batch.tgt_in, 0, batch.tgt_in.shape[1])
         x = self.widen(embedded)
@@ -195,17 +271,37 @@ class Convolutional(TaskModel):
         return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of task states (…, R)."""
+        """Score the vocabulary.
+
+        Args:
+            states: Task states, shape (…, R).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced."""
+        """Compute the summed loss of a batch, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all target symbols, in nats.
+        """
         return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`.
+        """Encode a batch and create the cache; see `Seq2Seq.start`.
 
-        The cache holds the last k - 1 inputs of every layer.
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            The source, from `encode`. The cache: the position (B, 1), and the last k - 1 inputs of every decoder layer,
+            (B, 1, k - 1, C), zero at first.
         """
         source, width = self.encode(batch), self.config.decoder_kernel - 1
         rows = len(batch.src)
@@ -214,7 +310,16 @@ class Convolutional(TaskModel):
         return source, {"position": position, "past": [past for _ in self.layers]}
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`."""
+        """Read one symbol per hypothesis; see `TaskModel.advance`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Position (B, K), and the last inputs of every decoder layer (B, K, k - 1, C).
+
+        Returns:
+            Task states (B, K, R), and the cache after this symbol.
+        """
         position = int(cache["position"][0, 0])
         embedded = self.tgt_embedding(prev_tokens, position, position + 1)
         x, grown = self.widen(embedded), []
@@ -226,5 +331,13 @@ class Convolutional(TaskModel):
 
 
 def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:
-    """Build an initialised model for source and target vocabulary."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the model.
+        vocab_sizes: Source and target vocabulary.
+
+    Returns:
+        The model, with random weights.
+    """
     return Convolutional(config, *vocab_sizes)

@@ -26,7 +26,14 @@ class ConvolutionalConfig(ModelSettings):
 
     @model_validator(mode="after")
     def source_kernel_has_a_middle(self):
-        """Refuse an even encoder kernel."""
+        """Refuse an even encoder kernel.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: `encoder_kernel` is even.
+        """
         if self.encoder_kernel % 2 == 0:
             raise ValueError(f"encoder_kernel must be odd, got {self.encoder_kernel}")
         return self

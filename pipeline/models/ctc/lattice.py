@@ -22,10 +22,10 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
     """Compute the negative log-likelihood of each transcript, in nats.
 
     Args:
-        log_probs: Normalised log-probabilities (B, S, V), float32.
-        targets: Characters (B, T), padded with anything.
-        frames: Number of frames of each utterance (B,); the loss of one without frames means nothing.
-        characters: Number of characters of each (B,).
+        log_probs: Normalised log-probabilities, float32, shape (B, S, V).
+        targets: Characters, shape (B, T); symbols behind the end are ignored.
+        frames: Frames of each utterance, shape (B,); the loss of an utterance without frames means nothing.
+        characters: Characters of each transcript, shape (B,).
 
     Returns:
         Losses (B,): infinite, with a gradient of zero, if the characters do not fit the frames.
@@ -34,11 +34,22 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
 
 
 class CTCLattice(Function):
-    """`ctc_lattice_loss`, whose gradient the forward pass computes."""
+    """`ctc_lattice_loss`, whose gradient is computed in the forward pass."""
 
     @staticmethod
     def forward(ctx, log_probs: Tensor, targets: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
-        """Compute losses (B,), and save how often each symbol is emitted at each frame."""
+        """Compute the losses, and save how often each symbol is emitted at each frame.
+
+        Args:
+            ctx: Keeps the expected emissions (B, S, V) for the backward pass.
+            log_probs: Shape (B, S, V).
+            targets: Shape (B, T).
+            frames: Shape (B,).
+            characters: Shape (B,).
+
+        Returns:
+            Losses (B,).
+        """
         states = lattice_states(targets)
         emitted = log_probs.gather(2, states.unsqueeze(1).expand(-1, log_probs.shape[1], -1))
         back = Reversal(frames, characters, emitted)
@@ -55,20 +66,41 @@ class CTCLattice(Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Scale the saved gradient by that of each loss."""
+        """Scale the saved gradient by that of each loss.
+
+        Args:
+            ctx: Holds the expected emissions.
+            grad: Gradient with respect to the losses, shape (B,).
+
+        Returns:
+            Gradient with respect to `log_probs`, (B, S, V); None for the other inputs.
+        """
         (occupied,) = ctx.saved_tensors
         return -occupied * grad[:, None, None], None, None, None
 
 
 def lattice_states(targets: Tensor) -> Tensor:
-    """Return the symbol of each state: (B, T) -> (B, L)."""
+    """Return the symbol of each state of the lattice.
+
+    Args:
+        targets: Characters, shape (B, T).
+
+    Returns:
+        Symbols (B, L), with a blank before, between and behind the characters.
+    """
     states = targets.new_full((len(targets), 2 * targets.shape[1] + 1), BLANK)
     states[:, 1::2] = targets
     return states
 
 
 class Reversal:
-    """Places that put each utterance's frames and states back to front, within its own lengths."""
+    """Indices that reverse each utterance's frames and states, within its own lengths.
+
+    Args:
+        frames: Frames of each utterance, shape (B,).
+        characters: Characters of each transcript, shape (B,).
+        emitted: Shape (B, S, L); gives S and L.
+    """
 
     def __init__(self, frames: Tensor, characters: Tensor, emitted: Tensor):
         _, steps, width = emitted.shape
@@ -79,17 +111,39 @@ class Reversal:
         self.inside = (time < frames).unsqueeze(2) & (state <= last).unsqueeze(1)
 
     def reversed(self, x: Tensor) -> Tensor:
-        """Reverse x (B, S, L) in time and in states."""
+        """Reverse in time and in states.
+
+        Args:
+            x: Shape (B, S, L).
+
+        Returns:
+            Shape (B, S, L).
+        """
         time_reversed = x.gather(1, self.time.unsqueeze(2).expand_as(x))
         return time_reversed.gather(2, self.state.unsqueeze(1).expand_as(x))
 
     def reversed_states(self, states: Tensor) -> Tensor:
-        """Reverse states (B, L)."""
+        """Reverse the states.
+
+        Args:
+            states: Shape (B, L).
+
+        Returns:
+            Shape (B, L).
+        """
         return states.gather(1, self.state)
 
 
 def forward_variables(emitted: Tensor, states: Tensor) -> Tensor:
-    """Sum the paths that reach each state: log-probabilities emitted (S, B, L) of states (B, L) -> (S, B, L)."""
+    """Sum the paths that reach each state at each frame.
+
+    Args:
+        emitted: Log-probability of each state's symbol, shape (S, B, L).
+        states: Symbol of each state, shape (B, L).
+
+    Returns:
+        Log-probabilities, shape (S, B, L).
+    """
     steps, rows, width = emitted.shape
     # Two states before the first, which nothing reaches: every state has one and two before it.
     reached = emitted.new_full((steps, rows, width + 2), -torch.inf)
@@ -105,7 +159,16 @@ def forward_variables(emitted: Tensor, states: Tensor) -> Tensor:
 
 
 def likelihood(reached: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
-    """Sum the paths that end in the last character or the blank behind it: (B, S, L) -> (B,)."""
+    """Sum the paths that end in the last character or the blank behind it.
+
+    Args:
+        reached: Forward variables, shape (B, S, L).
+        frames: Frames of each utterance, shape (B,).
+        characters: Characters of each transcript, shape (B,).
+
+    Returns:
+        Log-likelihoods (B,).
+    """
     last_frame = (frames - 1).clamp_min(0).view(-1, 1, 1).expand(-1, 1, reached.shape[2])
     ends, last = reached.gather(1, last_frame).squeeze(1), 2 * characters.unsqueeze(1)
     character = ends.gather(1, (last - 1).clamp_min(0)).masked_fill(last == 0, -torch.inf)

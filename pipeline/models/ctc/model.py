@@ -26,14 +26,26 @@ class Convolution(nn.Conv2d):
     """`torch.nn.Conv2d` with a faster CPU kernel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Convolve (B, channels, S, F) to (B, channels, S', F')."""
+        """Convolve over frames and features.
+
+        Args:
+            x: Shape (B, channels, S, F).
+
+        Returns:
+            Shape (B, channels, S', F').
+        """
         return conv2d_over_frames(self, x) if kernels.enabled_on_cpu(x) else super().forward(x)
 
 
 class SequenceBatchNorm(nn.Module):
     """Batch normalisation over all frames without padding (Deep Speech 2, section 3.2).
 
-    Running statistics, used outside training, are updated as torch does.
+    Running statistics are updated as torch does, and used outside training.
+
+    Args:
+        width: H.
+        momentum: Weight of a new batch in the running statistics.
+        eps: Added to the variance.
     """
 
     running_mean: Tensor
@@ -47,7 +59,15 @@ class SequenceBatchNorm(nn.Module):
         self.register_buffer("running_variance", torch.ones(width))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Normalise x (B, S, H) where mask (B, S) is True."""
+        """Normalise each feature over batch and time.
+
+        Args:
+            x: Shape (B, S, H).
+            mask: Shape (B, S), True at frames; only they enter the statistics.
+
+        Returns:
+            Shape (B, S, H).
+        """
         mean, variance = self.running_mean, self.running_variance
         if self.training:
             mean, variance, unbiased = moments(x, mask)
@@ -58,7 +78,11 @@ class SequenceBatchNorm(nn.Module):
 
 
 def moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Compute the moments of x (B, S, H) where mask (B, S) is True.
+    """Compute the moments of each feature over batch and time.
+
+    Args:
+        x: Shape (B, S, H).
+        mask: Shape (B, S), True at frames.
 
     Returns:
         Mean (H,), biased variance (H,), and the factor that makes the variance unbiased.
@@ -74,7 +98,12 @@ def moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
 
 
 class BidirectionalGRU(nn.Module):
-    """W x, normalised over the batch, then a GRU in each direction; the two outputs are added."""
+    """W x, normalised over the batch, then a GRU in each direction; the two outputs are added.
+
+    Args:
+        inputs: I.
+        width: H.
+    """
 
     def __init__(self, inputs: int, width: int):
         super().__init__()
@@ -84,7 +113,15 @@ class BidirectionalGRU(nn.Module):
         self.back = nn.GRU(width, width, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Return states (B, S, H) of inputs (B, S, I) with lengths (B,)."""
+        """Run the layer over the utterances of a batch.
+
+        Args:
+            x: Shape (B, S, I).
+            lengths: Frames of each utterance, shape (B,).
+
+        Returns:
+            States (B, S, H).
+        """
         mask = length_mask(lengths, x.shape[1])
         x, indices = self.norm(self.project(x), mask), reversal_indices(mask)
         inputs = x, gather_positions(x, indices)
@@ -115,6 +152,9 @@ class CTC(FrameModel):
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
         """Compute log p(symbol | frame).
 
+        Args:
+            batch: Speech of B utterances.
+
         Returns:
             Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
         """
@@ -130,30 +170,58 @@ class CTC(FrameModel):
         return frame_log_probs(self.output(x)), lengths
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute -log p(characters | speech), summed over all alignments; EOS is no character."""
+        """Compute -log p(characters | speech), summed over all alignments; EOS does not count as a character.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+            label_smoothing: Must be 0.
+
+        Returns:
+            Sums in nats, and the number of characters.
+
+        Raises:
+            ValueError: `label_smoothing` is not 0.
+        """
         if label_smoothing:
             raise ValueError("CTC has no label smoothing")
         return ctc_loss(self.log_probs(batch)[0], self.config, batch)
 
     def best_path(self, batch) -> list[list[int]]:
-        """Return the most probable symbols of all frames, repeats merged and blanks removed."""
+        """Decode greedily: take the most probable symbol of each frame, merge repeats and remove blanks.
+
+        Args:
+            batch: Speech of B utterances.
+
+        Returns:
+            Symbol ids of each utterance.
+        """
         log_probs, lengths = self.log_probs(batch)
         found = zip(log_probs.argmax(-1).tolist(), lengths.tolist(), strict=True)
         return [collapse(row[:length]) for row, length in found]
 
 
 def frame_log_probs(logits: Tensor) -> Tensor:
-    """Return float32 log-probabilities (B, S', V) of logits (B, S', V)."""
+    """Normalise logits over the symbols that a transcript can hold, and the blank.
+
+    Args:
+        logits: Shape (B, S', V).
+
+    Returns:
+        Float32 log-probabilities (B, S', V); about -1e4 for UNK, BOS and EOS.
+    """
     return logits.float().index_fill(-1, cached_indices(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
 
 
 def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
-    """Compute -log p(characters | speech) of a batch; EOS is no character.
+    """Compute -log p(characters | speech) of a batch; EOS does not count as a character.
 
     Args:
         log_probs: Shape (B, S', V).
-        model: Converts input frames to output frames.
-        batch: Gives the targets and the frame counts.
+        model: Settings that convert input frames to output frames.
+        batch: Transcripts and frame counts. With `on_grid`, the lengths stay on the device.
+
+    Returns:
+        Sums in nats; an utterance whose transcript does not fit its frames adds 0.
     """
     if batch.on_grid:
         return lattice_loss(log_probs, model, batch)
@@ -167,7 +235,16 @@ def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
 
 
 def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
-    """Compute `ctc_loss` from lengths that stay on the device, as a CUDA graph requires."""
+    """Compute `ctc_loss` from lengths that stay on the device, as a CUDA graph requires.
+
+    Args:
+        log_probs: Shape (B, S', V).
+        model: Settings that convert input frames to output frames.
+        batch: Transcripts and frame counts.
+
+    Returns:
+        Sums in nats; an utterance whose transcript does not fit its frames adds 0.
+    """
     targets = batch.tgt_in[:, 1:]
     characters = (targets != PAD).sum(1)
     losses = ctc_lattice_loss(log_probs, targets, model.output_frames(batch.frame_counts), characters)
@@ -176,10 +253,25 @@ def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
 
 
 def collapse(path: list[int]) -> list[int]:
-    """Merge repeats and remove blanks in a path of one symbol per frame."""
+    """Merge repeats and remove blanks in a path.
+
+    Args:
+        path: One symbol per frame.
+
+    Returns:
+        Symbols of the text.
+    """
     return [one for one, before in zip(path, [BLANK, *path[:-1]], strict=True) if one not in (before, BLANK)]
 
 
 def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:
-    """Build an initialised model; only the target vocabulary is used."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the recogniser.
+        vocab_sizes: Source and target vocabulary; only the second is used.
+
+    Returns:
+        The model, with random weights.
+    """
     return CTC(config, vocab_sizes[1])

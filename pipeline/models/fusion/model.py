@@ -19,10 +19,16 @@ from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
 
 
 class FusionLayer(nn.Module):
-    """logits = DNN([s_t; g_t ∘ h_t]), g_t = σ(W [s_t; h_t] + b).
+    """Fused output layer: logits = DNN([s_t; g_t ∘ h_t]), g_t = σ(W [s_t; h_t] + b).
 
     h_t is the language model's state (Deep Fusion, and Cold Fusion before its last row), or an affine function of its
     logits less their maximum (eq. 4a), which depends only on the distribution.
+
+    Args:
+        config: Form of gate, feature and output.
+        state_width: D.
+        lm_width: H.
+        vocab: V.
     """
 
     def __init__(self, config: FusionConfig, state_width: int, lm_width: int, vocab: int):
@@ -40,15 +46,25 @@ class FusionLayer(nn.Module):
 
     @torch.no_grad()
     def initialise_output(self, weight: Tensor, bias: Tensor) -> None:
-        """Start from the output layer of a finished task model, weight (V, D) and bias (V,).
+        """Start from the output layer of a finished task model; the weights of the language model start at zero.
 
-        The weights of the language model start at zero.
+        Args:
+            weight: Weight of that layer, shape (V, D).
+            bias: Bias of that layer, shape (V,).
         """
         self.output.weight.zero_()[:, : weight.shape[1]] = weight
         self.output.bias.copy_(bias)
 
     def feature(self, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
-        """Return h_t (…, W) of the language model's state (…, H) and logits (…, V)."""
+        """Compute the feature h_t of the language model that is gated.
+
+        Args:
+            lm_state: Shape (…, H).
+            lm_logits: Shape (…, V).
+
+        Returns:
+            h_t, shape (…, W).
+        """
         if self.project is None:
             return lm_state
         projected = self.project(self.config.logit_scale * (lm_logits - lm_logits.amax(-1, keepdim=True)))
@@ -58,12 +74,12 @@ class FusionLayer(nn.Module):
         """Score the vocabulary.
 
         Args:
-            task_state: Shape (…, D).
-            lm_state: Shape (…, H).
-            lm_logits: Shape (…, V).
+            task_state: s_t, shape (…, D).
+            lm_state: Hidden state of the language model, shape (…, H).
+            lm_logits: Logits of the language model, shape (…, V).
 
         Returns:
-            Float32 logits (…, V).
+            Float32 logits, shape (…, V).
         """
         feature = self.feature(lm_state, lm_logits)
         gate_input = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)
@@ -79,6 +95,12 @@ class FusedModel(Seq2Seq):
 
     The fusion layer replaces the output layer of the task model. Deep Fusion trains this layer alone on a finished task
     model; Cold Fusion trains the task model with it.
+
+    Args:
+        config: Settings of the fusion layer.
+        task: Loses its own output layer.
+        language_model: Is frozen.
+        vocab: V.
     """
 
     def __init__(self, config: FusionConfig, task: TaskModel, language_model: LanguageModel, vocab: int):
@@ -104,12 +126,28 @@ class FusedModel(Seq2Seq):
         return self
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`."""
+        """Encode a batch; see `Seq2Seq.start`.
+
+        Args:
+            batch: Source of B sequences.
+
+        Returns:
+            The source of the task model; and the caches of the task model and of the language model.
+        """
         source, cache = self.task.start(batch)
         return source, {"task": cache, "lm": self.language_model.initial_cache(len(batch.tgt_in))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
+        """Score the next symbol of each hypothesis; see `Seq2Seq.step`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Caches of the task model and of the language model.
+
+        Returns:
+            Float32 logits (B, K, V), and both caches after this symbol.
+        """
         task_state, task_cache = self.task.advance(prev_tokens, source, cache["task"])
         lm_state, lm_cache = self.language_model.advance(prev_tokens, cache["lm"])
         logits = self.fusion(task_state, lm_state, self.language_model.logits(lm_state))
@@ -119,6 +157,13 @@ class FusedModel(Seq2Seq):
         """Compute the summed loss of a batch.
 
         All positions are computed together if the task model can do so; otherwise one by one.
+
+        Args:
+            batch: Source and target of B sequences.
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all target symbols, in nats.
         """
         sampling = self.training and self.sampling_rate > 0
         sampler = FusedSampler(self, batch.tgt_in) if sampling else None
@@ -132,7 +177,8 @@ class FusedModel(Seq2Seq):
     def replace_language_model(self, language_model: nn.Module) -> None:
         """Replace the language model of a trained fusion (section 3).
 
-        In decoding, an n-gram model can replace it too.
+        Args:
+            language_model: A `LanguageModel`; in decoding also an `Ngram`, which has the same methods.
 
         Raises:
             ValueError: The fusion reads the language model's hidden state, not only its logits.
@@ -143,7 +189,12 @@ class FusedModel(Seq2Seq):
 
 
 class FusedSampler:
-    """Scheduled sampling that runs the language model beside the task model."""
+    """Scheduled sampling that runs the language model beside the task model.
+
+    Args:
+        model: The fused model in training.
+        tgt_in: Teacher-forced decoder inputs, shape (B, T).
+    """
 
     def __init__(self, model: FusedModel, tgt_in: Tensor):
         self.model, self.inputs = model, DecoderInputs(tgt_in, model.sampling_rate)
@@ -152,13 +203,28 @@ class FusedSampler:
         """Language model states of the positions so far, (B, 1, H) each."""
 
     def choose(self, position: int, task_state: Tensor) -> Tensor:
-        """Return the symbols (B,) to read at a position, given the task state (B, D) before it."""
+        """Select the symbols that the decoder and the language model read at a position.
+
+        Args:
+            position: Index of the position, from 0 to T - 1.
+            task_state: Task state before it, shape (B, D).
+
+        Returns:
+            Symbols (B,).
+        """
         symbols = self.inputs.at(position, lambda: self.predict(task_state))
         state, self.cache = self.model.language_model.advance(symbols.unsqueeze(1), self.cache)
         self.states.append(state)
         return symbols
 
     def predict(self, task_state: Tensor) -> Tensor:
-        """Return logits (B, V) of the next symbol."""
+        """Score the next symbol by the fused model.
+
+        Args:
+            task_state: Shape (B, D).
+
+        Returns:
+            Float32 logits, shape (B, V).
+        """
         state = self.states[-1].squeeze(1)
         return self.model.fusion(task_state, state, self.model.language_model.logits(state))

@@ -47,12 +47,15 @@ class FusionConfig(Closed):
         return self.output == "affine" and self.output_start == "initial"
 
     def macs_per_symbol(self, state_width: int, lm_width: int, vocab: int) -> int:
-        """Count the multiply-adds of the fusion layer per symbol.
+        """Count the multiply-adds of the fusion layer per target symbol.
 
         Args:
             state_width: Width of the task state.
             lm_width: Width of the language model's hidden state.
-            vocab: Size of the vocabulary.
+            vocab: Size of the target vocabulary.
+
+        Returns:
+            Multiply-adds of a forward pass.
         """
         feature = lm_width if self.lm_feature == "state" else self.width
         project = 0 if self.lm_feature == "state" else vocab * feature
@@ -70,14 +73,17 @@ def fused_training_flops(
     shape: BatchShape,
     frozen: bool,
 ) -> float:
-    """Return the FLOPs of forward and backward pass of a decoder fused with a language model.
+    """Return the FLOPs of one training step of a decoder fused with a language model.
 
     Args:
-        config: The fusion layer.
-        task: The task model, without its own output layer, which the fusion replaces.
-        language_model: Never trained here.
+        config: Settings of the fusion layer.
+        task: Settings of the task model, whose own output layer the fusion replaces.
+        language_model: Settings of the language model, which only runs forward.
         shape: Sizes of the batch.
-        frozen: The task model is not trained.
+        frozen: The task model only runs forward, too.
+
+    Returns:
+        FLOPs of forward and backward pass, two per multiply-add.
 
     Raises:
         ValueError: The task model has no task state.

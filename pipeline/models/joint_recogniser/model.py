@@ -36,10 +36,14 @@ class ConvolutionalEncoder(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode frames (B, S, F) with lengths (B,).
+        """Encode speech.
+
+        Args:
+            frames: Log-mel features, shape (B, S, F).
+            lengths: Frames of each utterance, shape (B,).
 
         Returns:
-            Annotations (B, S', D), zero behind the end, and the positions of each utterance (B,).
+            Annotations (B, S', D), zero behind the end, and the encoder positions of each utterance (B,).
         """
         x = normalise_and_mask(self.config, frames, lengths, self.training).unsqueeze(1)
         for stride, convolution in zip(self.config.strides, self.convolutions, strict=True):
@@ -53,7 +57,7 @@ class ConvolutionalEncoder(nn.Module):
 
 
 class JointRecogniser(Transformer):
-    """A Transformer decoder on a speech encoder, whose output CTC reads too."""
+    """A Transformer decoder on a speech encoder whose output CTC reads, too."""
 
     config: JointRecogniserConfig
 
@@ -64,17 +68,39 @@ class JointRecogniser(Transformer):
         self.ctc_output = nn.Linear(config.d_model, vocab)
 
     def encode_batch(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Encode the speech of a batch; see `Transformer.encode_batch`."""
+        """Encode the speech of a batch.
+
+        Args:
+            batch: Speech of B utterances.
+
+        Returns:
+            Annotations (B, S', D); their mask (B, S'), True within the utterance; and the mask of `attend`.
+        """
         encoded, lengths = self.speech_encoder(batch.frames, batch.frame_counts)
         real = visible_mask(lengths, encoded.shape[1])
         return encoded, real, attention_mask(real, self.output_weight)
 
     def log_probs(self, encoded: Tensor) -> Tensor:
-        """Return log p_CTC(symbol | position), float32 (B, S', V), of annotations (B, S', D)."""
+        """Compute log p_CTC(symbol | position).
+
+        Args:
+            encoded: Annotations, shape (B, S', D).
+
+        Returns:
+            Float32 log-probabilities (B, S', V).
+        """
         return frame_log_probs(self.ctc_output(encoded))
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute α L_CTC + (1 - α) L_attention; label smoothing applies to the decoder."""
+        """Compute α L_CTC + (1 - α) L_attention (eq. 22); α is `ctc_share`.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+            label_smoothing: ε in [0, 1) of the attention's loss; CTC has none.
+
+        Returns:
+            Sums in nats, weighted as the loss is, and the number of target symbols.
+        """
         encoded, _, mask = self.encode_batch(batch)
         states = self.decode(batch.tgt_in, encoded, mask)
         attended = projected_loss(states, self.output_weight, None, batch, label_smoothing)
@@ -83,16 +109,16 @@ class JointRecogniser(Transformer):
         return LossSums(loss, share * aligned.nll + (1 - share) * attended.nll, attended.tokens)
 
     def text_log_probs(self, encoded: Tensor, real: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
-        """Compute log p_attention(text | speech), EOS included.
+        """Compute log p_attention(text | speech) of several texts per utterance, EOS included.
 
         Args:
             encoded: Annotations, shape (B, S', D).
-            real: Their mask, shape (B, S').
-            tgt_in: Decoder inputs, shape (B, K, T).
-            tgt_out: Targets, shape (B, K, T).
+            real: Their mask, shape (B, S'), True within the utterance.
+            tgt_in: Decoder inputs, BOS first, shape (B, K, T).
+            tgt_out: Targets, EOS last, PAD behind it, shape (B, K, T).
 
         Returns:
-            Shape (B, K).
+            Log-probabilities in nats, shape (B, K).
         """
         count = tgt_in.shape[1]
         encoded, real = (one.repeat_interleave(count, dim=0) for one in (encoded, real))
@@ -104,5 +130,13 @@ class JointRecogniser(Transformer):
 
 
 def build(config: JointRecogniserConfig, vocab_sizes: tuple[int, int]) -> JointRecogniser:
-    """Build an initialised model; only the target vocabulary is used."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the recogniser.
+        vocab_sizes: Source and target vocabulary; only the second is used.
+
+    Returns:
+        The model, with random weights.
+    """
     return JointRecogniser(config, vocab_sizes[1])

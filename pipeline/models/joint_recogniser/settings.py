@@ -26,7 +26,14 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     @model_validator(mode="after")
     def can_be_built(self):
-        """Refuse an odd d_model."""
+        """Refuse an odd d_model.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: `d_model` is odd, so its halves are not equally wide.
+        """
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even: half of it is read in each direction")
         return self
@@ -37,7 +44,14 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
         return 2, self.subsampling // 2
 
     def output_frames(self, frames: Any) -> Any:
-        """Convert input frames to encoder positions."""
+        """Convert input frames to encoder positions.
+
+        Args:
+            frames: Number of frames of each utterance, an integer or an array of integers.
+
+        Returns:
+            Encoder positions, in the type and shape of `frames`.
+        """
         for stride in self.strides:
             frames = -(-frames // stride)
         return frames

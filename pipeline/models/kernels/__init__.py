@@ -36,9 +36,12 @@ def enabled() -> bool:
 
 
 def enabled_on_cpu(x: "Tensor") -> bool:
-    """Return True if kernels are enabled and `x` is on a CPU.
+    """Return True if kernels are enabled and a tensor is on a CPU.
 
     On other devices torch has fast kernels of its own.
+
+    Args:
+        x: Tensor of any shape, whose device counts.
     """
     return _enabled and x.device.type == "cpu"
 

@@ -26,7 +26,14 @@ class Projection(nn.Linear):
     cast_weights: CastWeights | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (…, in) to (…, out)."""
+        """Map the last dimension, by the cast weights if there are any.
+
+        Args:
+            x: Inputs, shape (…, in).
+
+        Returns:
+            Outputs, shape (…, out).
+        """
         weight, bias = self.cast_weights or (self.weight, self.bias)
         return F.linear(x, weight, bias)
 
@@ -37,7 +44,14 @@ class Norm(nn.LayerNorm):
     cast_weights: CastWeights | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension."""
+        """Normalise the last dimension, with the cast weights if there are any.
+
+        Args:
+            x: Inputs, shape (…, width).
+
+        Returns:
+            Outputs, shape (…, width).
+        """
         if self.cast_weights is None:
             return super().forward(x)
         with torch.autocast("cuda", enabled=False):
@@ -49,26 +63,59 @@ class CastFunction(Function):
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, *wide: Tensor) -> tuple[Tensor, ...]:
-        """Cast float32 tensors to `dtype`."""
+        """Cast tensors by one operator.
+
+        Args:
+            ctx: Autograd context.
+            dtype: Dtype of the copies.
+            *wide: Float32 tensors of any shape.
+
+        Returns:
+            Copies, in the order and shapes of `wide`.
+        """
         ctx.set_materialize_grads(False)
         return cast_together(dtype, wide)
 
     @staticmethod
     def backward(ctx, *grads: Tensor | None):
-        """Cast the gradients to float32."""
+        """Cast the gradients to float32 by one operator.
+
+        Args:
+            ctx: Autograd context.
+            *grads: Gradient with respect to each copy, in its shape; None if it is not needed.
+
+        Returns:
+            None for the dtype, then a float32 gradient or None for each tensor.
+        """
         wide = iter(cast_together(torch.float32, [grad for grad in grads if grad is not None]))
         return None, *(None if grad is None else next(wide) for grad in grads)
 
 
 def cast_together(dtype: torch.dtype, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Copy tensors to `dtype` by one operator."""
+    """Copy tensors to a dtype by one operator.
+
+    Args:
+        dtype: Dtype of the copies.
+        tensors: Tensors of any shape.
+
+    Returns:
+        Copies, in the order and shapes of `tensors`.
+    """
     copies = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
     torch._foreach_copy_(copies, tuple(tensors))
     return copies
 
 
 def cached_casts(dtype: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Cast weights to `dtype`; without gradients, only if one changed since the last call."""
+    """Cast weights; without gradients, only if one of them changed since the last call.
+
+    Args:
+        dtype: Dtype of the casts.
+        weights: Parameters of any shape; the first one names the cache entry.
+
+    Returns:
+        Casts, in the order and shapes of `weights`; with gradients enabled, differentiable ones.
+    """
     if torch.is_grad_enabled():
         # An optimiser step follows, and torch's fused optimisers do not change `_version`.
         _CACHE.pop(weights[0], None)
@@ -85,8 +132,12 @@ def autocast_layers(layers: Sequence[nn.Module], x: Tensor) -> Iterator[Tensor]:
 
     Do nothing on a CPU or without autocast.
 
+    Args:
+        layers: Modules whose `Projection` and `Norm` layers get cast weights.
+        x: Input of the layers, of any shape.
+
     Yields:
-        The input of the layers in that dtype.
+        The input in that dtype.
     """
     if not x.is_cuda or not torch.is_autocast_enabled("cuda"):
         yield x

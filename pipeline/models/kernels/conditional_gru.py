@@ -90,11 +90,21 @@ class ForwardCache(NamedTuple):
 
 
 class ConditionalGRUFunction(Function):
-    """States (T, B, H) and contexts (T, B, D) of all steps."""
+    """Autograd function of all steps of the decoder."""
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the forward loop; matrix multiplications and attention use `dtype`."""
+        """Run the forward loop.
+
+        Args:
+            ctx: Saves weights and forward values.
+            dtype: Dtype of matrix multiplications and attention.
+            *inputs: W y and bias of the first unit (T, B, 3H); initial state (B, H); keys (B, S, A); mask (B, S); the
+                two biases of the second unit (3H,); then the fields of `LoopWeights`.
+
+        Returns:
+            States (T, B, H) and contexts (T, B, D).
+        """
         projected, start, keys, mask, context_bias, recur_bias, *tensors = inputs
         steps, (batch, width), weights = len(projected), start.shape, LoopWeights(*tensors)
         cache = ForwardCache(
@@ -114,7 +124,16 @@ class ConditionalGRUFunction(Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_contexts: Tensor):
-        """Run the backward loop, then compute the gradients of the weights."""
+        """Run the backward loop, then compute the gradients of the weights.
+
+        Args:
+            ctx: Holds weights and forward values.
+            grad_states: Shape (T, B, H).
+            grad_contexts: Shape (T, B, D).
+
+        Returns:
+            A gradient for each input, in its shape; None for dtype and mask.
+        """
         saved, dtype = ctx.saved_tensors, ctx.dtype
         weights, attention = LoopWeights(*saved[:6]), AttentionCache(*saved[6:8])
         cache = ForwardCache(attention, GRUCache(saved[8]), GRUCache(saved[9]), *saved[10:])
@@ -147,10 +166,10 @@ def forward_loop(
     """Compute all steps and fill `cache`.
 
     Args:
-        cache: Output.
+        cache: Output; its first state is set.
         projected: W y and bias of the first unit, shape (T, B, 3H).
         keys: 2 (U a + b), shape (B, S, A).
-        padding: `additive_mask` of the source.
+        padding: `additive_mask` of the source, shape (B * S,).
         biases: Added to W c and to U s' of the second unit, shape (3H,) each.
         weights: Weights and annotations.
     """

@@ -34,18 +34,26 @@ def projected_cross_entropy(
         weight: Shape (V, D).
         bias: Shape (V,), or None.
         targets: Symbol ids, int64, shape (N,).
-        label_smoothing: ε.
+        label_smoothing: ε in [0, 1).
         real: Mask (N,), False at rows to ignore; None to count all rows.
 
     Returns:
-        The loss to differentiate, and the negative log-likelihood without smoothing, detached.
+        Two scalars: the loss to differentiate, and the negative log-likelihood without smoothing, detached.
     """
     enabled = torch.is_grad_enabled()
     return ProjectedCrossEntropyFunction.apply(features, weight, bias, targets, label_smoothing, real, enabled)
 
 
 def chunk_rows(features: Tensor, vocabulary: int) -> int:
-    """Return how many rows of logits are held at once."""
+    """Return how many rows of logits are held at once.
+
+    Args:
+        features: Shape (N, D); give device and dtype.
+        vocabulary: V.
+
+    Returns:
+        At least 1.
+    """
     held = CHUNK_LOGITS
     if features.is_cuda:
         memory = torch.cuda.get_device_properties(features.device).total_memory
@@ -54,11 +62,25 @@ def chunk_rows(features: Tensor, vocabulary: int) -> int:
 
 
 class ProjectedCrossEntropyFunction(Function):
-    """`projected_cross_entropy`, whose gradients the forward pass computes."""
+    """Autograd function of `projected_cross_entropy`, whose gradients are computed in the forward pass."""
 
     @staticmethod
     def forward(ctx, features, weight, bias, targets, label_smoothing, real, differentiate):
-        """Compute loss and negative log-likelihood, and the gradients if `differentiate` is True."""
+        """Compute loss and negative log-likelihood, and the gradients if they are needed.
+
+        Args:
+            ctx: Saves the gradients.
+            features: Shape (N, D).
+            weight: Shape (V, D).
+            bias: Shape (V,), or None.
+            targets: Shape (N,).
+            label_smoothing: ε in [0, 1).
+            real: Mask (N,), False at rows to ignore; None to count all rows.
+            differentiate: Compute the gradients, too.
+
+        Returns:
+            Two scalars: the loss, and the negative log-likelihood, which has no gradient.
+        """
         rows, num_real = chunk_rows(features, len(weight)), len(features)
         if real is not None:
             # Rows of zeros add nothing to the gradient of the weights.
@@ -95,13 +117,30 @@ class ProjectedCrossEntropyFunction(Function):
 
     @staticmethod
     def backward(ctx, grad_loss, _):
-        """Scale the saved gradients by that of the loss."""
+        """Scale the saved gradients by that of the loss.
+
+        Args:
+            ctx: Holds the gradients.
+            grad_loss: Gradient with respect to the loss, a scalar.
+            _: Gradient with respect to the negative log-likelihood, which is ignored.
+
+        Returns:
+            Gradients of features, weight and bias; None for the other inputs.
+        """
         grads = (None if grad is None else grad * grad_loss for grad in ctx.saved_tensors)
         return (*grads, None, None, None, None)
 
 
 def masked_sum(x: Tensor, counts: Tensor | None) -> Tensor:
-    """Sum x (n, 1) over the rows where counts (n, 1) is 1, or over all rows."""
+    """Sum a column over the rows that count.
+
+    Args:
+        x: Shape (n, 1).
+        counts: Shape (n, 1), 1 at rows that count, else 0; None to count all rows.
+
+    Returns:
+        Scalar.
+    """
     return x.sum() if counts is None else torch.dot(x.squeeze(1), counts.squeeze(1))
 
 
@@ -110,6 +149,12 @@ class Gradients:
 
     The gradient of the logits is probs - peak · onehot(target) - base. Only probs are N x V: the second term is a
     gather, and the third, the same in every entry, a column sum.
+
+    Args:
+        features: Shape (N, D); gives shape and dtype of its gradient.
+        weight: Shape (V, D); gives shape and dtype of its gradient.
+        bias: Shape (V,), or None.
+        peak: Target mass of the reference symbol beyond that of every symbol.
     """
 
     def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None, peak: float):
@@ -150,7 +195,7 @@ class Gradients:
 
         Args:
             base: Target mass of every symbol.
-            features_sum: Sum of the features over rows, shape (D,).
+            features_sum: Sum of the features over the rows that count, shape (D,).
             weight_sum: Sum of the weight over the vocabulary, shape (D,).
             num_real: Number of rows that count.
             real: Shape (N, 1), 1 at these rows; None if all count.

@@ -27,7 +27,17 @@ class GRUCache(NamedTuple):
 
     @classmethod
     def empty(cls, steps: int, batch: int, width: int, like: Tensor) -> "GRUCache":
-        """Allocate the cache of a loop of `steps`, in the dtype and on the device of `like`."""
+        """Allocate the cache of a loop.
+
+        Args:
+            steps: T.
+            batch: B, or N times B for units side by side.
+            width: H.
+            like: Tensor of any shape; gives dtype and device.
+
+        Returns:
+            Uninitialised values, shape (T, B, 4H), on a GPU (T, B, 5H).
+        """
         return cls(like.new_empty(steps, batch, (5 if like.is_cuda else 4) * width))
 
     def steps(self) -> list["GRUCache"]:
@@ -87,12 +97,26 @@ class GRUCache(NamedTuple):
 
 
 def candidate_first(rows: Tensor) -> Tensor:
-    """Reorder rows r, z, candidate to candidate, r, z."""
+    """Reorder rows r, z, candidate to candidate, r, z.
+
+    Args:
+        rows: Stacked in this order, shape (3H, …).
+
+    Returns:
+        Shape (3H, …).
+    """
     return rows.roll(len(rows) // 3, 0)
 
 
 def candidate_last(rows: Tensor) -> Tensor:
-    """Undo `candidate_first`."""
+    """Undo `candidate_first`.
+
+    Args:
+        rows: Stacked candidate first, shape (3H, …).
+
+    Returns:
+        Shape (3H, …).
+    """
     return rows.roll(-(len(rows) // 3), 0)
 
 
@@ -104,7 +128,7 @@ def gru_sequences(units: Sequence[nn.GRU], inputs: Sequence[Tensor]) -> list[Ten
         inputs: Input of each, shape (B, T, inputs).
 
     Returns:
-        States of each, shape (B, T, H), from the initial state 0.
+        States of each, shape (B, T, H); the initial state is 0.
     """
     input_weights, state_weights, input_biases, state_biases = zip(
         *(unit.all_weights[0] for unit in units), strict=True
@@ -119,14 +143,14 @@ def gru_sequences(units: Sequence[nn.GRU], inputs: Sequence[Tensor]) -> list[Ten
 
 
 class GRUSequenceFunction(Function):
-    """N GRUs over T steps, from the initial state 0."""
+    """Autograd function of N GRUs over T steps; the initial state is 0."""
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, projected: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Compute the states of all steps.
 
         Args:
-            ctx: Autograd context.
+            ctx: Saves weight, states and cache.
             dtype: Dtype of matrix multiplications.
             projected: W x and its bias, shape (T, N, B, 3H).
             weight: U, shape (N, 3H, H).
@@ -149,7 +173,15 @@ class GRUSequenceFunction(Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor):
-        """Differentiate with respect to `projected`, `weight` and `bias`."""
+        """Differentiate all steps, last step first.
+
+        Args:
+            ctx: Holds weight, states and cache.
+            grad_states: Shape (T, N, B, H).
+
+        Returns:
+            Gradients of `projected`, `weight` and `bias`; None for the dtype.
+        """
         weight, states, *saved = ctx.saved_tensors
         cache, dtype, (steps, units, batch, width) = GRUCache(*saved), ctx.dtype, grad_states.shape
         recur, before = weight.roll(width, 1).to(dtype), states[:-1]  # candidate first, as the slopes

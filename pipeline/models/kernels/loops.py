@@ -13,7 +13,11 @@ from torch import Tensor
 
 
 def matmul_dtype(like: Tensor) -> torch.dtype:
-    """Return the dtype of matrix multiplications: autocast's, or that of `like`."""
+    """Return the dtype of matrix multiplications: autocast's if it is active, else the tensor's own.
+
+    Args:
+        like: Tensor of any shape; gives device and dtype.
+    """
     device = like.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype
 
@@ -21,14 +25,26 @@ def matmul_dtype(like: Tensor) -> torch.dtype:
 def loop_dtype(like: Tensor) -> torch.dtype:
     """Return the dtype of matrix multiplications inside a loop.
 
-    On a GPU a loop is bound by kernel launches, and each cast is one. There it keeps the dtype of `like`, whose
-    matrix multiplications run in TF32.
+    On a GPU a loop is bound by kernel launches, and each cast is one. There it keeps the dtype of `like`, whose matrix
+    multiplications run in TF32.
+
+    Args:
+        like: Tensor of any shape; gives device and dtype.
     """
     return like.dtype if like.is_cuda else matmul_dtype(like)
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x @ weight + bias, multiplied in the dtype of `weight`, in the dtype of `x`."""
+    """Compute x @ weight + bias, multiplied in the dtype of `weight`.
+
+    Args:
+        x: Shape (B, D).
+        weight: Shape (D, columns).
+        bias: Shape (columns,) or (B, columns); None to add nothing.
+
+    Returns:
+        Shape (B, columns), in the dtype of `x`.
+    """
     if x.dtype != weight.dtype:
         found = (x.to(weight.dtype) @ weight).to(x.dtype)
         return found if bias is None else found.add_(bias)
@@ -36,7 +52,13 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def add_matmul_(total: Tensor, x: Tensor, weight: Tensor) -> None:
-    """Add x @ weight to `total` in place, multiplied in the dtype of `weight`."""
+    """Add x @ weight in place, multiplied in the dtype of `weight`.
+
+    Args:
+        total: Output, shape (B, columns).
+        x: Shape (B, D).
+        weight: Shape (D, columns).
+    """
     if x.dtype == weight.dtype == total.dtype:
         total.addmm_(x, weight)
     else:
@@ -58,15 +80,27 @@ def weight_gradient(grad_output: Tensor, inputs: Tensor, dtype: torch.dtype) -> 
 
 
 def dot_rows(vectors: Tensor, rows: Tensor) -> Tensor:
-    """Return the dot products (B, S) of vectors (B, D) with their rows (B, S, D).
+    """Compute the dot products of a vector with the rows of a matrix, for each sentence.
 
     A row vector times a matrix is ten times as fast as a matrix times a column vector.
+
+    Args:
+        vectors: Shape (B, D).
+        rows: Shape (B, S, D).
+
+    Returns:
+        Shape (B, S).
     """
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze(1)
 
 
 def sum_rows(weights: Tensor, rows: Tensor, out: Tensor | None = None) -> Tensor:
-    """Sum rows (B, S, D) with weights (B, S).
+    """Sum the rows of a matrix with weights, for each sentence.
+
+    Args:
+        weights: Shape (B, S).
+        rows: Shape (B, S, D).
+        out: Output, shape (B, D); None to allocate it.
 
     Returns:
         Shape (B, D); `out` if it is given.
@@ -94,8 +128,11 @@ class AttentionCache(NamedTuple):
             steps: T.
             mask: Shape (B, S).
             hidden: A.
-            like: Gives the device, and the dtype of the weights.
+            like: Tensor of any shape; gives the device, and the dtype of the weights.
             dtype: Dtype of the activations.
+
+        Returns:
+            Uninitialised activations (T, B, S, A) and weights (T, B, S).
         """
         return cls(like.new_empty(steps, *mask.shape, hidden, dtype=dtype), like.new_empty(steps, *mask.shape))
 
@@ -104,11 +141,11 @@ class AttentionCache(NamedTuple):
         return [AttentionCache(*tensors) for tensors in zip(*self, strict=True)]
 
     def attend(self, score: Tensor, padding: Tensor) -> None:
-        """Compute `weights` of one step; `activations` holds the input of the sigmoid.
+        """Compute `weights` of one step in place; `activations` holds the input of the sigmoid.
 
         Args:
             score: 2 v, shape (A,).
-            padding: `additive_mask` of the positions.
+            padding: Result of `additive_mask`, shape (B * S,).
         """
         self.activations.sigmoid_()
         scores = torch.addmv(padding, self.activations.flatten(0, 1), score).view(self.weights.shape)
@@ -125,7 +162,7 @@ class AttentionCache(NamedTuple):
             grad_query: Output, the gradient with respect to 2 W s, shape (B, A).
 
         Returns:
-            The gradient with respect to the input of the sigmoid, shape (B, S, A).
+            Gradient with respect to the input of the sigmoid, shape (B, S, A).
         """
         grad_scores.copy_(torch.ops.aten._softmax_backward_data(grad_weights, self.weights, 1, self.weights.dtype))
         grad_hidden = torch.ops.aten.sigmoid_backward(grad_scores.unsqueeze(2), self.activations)
@@ -133,15 +170,26 @@ class AttentionCache(NamedTuple):
         return grad_hidden
 
     def score_gradient(self, grad_scores: Tensor) -> Tensor:
-        """Return the gradient with respect to v (A,).
+        """Compute the gradient with respect to v from all steps at once.
 
         Args:
-            grad_scores: Gradient with respect to the scores of all steps, shape (T, B, S).
+            grad_scores: Gradient with respect to the scores, shape (T, B, S).
+
+        Returns:
+            Shape (A,).
         """
         gradient = 2 * torch.mv(self.activations.flatten(0, 2).t(), grad_scores.flatten())
         return gradient.to(self.weights.dtype)
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a mask (B, S) into a bias of the scores (B * S,): 0 where it is True, else -inf."""
+    """Turn a mask into a bias of the scores.
+
+    Args:
+        mask: Shape (B, S), True where attention is allowed.
+        dtype: Dtype of the bias.
+
+    Returns:
+        Shape (B * S,), 0 where the mask is True, else -inf.
+    """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf).flatten()

@@ -93,11 +93,22 @@ class ForwardCache(NamedTuple):
 
 
 class MemoryGRUFunction(Function):
-    """States (T, B, H) of all steps, and the cells (B, S, H) after them."""
+    """Autograd function of all steps of the layer."""
 
     @staticmethod
     def forward(ctx, write: Write, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the forward loop; large matrix multiplications use `dtype`."""
+        """Run the forward loop.
+
+        Args:
+            ctx: Saves mask, weights and forward values.
+            write: Form of the write gates.
+            dtype: Dtype of large matrix multiplications.
+            *inputs: W x and bias of the GRU (T, B, 3H); cells before the first step (B, S, H); mask (B, S); bias of the
+                addressing (A,); then the fields of `LoopWeights`.
+
+        Returns:
+            States (T, B, H) of all steps, and the cells (B, S, H) after them.
+        """
         projected, cells, mask, bias, *tensors = inputs
         (batch, steps, width), weights = cells.shape, LoopWeights(*tensors)
         cache = ForwardCache(
@@ -116,7 +127,16 @@ class MemoryGRUFunction(Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_cells: Tensor):
-        """Run the backward loop, then compute the gradients of the weights."""
+        """Run the backward loop, then compute the gradients of the weights.
+
+        Args:
+            ctx: Holds mask, weights and forward values.
+            grad_states: Shape (T, B, H).
+            grad_cells: Shape (B, S, H).
+
+        Returns:
+            A gradient for each input, in its shape; None for `write`, dtype and mask.
+        """
         mask, *saved = ctx.saved_tensors
         weights, attention = LoopWeights(*saved[:6]), AttentionCache(*saved[6:8])
         cache, dtype = ForwardCache(attention, GRUCache(saved[8]), *saved[9:]), attention.activations.dtype
@@ -228,7 +248,15 @@ def backward_loop(
 
 
 def active_steps(mask: Tensor, like: Tensor) -> Tensor:
-    """Convert a mask (B, S) to numbers (T, B, 1): 1 within a sentence, 0 behind its end."""
+    """Convert a mask to factors on what a step writes.
+
+    Args:
+        mask: Shape (B, S), True at source symbols.
+        like: Tensor of any shape; gives the dtype.
+
+    Returns:
+        Shape (T, B, 1): 1 within a sentence, 0 behind its end.
+    """
     return mask.t().to(like.dtype).unsqueeze(2)
 
 
@@ -257,9 +285,15 @@ def write_backward(
 
 
 def activate_gates(inputs: Tensor, write: Write, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute F_t and U_t (B, H) from W_F s and W_U s (B, 2H).
+    """Compute the write gates of a step, and keep their activations.
 
-    The activations of both are written to `out` (B, 2H).
+    Args:
+        inputs: W_F s and W_U s, shape (B, 2H).
+        write: Form of the write gates.
+        out: Output, the activations of both, shape (B, 2H).
+
+    Returns:
+        F_t and U_t, shape (B, H) each.
     """
     if write == "forget_update":
         torch.sigmoid(inputs, out=out)
@@ -271,13 +305,29 @@ def activate_gates(inputs: Tensor, write: Write, out: Tensor) -> tuple[Tensor, T
 
 
 def split_gates(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
-    """Return F and U (…, H) of the activations (…, 2H) that `activate_gates` wrote."""
+    """Compute the write gates from their activations.
+
+    Args:
+        written: Activations from `activate_gates`, shape (…, 2H).
+        write: Form of the write gates.
+
+    Returns:
+        F and U, shape (…, H) each.
+    """
     first, second = written.chunk(2, dim=-1)
     return (first, second) if write == "forget_update" else (first, first * second)
 
 
 def gate_slopes(written: Tensor, write: Write) -> Tensor:
-    """Return the derivatives (…, 2H) of -F, and of U or its tanh, with respect to their inputs."""
+    """Compute the derivatives of the write gates' activations, with the sign of their effect.
+
+    Args:
+        written: Activations from `activate_gates`, shape (…, 2H).
+        write: Form of the write gates.
+
+    Returns:
+        Derivatives of -F, and of U or its tanh, with respect to their inputs, shape (…, 2H).
+    """
     first, second = written.chunk(2, dim=-1)
     of_second = second * (1 - second) if write == "forget_update" else first * (1 - second.square())
     return torch.cat((first * (first - 1), of_second), dim=-1)

@@ -11,25 +11,50 @@ from torch.nn import functional as F
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Return sum_i alpha_i x_i of alpha (M,) and x (M, …)."""
+    """Compute sum_i alpha_i x_i.
+
+    Args:
+        alpha: Shape (M,).
+        x: Shape (M, …).
+
+    Returns:
+        Shape (…), in the dtype of `x`.
+    """
     return WeightedSumFunction.apply(alpha, x)
 
 
 class WeightedSumFunction(Function):
-    """`weighted_sum`, whose gradient is an elementwise multiplication in place of a matrix multiplication.
+    """Autograd function of `weighted_sum`, whose gradient is an elementwise multiplication.
 
     cuBLAS runs the outer product of alpha and the gradient as hundreds of small kernels: a sixth of a training step.
     """
 
     @staticmethod
     def forward(ctx, alpha: Tensor, x: Tensor) -> Tensor:
-        """Sum alpha (M,) times x (M, …)."""
+        """Sum the branches.
+
+        Args:
+            ctx: Saves both inputs.
+            alpha: Shape (M,).
+            x: Shape (M, …).
+
+        Returns:
+            Shape (…).
+        """
         ctx.save_for_backward(alpha, x)
         return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Return the gradients of alpha and x."""
+        """Differentiate with respect to both inputs.
+
+        Args:
+            ctx: Holds the inputs.
+            grad: Gradient with respect to the sum, shape (…).
+
+        Returns:
+            Gradients of alpha (M,) and x (M, …).
+        """
         alpha, x = ctx.saved_tensors
         weights = alpha.to(grad.dtype).view(-1, *[1] * grad.dim())
         return (x.flatten(1) @ grad.flatten().to(x.dtype)).to(alpha.dtype), (weights * grad).to(x.dtype)
@@ -41,12 +66,15 @@ def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
     Args:
         x: Shape (B, S, H).
         indices: Shape (B, S); they must be their own inverse.
+
+    Returns:
+        Shape (B, S, H).
     """
     return ReversalFunction.apply(x, indices)
 
 
 class ReversalFunction(Function):
-    """Reversal whose gradient is reversed by the same indices, which are their own inverse.
+    """Autograd function of a reversal, whose gradient is gathered at the same indices: they are their own inverse.
 
     The backward pass of `gather` can't know that. It adds gradients up at sorted positions, which takes a fifth of a
     long recogniser's training step on a GPU.
@@ -54,13 +82,30 @@ class ReversalFunction(Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, indices: Tensor) -> Tensor:
-        """Gather x (B, S, H) at indices (B, S)."""
+        """Gather positions.
+
+        Args:
+            ctx: Saves the indices.
+            x: Shape (B, S, H).
+            indices: Shape (B, S).
+
+        Returns:
+            Shape (B, S, H).
+        """
         ctx.save_for_backward(indices)
         return x.gather(1, indices.unsqueeze(2).expand_as(x))
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Gather the gradient at the same indices."""
+        """Gather the gradient at the same indices.
+
+        Args:
+            ctx: Holds the indices.
+            grad: Gradient with respect to the output, shape (B, S, H).
+
+        Returns:
+            Gradient with respect to `x`, (B, S, H); None for the indices.
+        """
         (indices,) = ctx.saved_tensors
         return grad.gather(1, indices.unsqueeze(2).expand_as(grad)), None
 

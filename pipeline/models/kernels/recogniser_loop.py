@@ -108,7 +108,7 @@ class ForwardCache(NamedTuple):
 
 
 class RecogniserLoopFunction(Function):
-    """States (T, B, D) and contexts (T, B, E) of all characters."""
+    """Autograd function of all steps of the decoder."""
 
     @staticmethod
     def forward(
@@ -117,13 +117,16 @@ class RecogniserLoopFunction(Function):
         """Run the forward loop.
 
         Args:
-            ctx: Autograd context.
+            ctx: Saves inputs and forward values.
             dtype: Dtype of matrix multiplications.
             late: Let the GRU read the previous context, and its new state attend to this step's.
             steps: T.
             choose: Selects the symbols that the decoder reads.
-            mask: Shape (B, S).
-            tensors: The fields of `LoopInputs`.
+            mask: Shape (B, S), True within the utterance.
+            *tensors: The fields of `LoopInputs`.
+
+        Returns:
+            States (T, B, D) and contexts (T, B, E).
         """
         inputs, like = LoopInputs(*tensors), tensors[0]
         (batch, width), (reach, hidden) = (len(like), inputs.recur.shape[1]), inputs.location.shape
@@ -143,7 +146,16 @@ class RecogniserLoopFunction(Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_contexts: Tensor):
-        """Run the backward loop, then compute the gradients of the weights."""
+        """Run the backward loop, then compute the gradients of the weights.
+
+        Args:
+            ctx: Holds inputs and forward values.
+            grad_states: Shape (T, B, D).
+            grad_contexts: Shape (T, B, E).
+
+        Returns:
+            A gradient for each field of `LoopInputs`, in its shape; None for the other inputs.
+        """
         inputs, saved = LoopInputs(*ctx.saved_tensors[:9]), ctx.saved_tensors[9:]
         cache, late = ForwardCache(AttentionCache(*saved[:2]), GRUCache(saved[2]), *saved[3:]), ctx.late
         (hidden, width), dtype, scale = inputs.query.shape, cache.windows.dtype, 2 * inputs.score
@@ -169,7 +181,15 @@ class RecogniserLoopFunction(Function):
 
 
 def forward_loop(cache: ForwardCache, inputs: LoopInputs, padding: Tensor, choose: ChooseFromParts, late: bool) -> None:
-    """Compute all steps and fill `cache`; `padding` is the `additive_mask` of the source."""
+    """Compute all steps and fill `cache`.
+
+    Args:
+        cache: Output; its first state is 0.
+        inputs: Inputs of the loop.
+        padding: `additive_mask` of the encoder positions, shape (B * S,).
+        choose: Selects the symbols that the decoder reads.
+        late: Let the GRU read the previous context, and its new state attend to this step's.
+    """
     dtype, (hidden, _) = cache.windows.dtype, inputs.query.shape
     # W d of the attention and U d of the GRU are one matrix multiplication.
     query, query_bias = torch.cat((2 * inputs.query, inputs.recur)).t().to(dtype), F.pad(inputs.bias, (hidden, 0))

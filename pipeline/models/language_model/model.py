@@ -12,7 +12,7 @@ from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
 
 
 class LanguageModel(Seq2Seq):
-    """p(y_t | y_<t) = softmax(W h_t + b).
+    """Language model p(y_t | y_<t) = softmax(W h_t + b).
 
     h_t is the top state of a GRU that has read BOS, y_1, …, y_{t-1}. The interface is that of a sequence-to-sequence
     model without a source.
@@ -29,11 +29,26 @@ class LanguageModel(Seq2Seq):
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def hidden_states(self, tgt_in: Tensor) -> Tensor:
-        """Return states (B, T, H) that predict the symbol after each input (B, T)."""
+        """Compute the states that predict the symbol after each input.
+
+        Args:
+            tgt_in: Symbols, BOS first, shape (B, T).
+
+        Returns:
+            Shape (B, T, H).
+        """
         return self.gru(self.embedding(tgt_in))[0]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch with `tgt_in` and `tgt_out` (B, T)."""
+        """Compute the summed loss of a batch.
+
+        Args:
+            batch: Texts: inputs `tgt_in` and targets `tgt_out`, both (B, T).
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all symbols, in nats.
+        """
         features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
         return projected_loss(features, self.output.weight, self.output.bias, batch, label_smoothing)
 
@@ -47,10 +62,14 @@ class LanguageModel(Seq2Seq):
         return None, self.initial_cache(len(batch.tgt_in))
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """Read one symbol (B, K) per hypothesis.
+        """Read one symbol per hypothesis.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            cache: States of all layers before it, shape (B, K, L, H).
 
         Returns:
-            States (B, K, H) and the grown cache (B, K, L, H).
+            Top states (B, K, H), and the states of all layers after it (B, K, L, H).
         """
         shape = prev_tokens.shape
         hidden = cache.flatten(0, 1).transpose(0, 1).contiguous()
@@ -58,15 +77,39 @@ class LanguageModel(Seq2Seq):
         return states.view(*shape, -1), hidden.transpose(0, 1).unflatten(0, shape)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of states (…, H)."""
+        """Score the vocabulary.
+
+        Args:
+            states: Top states of the GRU, shape (…, H).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         return self.output(states).float()
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
+        """Score the next symbol of each hypothesis; see `Seq2Seq.step`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: None; a language model has no source.
+            cache: States of all layers, shape (B, K, L, H).
+
+        Returns:
+            Float32 logits (B, K, V), and the states of all layers after this symbol.
+        """
         states, cache = self.advance(prev_tokens, cache)
         return self.logits(states), cache
 
 
 def build(config: LanguageModelConfig, vocab_sizes: tuple[int, int]) -> LanguageModel:
-    """Build an initialised model; only the target vocabulary is used."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the language model.
+        vocab_sizes: Source and target vocabulary; only the second is used.
+
+    Returns:
+        The model, with random weights.
+    """
     return LanguageModel(config, vocab_sizes[1])

@@ -17,14 +17,17 @@ from pipeline.models.seq2seq import LossSums
 
 
 def projected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, batch, label_smoothing: float) -> LossSums:
-    """Compute the summed loss of a batch from the input of its output layer.
+    """Compute the summed loss of a batch from the input of its output layer, without padding.
 
     Args:
-        features: Shape (B, T, D).
-        weight: Output layer, shape (V, D).
-        bias: Shape (V,), or None.
-        batch: Gives the targets and which of them are no padding.
-        label_smoothing: ε.
+        features: Input of the output layer, shape (B, T, D).
+        weight: Weight of the output layer, shape (V, D).
+        bias: Shape (V,); None if the layer has none.
+        batch: Targets, and which of them are symbols. With `on_grid`, shapes stay fixed and padding is masked.
+        label_smoothing: ε in [0, 1).
+
+    Returns:
+        Loss, negative log-likelihood and number of target symbols.
     """
     targets, features = batch.tgt_out.flatten(), features.flatten(0, 1)
     if batch.on_grid:
@@ -38,7 +41,16 @@ def projected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, batch,
 
 
 def masked_loss(logits: Tensor, batch, label_smoothing: float) -> LossSums:
-    """Compute the summed loss of a batch from logits (B, T, V), padding left out."""
+    """Compute the summed loss of a batch from its logits, without padding.
+
+    Args:
+        logits: Shape (B, T, V).
+        batch: Targets, and which of them are symbols. With `on_grid`, shapes stay fixed and padding is masked.
+        label_smoothing: ε in [0, 1).
+
+    Returns:
+        Loss, negative log-likelihood and number of target symbols.
+    """
     if batch.on_grid:
         targets = batch.tgt_out.flatten()
         found = smoothed_cross_entropy(logits.flatten(0, 1), targets, label_smoothing, targets != PAD)
@@ -65,11 +77,11 @@ def projected_cross_entropy(
         weight: Shape (V, D).
         bias: Shape (V,), or None.
         targets: Symbol ids, int64, shape (N,).
-        label_smoothing: ε.
+        label_smoothing: ε in [0, 1).
         real: Mask (N,), False at rows to ignore; None to count all rows.
 
     Returns:
-        The loss to differentiate, and the negative log-likelihood without smoothing, detached.
+        Two scalars: the loss to differentiate, and the negative log-likelihood without smoothing, detached.
     """
     if not kernels.enabled():
         return smoothed_cross_entropy(F.linear(features, weight, bias), targets, label_smoothing, real)
@@ -83,16 +95,16 @@ def projected_cross_entropy(
 def smoothed_cross_entropy(
     logits: Tensor, targets: Tensor, label_smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compute the summed loss of `targets` (N,) under softmax(logits), in nats.
+    """Compute the summed loss of `targets` under softmax(logits), in nats.
 
     Args:
         logits: Shape (N, V).
         targets: Symbol ids, int64, shape (N,).
-        label_smoothing: ε.
+        label_smoothing: ε in [0, 1).
         real: Mask (N,), False at rows to ignore; None to count all rows.
 
     Returns:
-        The loss to differentiate, and the negative log-likelihood without smoothing, detached.
+        Two scalars: the loss to differentiate, and the negative log-likelihood without smoothing, detached.
     """
     log_probs = logits.float().log_softmax(-1)
     if real is not None:

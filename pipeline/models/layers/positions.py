@@ -12,9 +12,15 @@ from pipeline.core.errors import UserError
 
 
 def sinusoids(first: int, last: int, d_model: int, device: torch.device | None = None) -> Tensor:
-    """Compute sinusoids of positions.
+    """Compute sinusoids of positions (Attention Is All You Need, section 3.5).
 
     PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
+
+    Args:
+        first: First position, counted from 0.
+        last: Position after the last one.
+        d_model: D.
+        device: Where the encodings are computed; None is torch's default.
 
     Returns:
         Encodings of positions first … last - 1, shape (last - first, D).
@@ -26,7 +32,7 @@ def sinusoids(first: int, last: int, d_model: int, device: torch.device | None =
 
 
 class SinusoidPositions(nn.Module):
-    """Sinusoids of any position, computed on demand."""
+    """Sinusoids of any position; the table grows on demand."""
 
     table: Tensor
 
@@ -36,14 +42,29 @@ class SinusoidPositions(nn.Module):
         self.register_buffer("table", sinusoids(0, 256, d_model), persistent=False)
 
     def forward(self, first: int, last: int) -> Tensor:
-        """Return encodings (last - first, D) of positions first … last - 1."""
+        """Return the encodings of positions first … last - 1.
+
+        Args:
+            first: First position, counted from 0.
+            last: Position after the last one.
+
+        Returns:
+            Shape (last - first, D).
+        """
         if last > self.table.shape[0]:
             self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
         return self.table[first:last]
 
 
 class LearnedPositions(nn.Module):
-    """One trainable vector per position, drawn from N(0, std²), times `scale`."""
+    """One trainable vector per position.
+
+    Args:
+        max_positions: Rows of the table.
+        width: D.
+        std: Standard deviation of the initial vectors, which are drawn from N(0, std²).
+        scale: Factor on the vectors in the forward pass.
+    """
 
     def __init__(self, max_positions: int, width: int, std: float, scale: float = 1.0):
         super().__init__()
@@ -51,7 +72,14 @@ class LearnedPositions(nn.Module):
         self.scale = scale
 
     def forward(self, first: int, last: int) -> Tensor:
-        """Return vectors (last - first, D) of positions first … last - 1.
+        """Return the vectors of positions first … last - 1.
+
+        Args:
+            first: First position, counted from 0.
+            last: Position after the last one.
+
+        Returns:
+            Shape (last - first, D).
 
         Raises:
             UserError: The table has no vector for a position.

@@ -20,13 +20,32 @@ NEVER_READ = (PAD, BOS, EOS)
 
 
 def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) -> LossSums:
-    """Compute the summed loss step by step; teacher-forced outside training."""
+    """Compute the summed loss of a batch step by step; teacher-forced outside training.
+
+    Args:
+        model: Any model that can be decoded.
+        batch: Source and target of B sentences.
+        label_smoothing: ε in [0, 1).
+        rate: Probability in training that the decoder reads its own prediction.
+
+    Returns:
+        Sums over all target symbols, in nats.
+    """
     logits = unrolled_logits(model, batch, rate if model.training else 0.0)
     return masked_loss(logits, batch, label_smoothing)
 
 
 def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
-    """Compute logits (B, T, V) step by step, reading own predictions with probability `rate`."""
+    """Compute the logits of all target positions step by step.
+
+    Args:
+        model: Any model that can be decoded.
+        batch: Source of B sentences, and the reference that the decoder reads.
+        rate: Probability that the decoder reads its own prediction in place of the reference.
+
+    Returns:
+        Float32 logits, shape (B, T, V).
+    """
     source, cache = model.start(batch)
     inputs, steps = DecoderInputs(batch.tgt_in, rate), list[Tensor]()
     for position in range(batch.tgt_in.shape[1]):
@@ -37,10 +56,10 @@ def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
 
 
 class DecoderInputs:
-    """Symbols that a decoder reads, of the reference or of its own predictions.
+    """Symbols that a decoder reads, from the reference or from its own predictions.
 
     Args:
-        reference: Shape (B, T).
+        reference: Teacher-forced decoder inputs, shape (B, T).
         rate: Probability of reading a prediction.
     """
 
@@ -50,11 +69,14 @@ class DecoderInputs:
         self.clocks: Tensor | None = None
 
     def at(self, position: int, logits: Callable[[], Tensor]) -> Tensor:
-        """Return the symbols (B,) at a position.
+        """Return the symbols to read at a position.
 
         Args:
-            position: Index of the position.
-            logits: Gives the prediction of these symbols (B, V); called only if needed.
+            position: Index of the position, from 0 to T - 1.
+            logits: Gives the prediction of these symbols, shape (B, V); called only if it is needed.
+
+        Returns:
+            Symbols (B,).
         """
         if not position or not self.rate:
             return self.reference[position]
@@ -65,17 +87,28 @@ class DecoderInputs:
 
 
 def log_clocks(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """Draw log exponential waiting times (…, V), infinite for symbols that are never read."""
+    """Draw log exponential waiting times, which are negated Gumbel noise.
+
+    Args:
+        shape: (…, V).
+        device: Where the times are drawn.
+
+    Returns:
+        Shape (…, V); infinite for PAD, BOS and EOS, which a decoder never reads as a prediction.
+    """
     clocks = torch.empty(shape, device=device).exponential_().log_()
     return clocks.index_fill_(-1, cached_indices(device, *NEVER_READ), torch.inf)
 
 
 @torch.no_grad()
 def sample(logits: Tensor, clocks: Tensor) -> Tensor:
-    """Sample one symbol (…,) per distribution (…, V) by the Gumbel-max trick.
+    """Sample one symbol per distribution by the Gumbel-max trick.
 
     Args:
         logits: Shape (…, V).
         clocks: From `log_clocks`, shape (…, V).
+
+    Returns:
+        Symbols, shape (…,).
     """
     return (logits - clocks).argmax(-1)

@@ -14,11 +14,11 @@ VARIANCE_FLOOR = 1e-2
 
 
 def normalise_and_mask(config: SpeechSettings, frames: Tensor, lengths: Tensor, training: bool) -> Tensor:
-    """Normalise frames and, in training, mask them, as the settings ask.
+    """Normalise frames and, in training, mask some of them (SpecAugment).
 
     Args:
-        config: Gives normalisation and SpecAugment.
-        frames: Shape (B, S, F).
+        config: Chooses normalisation, and number and size of the masks.
+        frames: Log-mel features, shape (B, S, F).
         lengths: Frames of each utterance, shape (B,).
         training: Apply SpecAugment.
 
@@ -35,19 +35,44 @@ def normalise_and_mask(config: SpeechSettings, frames: Tensor, lengths: Tensor, 
 
 
 def subtract_mean(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Subtract from each feature its mean over the utterance's own frames."""
+    """Subtract from each feature its mean over the utterance's own frames.
+
+    Args:
+        frames: Shape (B, S, F).
+        lengths: Frames of each utterance, shape (B,).
+
+    Returns:
+        Shape (B, S, F), zero behind the end of each utterance.
+    """
     frames = zero_padding(frames, lengths)
     return zero_padding(frames - frames.sum(1, keepdim=True) / divisors(lengths), lengths)
 
 
 def divide_by_deviation(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Divide each feature of centred frames by its deviation over the utterance's own frames."""
+    """Divide each feature by its standard deviation over the utterance's own frames.
+
+    Args:
+        frames: Result of `subtract_mean`, shape (B, S, F).
+        lengths: Frames of each utterance, shape (B,).
+
+    Returns:
+        Shape (B, S, F).
+    """
     variance = frames.square().sum(1, keepdim=True) / divisors(lengths)
     return frames / (variance + VARIANCE_FLOOR).sqrt()
 
 
 def divisors(lengths: Tensor) -> Tensor:
-    """Return lengths (B,) as (B, 1, 1), at least 1: an utterance that only fills up a batch has no frame."""
+    """Turn lengths into divisors of sums over frames.
+
+    They are at least 1, because an utterance that only fills up a batch has no frame.
+
+    Args:
+        lengths: Frames of each utterance, shape (B,).
+
+    Returns:
+        Shape (B, 1, 1).
+    """
     return lengths.clamp_min(1).view(-1, 1, 1)
 
 
@@ -61,6 +86,9 @@ def spec_augment(frames: Tensor, lengths: Tensor, times: tuple[int, int, float],
         lengths: Frames of each utterance, shape (B,).
         times: Number of spans, the most frames of one, and its largest share of an utterance.
         bands: Number of bands, and the most features of one.
+
+    Returns:
+        Shape (B, S, F).
     """
     count, widest, share = times
     widths = (lengths * share).clamp(max=widest)
@@ -74,10 +102,10 @@ def random_spans(room: Tensor, widest: Tensor, count: int, places: int) -> Tenso
     """Draw `count` spans per row, with widths uniform in 0 … widest, anywhere that they fit.
 
     Args:
-        room: Places that spans may cover, shape (B,).
-        widest: Largest width, shape (B,).
+        room: Positions that spans may cover, shape (B,).
+        widest: Largest width of a span, shape (B,).
         count: Spans per row.
-        places: Width of the result.
+        places: Positions of the result.
 
     Returns:
         Mask, shape (B, places), True inside a span.

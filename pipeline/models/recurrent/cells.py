@@ -36,7 +36,11 @@ class GRU(nn.Module):
         self.bias = nn.Parameter(torch.empty(3 * width))
 
     def biases(self) -> tuple[Tensor, Tensor]:
-        """Return the biases of W x and of U h, shape (3H,) each."""
+        """Return the biases of the two matrix multiplications.
+
+        Returns:
+            Bias of W x and bias of U h, shape (3H,) each.
+        """
         if not self.reset_bias:
             return self.bias, torch.zeros_like(self.bias)
         gates, candidate = self.bias.split([2 * self.width, self.width])
@@ -49,7 +53,7 @@ class GRU(nn.Module):
             x: Shape (B, T, I).
 
         Returns:
-            States, shape (B, T, H), from the initial state 0.
+            States, shape (B, T, H); the initial state is 0.
         """
         if not kernels.enabled():
             return self.loop(x)
@@ -58,7 +62,14 @@ class GRU(nn.Module):
         return torch.gru(x, start, weights, True, 1, 0.0, self.training, False, True)[0].to(x.dtype)
 
     def loop(self, x: Tensor) -> Tensor:
-        """Run the unit step by step, as `forward`."""
+        """Run the unit step by step, as `forward`.
+
+        Args:
+            x: Shape (B, T, I).
+
+        Returns:
+            States, shape (B, T, H); the initial state is 0.
+        """
         state, states = x.new_zeros(len(x), self.width), []
         for projected in self.project(x).unbind(1):
             state = self.step(projected, state)
@@ -66,11 +77,26 @@ class GRU(nn.Module):
         return torch.stack(states, dim=1)
 
     def project(self, x: Tensor) -> Tensor:
-        """Return W x and its biases, shape (…, 3H), of x (…, I)."""
+        """Compute W x and its biases, which need no state.
+
+        Args:
+            x: Inputs, shape (…, I).
+
+        Returns:
+            Projections, shape (…, 3H).
+        """
         return F.linear(x, self.weight_input, self.biases()[0])
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
-        """Return the state after `state` (…, H), given `projected` (…, 3H)."""
+        """Advance the unit by one step.
+
+        Args:
+            projected: Result of `project`, shape (…, 3H).
+            state: Shape (…, H).
+
+        Returns:
+            Next state, shape (…, H), in the dtype of `state`.
+        """
         recurrent = F.linear(state, self.weight_state, self.biases()[1]).to(state.dtype)
         projected = projected.to(state.dtype)
         gates, candidate = projected.split([2 * self.width, self.width], dim=-1)
@@ -83,9 +109,17 @@ class AdditiveAttention(nn.Module):
 
         e_j = v^T tanh(W s + U a_j + b) + c          weights = softmax_j(e_j) over all j that are not padding
 
-    A softmax ignores constants, and tanh(u) = 2 sigmoid(2u) - 1. The scores are therefore computed as
-    2 v^T sigmoid(2 (W s + U a_j + b)): on a CPU a sigmoid takes a sixth of the time of a tanh, and there are A of them
-    for every pair of positions. `query` is W, `key` U, `score` v and `offset` c, which has no effect.
+    `query` is W, `key` U, `score` v and `offset` c. A softmax ignores constants, so c has no effect. Since tanh(u) = 2
+    sigmoid(2u) - 1, the scores are computed as
+
+        2 v^T sigmoid(2 (W s + U a_j + b))
+
+    On a CPU a sigmoid takes a sixth of the time of a tanh, and there are A of them for every pair of positions.
+
+    Args:
+        d_state: Width of the state s.
+        d_annotation: Width of an annotation a_j.
+        d_attention: A.
     """
 
     def __init__(self, d_state: int, d_annotation: int, d_attention: int):
@@ -97,7 +131,14 @@ class AdditiveAttention(nn.Module):
         self.offset = nn.Parameter(torch.empty(1))
 
     def keys(self, annotations: Tensor) -> Tensor:
-        """Return 2 (U a + b), shape (B, S, A), of annotations (B, S, D)."""
+        """Compute the part of the scores that no state changes.
+
+        Args:
+            annotations: Shape (B, S, D).
+
+        Returns:
+            2 (U a + b), shape (B, S, A).
+        """
         return F.linear(annotations, 2 * self.key, 2 * self.bias)
 
     def weights(self, state: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
@@ -105,7 +146,7 @@ class AdditiveAttention(nn.Module):
 
         Args:
             state: Shape (B, K, H).
-            keys: Shape (B, S, A), see `keys`.
+            keys: Result of `keys`, shape (B, S, A).
             mask: Shape (B, S), True where a state may attend.
 
         Returns:
@@ -147,7 +188,17 @@ class ConditionalGRU(nn.Module):
         return self.loop(y, state, annotations, mask)
 
     def loop(self, y: Tensor, state: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute all steps one after the other, as `forward`."""
+        """Compute all steps one after the other, as `forward`.
+
+        Args:
+            y: Embedded inputs, shape (B, T, E).
+            state: State before the first step, shape (B, H).
+            annotations: Shape (B, S, D).
+            mask: Shape (B, S), True at source symbols.
+
+        Returns:
+            States (B, T, H) and contexts (B, T, D).
+        """
         keys, state = self.attention.keys(annotations), state.unsqueeze(1)
         states, contexts = [], []
         for t in range(y.shape[1]):

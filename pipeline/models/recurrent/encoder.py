@@ -33,6 +33,11 @@ class MemoryGRU(nn.Module):
     With `write` tanh_content, u_t = sigmoid(W_F s_t) is both gates: F_t = u_t and U_t = u_t * tanh(W_U s_t).
 
     Dimensions: S cells, which are as many as steps; H units of the state and of a cell.
+
+    Args:
+        width: H.
+        d_attention: A.
+        write: Form of the write gates.
     """
 
     def __init__(self, width: int, d_attention: int, write: Write):
@@ -57,7 +62,16 @@ class MemoryGRU(nn.Module):
         return memory_gru(self, x, cells, mask) if kernels.enabled() else self.loop(x, cells, mask)
 
     def loop(self, x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the layer step by step, as `forward`."""
+        """Run the layer step by step, as `forward`.
+
+        Args:
+            x: Inputs in reading order, padding last, shape (B, S, H).
+            cells: Cells before the first step, shape (B, S, H).
+            mask: Shape (B, S), True at source symbols.
+
+        Returns:
+            States (B, S, H) in the order of `x`, and the cells (B, S, H) after the last step of each sentence.
+        """
         state, states = torch.zeros_like(cells[:, 0]), []
         for t, projected in enumerate(self.gru.project(x).unbind(1)):
             weights = self.addressing.weights(state.unsqueeze(1), self.addressing.keys(cells), mask).transpose(1, 2)
@@ -71,7 +85,14 @@ class MemoryGRU(nn.Module):
         return torch.stack(states, dim=1), cells
 
     def gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return F_t and U_t, shape (B, H) each, of the state s_t (B, H)."""
+        """Compute the write gates of a step.
+
+        Args:
+            state: s_t, shape (B, H).
+
+        Returns:
+            F_t and U_t, shape (B, H) each.
+        """
         forget_weight, update_weight = self.write_gates.chunk(2)
         forget = torch.sigmoid(state @ forget_weight.T)
         if self.write == "forget_update":
@@ -144,16 +165,23 @@ class RecurrentEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode embeddings x (B, S, E) with mask (B, S).
+        """Encode the embeddings of a batch.
+
+        Args:
+            x: Embeddings, shape (B, S, E).
+            mask: Shape (B, S), True at source symbols.
 
         Returns:
-            Annotations (B, S, D) and states of both directions (B, S, 2H).
+            Annotations (B, S, D), and the states of both directions (B, S, 2H).
         """
         channels = self.channels(x, mask)
         return self.blended(channels)[0], channels["rnn"]
 
     def blended(self, channels: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Blend the channels of the encoder's name, one after the other.
+        """Blend the channels named by the settings, one after the other.
+
+        Args:
+            channels: Result of `channels`.
 
         Returns:
             Annotations (B, S, D), and the gate z (B, S, D) of each blend, by the channel that it adds.
@@ -165,7 +193,15 @@ class RecurrentEncoder(nn.Module):
         return annotations, gates
 
     def channels(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Compute rnn (B, S, 2H), emb (B, S, E) and, if the encoder has a memory, ntm (B, S, 2H)."""
+        """Compute the channels of every source position.
+
+        Args:
+            x: Embeddings, shape (B, S, E).
+            mask: Shape (B, S), True at source symbols.
+
+        Returns:
+            rnn (B, S, 2H), emb (B, S, E) and, if the encoder has a memory, ntm (B, S, 2H).
+        """
         indices = reversal_indices(mask)
         ahead, memory_ahead = self.run(self.forward_layer, x, x, mask)
         inputs = ahead if self.config.backward_reads == "forward" else x
@@ -176,16 +212,30 @@ class RecurrentEncoder(nn.Module):
         return found
 
     def run(self, layer: nn.Module, x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Run one layer over x (B, S, …).
+        """Run one layer over the sentences.
+
+        Args:
+            layer: A layer from `recurrent_layer`.
+            x: Inputs in reading order, shape (B, S, E) or (B, S, H).
+            cells: Embeddings in the order of the source, shape (B, S, E): the memory before the first step.
+            mask: Shape (B, S), True at source symbols.
 
         Returns:
-            States in the order of x, and the memory that started as `cells`, in the order of the source, or None.
+            States (B, S, H) in the order of `x`; the memory (B, S, H) in the order of the source, or None without one.
         """
         return layer(x, cells, mask) if self.config.has_memory else (layer(x), None)
 
 
 def recurrent_layer(config: RecurrentConfig, width_in: int) -> nn.Module:
-    """Build a layer of one direction."""
+    """Build the layer of one direction.
+
+    Args:
+        config: Width of the states, and whether the encoder has a memory.
+        width_in: Width of the input; with a memory it is the width of the states.
+
+    Returns:
+        A `MemoryGRU` if the encoder has a memory, else a `GRU`.
+    """
     if config.has_memory:
         return MemoryGRU(config.d_state, config.d_attention, config.memory_write)
     return GRU(width_in, config.d_state)

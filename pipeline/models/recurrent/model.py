@@ -19,7 +19,13 @@ from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 
 
 class Embedding(nn.Module):
-    """One vector per symbol, plus one that all symbols share (section 4.4)."""
+    """One vector per symbol, plus one that all symbols share (section 4.4).
+
+    Args:
+        symbols: Size of the vocabulary.
+        width: E.
+        bias: Add the shared vector.
+    """
 
     def __init__(self, symbols: int, width: int, bias: bool):
         super().__init__()
@@ -27,7 +33,14 @@ class Embedding(nn.Module):
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return vectors (…, E) of tokens (…)."""
+        """Embed symbols.
+
+        Args:
+            tokens: Symbol ids, shape (…,).
+
+        Returns:
+            Shape (…, E).
+        """
         vectors = F.embedding(tokens, self.weight)
         return vectors if self.bias is None else vectors + self.bias
 
@@ -55,10 +68,14 @@ class Recurrent(TaskModel):
         initialise(self, config)
 
     def encode(self, src: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode source symbols (B, S) with mask (B, S).
+        """Encode source symbols.
+
+        Args:
+            src: Shape (B, S).
+            mask: Shape (B, S), True at source symbols.
 
         Returns:
-            Annotations (B, S, D) and the decoder's initial state (B, H).
+            Annotations (B, S, D), and the decoder's initial state s_0 = tanh(W_i mean_j h_j + b_i), shape (B, H).
         """
         annotations, states = self.encoder(self.src_embedding(src), mask)
         share = mask.to(states.dtype) / mask.sum(1, keepdim=True)
@@ -66,12 +83,28 @@ class Recurrent(TaskModel):
         return annotations, torch.tanh(self.start_state(mean)).to(states.dtype)
 
     def readout(self, state: Tensor, previous: Tensor, context: Tensor) -> Tensor:
-        """Return o (…, R) of state (…, H), embedded previous symbol (…, E) and context (…, D)."""
+        """Compute the task state o, with dropout in training.
+
+        Args:
+            state: Decoder state s_t, shape (…, H).
+            previous: Embedded previous symbol y_{t-1}, shape (…, E).
+            context: c_t, shape (…, D).
+
+        Returns:
+            Shape (…, R).
+        """
         output = torch.tanh(self.read_state(state) + self.read_previous(previous) + self.read_context(context))
         return dropout(output, self.config.output_dropout if self.training else 0.0)
 
     def states(self, batch) -> Tensor:
-        """Return teacher-forced task states (B, T, R)."""
+        """Compute all task states, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+
+        Returns:
+            Shape (B, T, R).
+        """
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
         previous = self.tgt_embedding(batch.tgt_in)
@@ -79,26 +112,65 @@ class Recurrent(TaskModel):
         return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of task states (…, R)."""
+        """Score the vocabulary.
+
+        Args:
+            states: Task states, shape (…, R).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         return F.linear(states, self.output_weight, self.output_bias).float()
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """Return z (B, S, D) of the gate before each of `gated_channels`."""
+        """Compute the gates of the blends.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            z (B, S, D) of each blend, by the name in `gated_channels` of the channel that it adds.
+        """
         return self.encoder.blended(self.encoder.channels(self.src_embedding(batch.src), batch.src_mask))[1]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced."""
+        """Compute the summed loss of a batch, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all target symbols, in nats.
+        """
         return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`."""
+        """Encode a batch; see `Seq2Seq.start`.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            Mask (B, S), annotations (B, S, D) and keys (B, S, A) of the source; and the decoder's initial state
+            (B, 1, H).
+        """
         mask = batch.src_mask
         annotations, state = self.encode(batch.src, mask)
         keys = self.decoder.attention.keys(annotations)
         return {"mask": mask, "annotations": annotations, "keys": keys}, state.unsqueeze(1)
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`."""
+        """Read one symbol per hypothesis; see `TaskModel.advance`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Decoder state of each hypothesis, shape (B, K, H).
+
+        Returns:
+            Task states (B, K, R), and the next decoder states (B, K, H).
+        """
         previous = self.tgt_embedding(prev_tokens)
         state, context = self.decoder.step(previous, cache, source["keys"], source["annotations"], source["mask"])
         return self.readout(state, previous, context), state
@@ -106,7 +178,12 @@ class Recurrent(TaskModel):
 
 @torch.no_grad()
 def initialise(model: nn.Module, config: RecurrentConfig) -> None:
-    """Draw every parameter (Multi-channel Encoder, section 4.3; DL4MT)."""
+    """Draw every parameter in place (Multi-channel Encoder, section 4.3; DL4MT).
+
+    Args:
+        model: The new model.
+        config: Names the distribution.
+    """
     if config.initialisation == "uniform":
         for parameter in model.parameters():
             parameter.uniform_(-config.init_scale, config.init_scale)
@@ -116,10 +193,14 @@ def initialise(model: nn.Module, config: RecurrentConfig) -> None:
 
 
 def initialise_orthogonal(module: nn.Module, scale: float) -> None:
-    """Draw the own parameters of `module` as session 2 of DL4MT does.
+    """Draw the parameters that belong to `module` itself, as session 2 of DL4MT does.
 
     Square matrices are orthogonal, except those of the readout. Other matrices, and the vector that scores an
     attention, are normal with standard deviation `scale`. Other vectors are zero.
+
+    Args:
+        module: Any module of the model; its sub-modules are not changed.
+        scale: Standard deviation of the normal weights.
     """
     for name, parameter in module.named_parameters(recurse=False):
         if parameter.dim() == 2:
@@ -139,6 +220,13 @@ def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
 
     A GRU has three matrices. If its input has another width than its state, its two gates are one matrix, which is
     square too if the decoder reads an annotation.
+
+    Args:
+        module: Owner of the parameter.
+        parameter: Shape (rows, columns).
+
+    Returns:
+        Views of `parameter`, each of shape (some rows, columns).
     """
     if not isinstance(module, GRU):
         return [parameter]
@@ -147,5 +235,13 @@ def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
 
 
 def build(config: RecurrentConfig, vocab_sizes: tuple[int, int]) -> Recurrent:
-    """Build an initialised model for source and target vocabulary."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the model.
+        vocab_sizes: Source and target vocabulary.
+
+    Returns:
+        The model, with random weights.
+    """
     return Recurrent(config, *vocab_sizes)

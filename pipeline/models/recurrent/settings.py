@@ -48,7 +48,14 @@ class RecurrentConfig(ModelSettings):
 
     @model_validator(mode="after")
     def memory_cells_fit_states(self):
-        """Refuse a memory whose cells are not as wide as the states; reset how a missing memory is written."""
+        """Refuse a memory whose cells are not as wide as the states, and reset `memory_write` if there is no memory.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: The encoder has a memory, and `d_embedding` is not `d_state`.
+        """
         if not self.has_memory:
             object.__setattr__(self, "memory_write", type(self).model_fields["memory_write"].default)
         if self.has_memory and self.d_embedding != self.d_state:

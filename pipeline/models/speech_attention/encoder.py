@@ -24,6 +24,10 @@ class BidirectionalLSTM(nn.Module):
 
     The backward direction reads every utterance reversed within its own length. Neither direction needs packed
     sequences, which torch runs three times slower on a CPU.
+
+    Args:
+        inputs: I.
+        width: H.
     """
 
     def __init__(self, inputs: int, width: int):
@@ -32,7 +36,15 @@ class BidirectionalLSTM(nn.Module):
         self.back = nn.LSTM(inputs, width, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Return states (B, S, 2H) of inputs (B, S, I) with lengths (B,)."""
+        """Run the layer over the utterances of a batch.
+
+        Args:
+            x: Shape (B, S, I).
+            lengths: Frames of each utterance, shape (B,).
+
+        Returns:
+            States (B, S, 2H), forward direction first.
+        """
         indices = reversal_indices(length_mask(lengths, x.shape[1]))
         ahead, _ = self.ahead(x)
         back, _ = self.back(gather_positions(x, indices))
@@ -40,7 +52,7 @@ class BidirectionalLSTM(nn.Module):
 
 
 class SpeechEncoder(nn.Module):
-    """Frames to annotations h_j.
+    """Encoder from frames to annotations h_j.
 
     Every BLSTM layer but the first has a residual connection. Max-pooling of width and stride 2 in time follows each of
     the first `pooled_layers`.
@@ -53,10 +65,14 @@ class SpeechEncoder(nn.Module):
         self.layers = Modules[BidirectionalLSTM](BidirectionalLSTM(width, config.encoder_width) for width in widths)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode frames (B, S, F) with lengths (B,).
+        """Encode speech.
+
+        Args:
+            frames: Log-mel features, shape (B, S, F).
+            lengths: Frames of each utterance, shape (B,).
 
         Returns:
-            Annotations (B, S', 2H), zero behind the end, and their mask (B, S').
+            Annotations (B, S', 2H), zero behind the end, and their mask (B, S'), True within the utterance.
         """
         frames = normalise_and_mask(self.config, frames, lengths, self.training)
         x, lengths = stack_frames(frames, lengths, self.config.frame_stacking)
@@ -69,7 +85,16 @@ class SpeechEncoder(nn.Module):
 
 
 def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Join `count` neighbouring frames: (B, S, F) becomes (B, ceil(S / count), count F)."""
+    """Join neighbouring frames into one.
+
+    Args:
+        x: Shape (B, S, F).
+        lengths: Frames of each utterance, shape (B,).
+        count: Frames to join.
+
+    Returns:
+        Stacked frames (B, ceil(S / count), count F), and their number in each utterance (B,).
+    """
     if count == 1:
         return x, lengths
     x = F.pad(x, (0, 0, 0, -x.shape[1] % count))
@@ -77,7 +102,15 @@ def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor
 
 
 def max_pool(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Take the larger of every two neighbours in time; an odd last frame stays as it is."""
+    """Take the larger of every two neighbours in time; an odd last frame stays as it is.
+
+    Args:
+        x: Shape (B, S, 2H).
+        lengths: Frames of each utterance, shape (B,).
+
+    Returns:
+        Pooled frames (B, ceil(S / 2), 2H), zero behind the end, and their number in each utterance (B,).
+    """
     x = x.masked_fill(~length_mask(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
     x = F.max_pool1d(x.transpose(1, 2), kernel_size=2, ceil_mode=True).transpose(1, 2)
     lengths = -(-lengths // 2)

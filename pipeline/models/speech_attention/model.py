@@ -39,6 +39,13 @@ class HybridAttention(nn.Module):
 
     Nothing non-linear lies between the filters F and the projection U, so they are applied as one matrix. w^T tanh(u)
     is computed as 2 w^T sigmoid(2 u), which is faster and differs by a constant that the softmax ignores.
+
+    Args:
+        annotation_width: E.
+        state_width: D.
+        width: A.
+        filters: k.
+        filter_width: r; an even width is raised by one.
     """
 
     def __init__(self, annotation_width: int, state_width: int, width: int, filters: int, filter_width: int):
@@ -52,25 +59,40 @@ class HybridAttention(nn.Module):
         nn.init.normal_(self.filters, std=(2 * self.reach + 1) ** -0.5)
 
     def prepare(self, values: Tensor, mask: Tensor) -> Annotations:
-        """Compute the keys of annotations (B, S, E) with mask (B, S), once per batch."""
+        """Compute the keys of the annotations, once per batch.
+
+        Args:
+            values: Annotations h, shape (B, S, E).
+            mask: Shape (B, S), True within the utterance.
+
+        Returns:
+            Values, keys (B, S, A) and mask.
+        """
         return {"values": values, "keys": 2 * self.of_annotation(values), "mask": mask}
 
     def initial_alignment(self, values: Tensor) -> Tensor:
-        """Return α_0 (B, K = 1, S), with all weight on the first position."""
+        """Create α_0, with all weight on the first position.
+
+        Args:
+            values: Annotations, shape (B, S, E).
+
+        Returns:
+            Shape (B, 1, S).
+        """
         alignment = values.new_zeros(len(values), 1, values.shape[1])
         alignment[..., 0] = 1.0
         return alignment
 
     def forward(self, state: Tensor, alignment: Tensor, source: Annotations) -> tuple[Tensor, Tensor]:
-        """Attend once.
+        """Attend once per hypothesis.
 
         Args:
-            state: d_{t-1}, shape (B, K, D).
+            state: Query d, shape (B, K, D).
             alignment: α_{t-1}, shape (B, K, S).
             source: Result of `prepare`.
 
         Returns:
-            Context c_t (B, K, E) and alignment α_t (B, K, S).
+            Context c_t (B, K, E), and float32 alignment α_t (B, K, S).
         """
         window = F.pad(alignment, (self.reach, self.reach)).unfold(-1, 2 * self.reach + 1, 1)
         location = window @ (2 * self.of_location.weight @ self.filters).t()
@@ -83,7 +105,7 @@ class HybridAttention(nn.Module):
 
 
 class AttentionRecogniser(TaskModel):
-    """P(y_t) = softmax(W_o s_t + b_o), with one of two decoders (`gru_reads`).
+    """Attention recogniser P(y_t) = softmax(W_o s_t + b_o), with one of two decoders (`gru_reads`).
 
     The decoder's state is d.
 
@@ -107,7 +129,15 @@ class AttentionRecogniser(TaskModel):
         self.output = nn.Linear(self.state_width, vocab)
 
     def start(self, batch) -> tuple[Annotations, Tree]:
-        """Encode a batch with frames (B, S, F) and frame_counts (B,)."""
+        """Encode a batch; see `Seq2Seq.start`.
+
+        Args:
+            batch: Speech: frames (B, S, F) and frame_counts (B,).
+
+        Returns:
+            Encoder output as the attention reads it; and state (B, 1, D), alignment (B, 1, S) and, with `gru_reads:
+            last context`, context (B, 1, E).
+        """
         values, mask = self.encoder(batch.frames, batch.frame_counts)
         cache = {
             "state": values.new_zeros(len(values), 1, self.config.decoder_width),
@@ -118,7 +148,16 @@ class AttentionRecogniser(TaskModel):
         return self.attention.prepare(values, mask), cache
 
     def advance(self, prev_tokens: Tensor, source: Annotations, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`."""
+        """Read one symbol per hypothesis; see `TaskModel.advance`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: State, alignment and perhaps context of each hypothesis, as from `start` with K in place of 1.
+
+        Returns:
+            Task states (B, K, state_width), and the cache after this symbol.
+        """
         if self.config.gru_reads == "last context":
             state = self.next_state(prev_tokens, cache["context"], cache["state"])
             context, alignment = self.attention(state, cache["alignment"], source)
@@ -130,34 +169,89 @@ class AttentionRecogniser(TaskModel):
         return self.task_state(state, context), grown
 
     def task_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """Return s (…, state_width) of d (…, D) and c (…, E)."""
+        """Build the task state s_t, as `task_state` of the settings says.
+
+        Args:
+            state: d_t, shape (…, D).
+            context: c_t, shape (…, E).
+
+        Returns:
+            Shape (…, state_width).
+        """
         return torch.cat((state, context), -1) if self.config.task_state == "state and context" else state
 
     def next_state(self, prev_tokens: Tensor, context: Tensor, state: Tensor) -> Tensor:
-        """Return GRU([Emb(y); c], d), shape (B, K, D)."""
+        """Compute GRU([Emb(y); c], d).
+
+        Args:
+            prev_tokens: y, shape (B, K).
+            context: c, shape (B, K, E).
+            state: d, shape (B, K, D).
+
+        Returns:
+            Next state, shape (B, K, D).
+        """
         inputs = torch.cat((self.embedding(prev_tokens), context), dim=-1)
         return self.gru(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of task states (…, state_width)."""
+        """Score the vocabulary.
+
+        Args:
+            states: Task states, shape (…, state_width).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss, with scheduled sampling in training."""
+        """Compute the summed loss of a batch, with scheduled sampling in training.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all target symbols, in nats.
+        """
         inputs = DecoderInputs(batch.tgt_in, self.sampling_rate if self.training else 0.0)
         states = self.chosen_states(batch, lambda position, state: inputs.at(position, lambda: self.logits(state)))
         return masked_loss(self.logits(states), batch, label_smoothing)
 
     def states(self, batch) -> Tensor:
-        """Return the teacher-forced task states (B, T, state_width)."""
+        """Compute all task states, teacher-forced.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+
+        Returns:
+            Shape (B, T, state_width).
+        """
         return self.chosen_states(batch, lambda position, _: batch.tgt_in[:, position])
 
     def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """Compute all task states; see `TaskModel.chosen_states`."""
+        """Compute all task states of a decoder whose inputs `choose` selects, by the kernel if kernels are enabled.
+
+        Args:
+            batch: Speech, and the number of target positions.
+            choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
+
+        Returns:
+            Shape (B, T, state_width).
+        """
         return recogniser_states(self, batch, choose) if kernels.enabled() else self.loop(batch, choose)
 
     def loop(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """Compute all task states step by step, as `chosen_states`."""
+        """Compute all task states step by step, as `chosen_states`.
+
+        Args:
+            batch: Speech, and the number of target positions.
+            choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
+
+        Returns:
+            Shape (B, T, state_width).
+        """
         source, cache = self.start(batch)
         state, states = source["values"].new_zeros(len(source["values"]), 1, self.state_width), []
         for position in range(batch.tgt_in.shape[1]):
@@ -167,7 +261,14 @@ class AttentionRecogniser(TaskModel):
         return torch.cat(states, dim=1)
 
     def alignments(self, batch) -> Tensor:
-        """Return α of every target position, shape (B, T, S), teacher-forced."""
+        """Compute the alignment α of every target position, teacher-forced.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+
+        Returns:
+            Shape (B, T, S).
+        """
         source, cache = self.start(batch)
         found = []
         for position in range(batch.tgt_in.shape[1]):
@@ -177,5 +278,13 @@ class AttentionRecogniser(TaskModel):
 
 
 def build(config: AttentionRecogniserConfig, vocab_sizes: tuple[int, int]) -> AttentionRecogniser:
-    """Build an initialised model; only the target vocabulary is used."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the recogniser.
+        vocab_sizes: Source and target vocabulary; only the second is used.
+
+    Returns:
+        The model, with random weights.
+    """
     return AttentionRecogniser(config, vocab_sizes[1])

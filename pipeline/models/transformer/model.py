@@ -4,7 +4,7 @@ Dimensions: B sentences, K hypotheses, S source and T target positions, D d_mode
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import torch
@@ -12,127 +12,38 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
-from pipeline.models.kernels.autocast import Norm, autocast_layers
-from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
+from pipeline.models.kernels.autocast import autocast_layers
+from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.seq2seq import LossSums, Modules, TaskModel, Tree
+from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer, FeedForward
 from pipeline.models.transformer.multi_head_attention import (
     CrossAttention,
     OutputProjection,
     SelfAttention,
     attend,
     attention_mask,
-    projection,
 )
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
-LAYER_NORM_EPS = 1e-6
 CAST_TOGETHER = 3
 """Layers whose weights are cast together."""
 LayerKind = TypeVar("LayerKind", bound=nn.Module)
-Network = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""A feed-forward network with the signature of `FeedForward`."""
-
-
-class ResidualNorm(nn.Module):
-    """LayerNorm(x + Dropout(sublayer(x))) (section 5.4)."""
-
-    def __init__(self, config: AnyTransformerConfig):
-        super().__init__()
-        self.dropout = config.dropout
-        self.norm = Norm(config.d_model, eps=LAYER_NORM_EPS)
-
-    def forward(self, x: Tensor, output: Tensor) -> Tensor:
-        """Add the output of a sub-layer (…, B, T, D) to x (B, T, D) and normalise."""
-        return self.norm(dropout_add(x, output, self.dropout if self.training else 0.0))
-
-
-class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (eq. 2)."""
-
-    def __init__(self, config: AnyTransformerConfig):
-        super().__init__()
-        self.dropout = config.relu_dropout
-        self.inner = projection(config.d_model, config.d_ff, scale=config.feed_forward_init)
-        self.outer = projection(config.d_ff, config.d_model, scale=config.feed_forward_init)
-        self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
-        self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return x (B, T, D), which the output is added to, and the output."""
-        return x, self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
-
-
-class Layer(nn.Module):
-    """A layer with a feed-forward network, unless its attention contains the network."""
-
-    feed_forward: Network | None
-    feed_forward_norm: ResidualNorm | None
-
-    def apply_feed_forward(self, x: Tensor) -> Tensor:
-        """Apply the network, if there is one, with residual connection and normalisation."""
-        if self.feed_forward is None or self.feed_forward_norm is None:
-            return x
-        return self.feed_forward_norm(*self.feed_forward(x))
-
-
-class EncoderLayer(Layer):
-    """Self-attention, then the feed-forward network."""
-
-    def __init__(self, config: AnyTransformerConfig, attention: SelfAttention, feed_forward: Network | None):
-        super().__init__()
-        self.attention, self.attention_norm = attention, ResidualNorm(config)
-        self.feed_forward = feed_forward
-        self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
-
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Map x (B, T, D), with a mask (B, 1, 1, T) or None."""
-        return self.apply_feed_forward(self.attention_norm(x, self.attention(x, mask, causal=False)))
-
-
-class DecoderLayer(Layer):
-    """Masked self-attention, attention over the source and feed-forward network."""
-
-    def __init__(
-        self,
-        config: AnyTransformerConfig,
-        self_attention: SelfAttention,
-        cross_attention: CrossAttention,
-        feed_forward: Network | None,
-    ):
-        super().__init__()
-        self.self_attention, self.self_norm = self_attention, ResidualNorm(config)
-        self.cross_attention, self.cross_norm = cross_attention, ResidualNorm(config)
-        self.feed_forward = feed_forward
-        self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
-        self.source_last = config.source_last
-
-    def forward(self, x: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
-        """Map all target positions x (B, T, D) at once, given encoded (B, S, D) and its mask."""
-        keys_values = self.cross_attention.keys_values(encoded)
-        return self.attend_source(self.self_norm(x, self.self_attention(x, None, causal=True)), keys_values, mask)
-
-    def step(self, x: Tensor, past: Tree, keys_values: tuple[Tensor, Tensor], mask: Tensor | None):
-        """Map one new position per hypothesis x (B, K, D); also returns the grown past."""
-        output, past = self.self_attention.step(x, past)
-        return self.attend_source(self.self_norm(x, output), keys_values, mask), past
-
-    def attend_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Apply attention over the source and feed-forward network to x (B, T, D)."""
-        if self.source_last:
-            x = self.apply_feed_forward(x)
-        x = self.cross_norm(x, self.cross_attention(x, keys_values, mask))
-        return x if self.source_last else self.apply_feed_forward(x)
 
 
 class Transformer(TaskModel):
-    """Encoder and decoder stacks between embeddings and output layer.
+    """Encoder and decoder stacks between embeddings and output layer (section 3.1).
 
     With tied embeddings, one matrix embeds both sides and scores the vocabulary (section 3.4).
 
+    Args:
+        config: Settings of the Transformer or of a variant.
+        src_vocab: Rows of the source embedding.
+        tgt_vocab: V.
+
     Raises:
-        UserError: Two vocabularies of different size are to share one matrix.
+        UserError: The embeddings are tied three-way and the two vocabularies differ in size.
     """
 
     config: AnyTransformerConfig
@@ -155,12 +66,12 @@ class Transformer(TaskModel):
         self.decoder = Modules[DecoderLayer](self.decoder_layer() for _ in range(config.num_layers))
 
     def encoder_layer(self) -> EncoderLayer:
-        """Build an encoder layer."""
+        """Build an encoder layer; a variant overrides this."""
         config = self.config
         return EncoderLayer(config, SelfAttention(config, OutputProjection(config)), FeedForward(config))
 
     def decoder_layer(self) -> DecoderLayer:
-        """Build a decoder layer."""
+        """Build a decoder layer; a variant overrides this."""
         config = self.config
         over_target = SelfAttention(config, OutputProjection(config))
         over_source = CrossAttention(config, OutputProjection(config))
@@ -172,12 +83,12 @@ class Transformer(TaskModel):
         return (self.output or self.tgt_embedding).weight
 
     def embed(self, table: nn.Embedding, tokens: Tensor, position_vectors: Tensor) -> Tensor:
-        """Compute Dropout(embedding · sqrt(D) + PE).
+        """Compute Dropout(embedding · sqrt(D) + PE) (sections 3.4 and 5.4).
 
         Args:
             table: Embedding of one side.
             tokens: Shape (B, T).
-            position_vectors: Shape (T, D) or (D,).
+            position_vectors: Shape (T, D); (1, D) if all tokens are at one position.
 
         Returns:
             Shape (B, T, D).
@@ -189,8 +100,8 @@ class Transformer(TaskModel):
         """Encode source symbols.
 
         Args:
-            src: Shape (B, S).
-            mask: Shape (B, 1, 1, S), or None.
+            src: Source symbols, shape (B, S).
+            mask: From `attention_mask`, shape (B, 1, 1, S); None if nothing is padded.
             layers: Number of layers to apply; None for all.
 
         Returns:
@@ -204,7 +115,16 @@ class Transformer(TaskModel):
         return x
 
     def decode(self, tgt_in: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
-        """Return features (B, T, D) that predict the symbol after each of tgt_in (B, T)."""
+        """Compute the features that predict the symbol after each decoder input.
+
+        Args:
+            tgt_in: Decoder inputs, BOS first, shape (B, T).
+            encoded: Output of the encoder, shape (B, S, D).
+            mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
+
+        Returns:
+            Shape (B, T, D).
+        """
         x = self.embed(self.tgt_embedding, tgt_in, self.tgt_positions(0, tgt_in.shape[1]))
         for group in groups(list(self.decoder)):
             with autocast_layers(group, x) as x:
@@ -214,7 +134,15 @@ class Transformer(TaskModel):
 
     @torch.inference_mode()
     def encoder_attention(self, batch, layer: int) -> Tensor:
-        """Return the self-attention weights (B, H, S, S) of one encoder layer, counted from 0."""
+        """Compute the self-attention weights of one encoder layer.
+
+        Args:
+            batch: Source of B sentences.
+            layer: Index of the layer, counted from 0.
+
+        Returns:
+            Float32 weights (B, H, S, S); H heads, each row sums to 1.
+        """
         mask = attention_mask(batch.src_mask, self.output_weight)
         queries, keys, _ = list(self.encoder)[layer].attention.project(self.encode(batch.src, mask, layer))
         # With the identity as values, the output is the weights.
@@ -222,26 +150,64 @@ class Transformer(TaskModel):
         return attend(queries, keys, identity, mask, causal=False, dropout_rate=0.0).float()
 
     def encode_batch(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the encoder output (B, S, D), its mask (B, S), and the mask of `attend`."""
+        """Encode the source of a batch.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            Encoder output (B, S, D); its mask (B, S), True at source symbols; and the mask of `attend`, (B, 1, 1, S) or
+            None.
+        """
         real = batch.src_mask
         mask = attention_mask(real, self.output_weight, batch.padded)
         return self.encode(batch.src, mask), real, mask
 
     def states(self, batch) -> Tensor:
-        """Return teacher-forced task states (B, T, D)."""
+        """Compute all task states, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+
+        Returns:
+            Shape (B, T, D).
+        """
         encoded, _, mask = self.encode_batch(batch)
         return self.decode(batch.tgt_in, encoded, mask)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits (…, V) of task states (…, D)."""
+        """Score the vocabulary.
+
+        Args:
+            states: Task states, shape (…, D).
+
+        Returns:
+            Float32 logits, shape (…, V).
+        """
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced."""
+        """Compute the summed loss of a batch, teacher-forced.
+
+        Args:
+            batch: Source and target of B sentences.
+            label_smoothing: ε in [0, 1).
+
+        Returns:
+            Sums over all target symbols, in nats.
+        """
         return projected_loss(self.states(batch), self.output_weight, None, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`."""
+        """Encode a batch, and compute keys and values of the source for every decoder layer.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            The source: its mask (B, S), and per layer keys (B, H, S, d_k) and values (B, H, S, d_v). The cache: per
+            layer the keys and values of the target so far, from `SelfAttention.empty_past`.
+        """
         encoded, mask, _ = self.encode_batch(batch)
         keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
         # Made contiguous once, because every step reads them.
@@ -249,7 +215,16 @@ class Transformer(TaskModel):
         return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`."""
+        """Read one symbol per hypothesis; see `TaskModel.advance`.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Per layer keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t symbols so far.
+
+        Returns:
+            Task states (B, K, D), and the cache with one more position.
+        """
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
         mask, grown = attention_mask(source["mask"], self.output_weight), []
@@ -268,9 +243,16 @@ def groups(layers: Sequence[LayerKind]) -> list[Sequence[LayerKind]]:
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
-    """Build an embedding from N(0, 1/width).
+    """Build an embedding with weights from N(0, 1/width).
 
     Vectors have unit variance after multiplication by sqrt(width), logits without it.
+
+    Args:
+        rows: Symbols of the vocabulary.
+        width: Width of a vector.
+
+    Returns:
+        The embedding; its weight has shape (rows, width).
     """
     table = nn.Embedding(rows, width)
     nn.init.normal_(table.weight, std=width**-0.5)
@@ -286,5 +268,13 @@ def positions(config: AnyTransformerConfig) -> nn.Module:
 
 
 def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transformer:
-    """Build an initialised model for source and target vocabulary."""
+    """Build an initialised model.
+
+    Args:
+        config: Settings of the Transformer.
+        vocab_sizes: Source and target vocabulary.
+
+    Returns:
+        The model, with random weights.
+    """
     return Transformer(config, *vocab_sizes)

@@ -21,14 +21,17 @@ from pipeline.models.transformer.settings import AnyTransformerConfig
 def projection(
     width_in: int, width_out: int, branches: int = 1, kind: type[nn.Linear] = Projection, scale: float = 1.0
 ) -> nn.Linear:
-    """Build a linear map without bias, uniform in ±sqrt(3 / fan_in), as the authors' code.
+    """Build a linear map without bias, with weights uniform in ±sqrt(3 / fan_in), as in the authors' code.
 
     Args:
-        width_in: Inputs.
+        width_in: Inputs of all branches together.
         width_out: Outputs.
         branches: Number of matrices side by side, each with `width_in` / `branches` inputs of its own.
         kind: Class of the module.
-        scale: Factor of the initial weights.
+        scale: Factor on the initial weights.
+
+    Returns:
+        A layer that maps (…, width_in) to (…, width_out).
     """
     layer = kind(width_in, width_out, bias=False)
     bound = scale * math.sqrt(3 * branches / width_in)
@@ -46,7 +49,7 @@ def attend(
         keys: Shape (B, H, S, d_k).
         values: Shape (B, H, S, d_v).
         mask: From `attention_mask`, broadcastable to (B, H, T, S); None if nothing is padded.
-        causal: Let query t attend to keys 0 … t only. No mask is needed then, because padding lies at the end.
+        causal: Let query t attend to keys 0 … t only. No mask is needed then, because padding is at the end.
         dropout_rate: Probability of dropping a weight.
 
     Returns:
@@ -58,20 +61,28 @@ def attend(
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Reshape (B, T, H * d) to (B, H, T, d)."""
+    """Split the last dimension into heads.
+
+    Args:
+        x: Shape (B, T, H * d).
+        heads: H.
+
+    Returns:
+        Shape (B, H, T, d).
+    """
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def attention_mask(src_mask: Tensor, like: Tensor, padded: bool | None = None) -> Tensor | None:
     """Turn a source mask into the mask of `attend`.
 
-    On a GPU, which is not asked whether anything is padded, the result is what fused attention adds to the scores; the
-    stride of its rows is aligned as the kernels require.
+    On a GPU the mask is a float bias that fused attention adds to the scores. Its rows are aligned as the kernels
+    require. Asking the GPU whether anything is padded would make the host wait, so `padded` is taken from the caller.
 
     Args:
         src_mask: Shape (B, S), True at source symbols.
         like: Gives the dtype of matrix multiplications.
-        padded: Tells whether anything is padded, if known.
+        padded: Tells whether anything is padded; None if that is unknown.
 
     Returns:
         Shape (B, 1, 1, S), or None if nothing is padded.
@@ -87,19 +98,31 @@ def attention_mask(src_mask: Tensor, like: Tensor, padded: bool | None = None) -
 
 
 class OutputProjection(nn.Module):
-    """MultiHead = Concat(head_1 … head_H) W^O."""
+    """The output projection W^O: MultiHead = Concat(head_1 … head_H) W^O."""
 
     def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.output = projection(config.num_heads * config.value_width, config.d_model)
 
     def forward(self, context: Tensor) -> Tensor:
-        """Mix the heads of a context: (…, H, d_v) to (…, D)."""
+        """Project the heads of a context.
+
+        Args:
+            context: Shape (…, H, d_v).
+
+        Returns:
+            Shape (…, D).
+        """
         return self.output(context.flatten(-2))
 
 
 class SelfAttention(nn.Module):
-    """Attention over the own sequence; Q, K and V are one matrix multiplication."""
+    """Attention over the layer's own sequence; Q, K and V are one matrix multiplication.
+
+    Args:
+        config: Heads, widths and dropout.
+        mix: Maps contexts (B, T, H, d_v) to outputs; `OutputProjection` or a replacement.
+    """
 
     def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
@@ -109,13 +132,29 @@ class SelfAttention(nn.Module):
         self.mix = mix
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries and keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
+        """Compute queries, keys and values.
+
+        Args:
+            x: Shape (B, T, D).
+
+        Returns:
+            Queries and keys (B, H, T, d_k) and values (B, H, T, d_v).
+        """
         widths = [self.heads * self.d_k, self.heads * self.d_k, self.heads * self.d_v]
         queries, keys, values = self.qkv(x).split(widths, dim=-1)
         return split_heads(queries, self.heads), split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Attend from x (B, T, D) with a mask (B, 1, 1, T) or None; returns (B, T, D)."""
+        """Attend from every position to every position.
+
+        Args:
+            x: Shape (B, T, D).
+            mask: From `attention_mask`, shape (B, 1, 1, T); None if nothing is padded or `causal` is True.
+            causal: Let a position attend to earlier ones and itself only.
+
+        Returns:
+            Shape (B, T, D), or what `mix` returns.
+        """
         queries, keys, values = self.project(x)
         dropout_rate = self.dropout if self.training else 0.0
         return self.mix(attend(queries, keys, values, mask, causal, dropout_rate).transpose(1, 2))
@@ -125,7 +164,7 @@ class SelfAttention(nn.Module):
 
         Args:
             x: Shape (B, K, D).
-            past: Keys (B, K, H, T, d_k) and values (B, K, H, T, d_v).
+            past: Keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t positions so far.
 
         Returns:
             Output (B, K, D), and the past with the new position.
@@ -138,13 +177,25 @@ class SelfAttention(nn.Module):
         return self.mix(context.reshape(batch, hypotheses, self.heads, self.d_v)), (keys, values)
 
     def empty_past(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the past (B, 1, H, 0, …) before the first position; x gives B and device."""
+        """Allocate keys and values before the first position.
+
+        Args:
+            x: Shape (B, …); gives batch size and device.
+
+        Returns:
+            Keys (B, 1, H, 0, d_k) and values (B, 1, H, 0, d_v), in the dtype of matrix multiplications.
+        """
         start = x.new_empty(x.shape[0], 1, self.heads, 0, dtype=matmul_dtype(x))
         return start.new_empty(*start.shape, self.d_k), start.new_empty(*start.shape, self.d_v)
 
 
 class CrossAttention(nn.Module):
-    """Attention over the encoder's output; K and V are one matrix multiplication."""
+    """Attention over the encoder's output; K and V are one matrix multiplication.
+
+    Args:
+        config: Heads, widths and dropout.
+        mix: Maps contexts (B, T, H, d_v) to outputs; `OutputProjection` or a replacement.
+    """
 
     def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
@@ -155,17 +206,24 @@ class CrossAttention(nn.Module):
         self.mix = mix
 
     def keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys (B, H, S, d_k) and values (B, H, S, d_v) of encoded (B, S, D)."""
+        """Compute keys and values of the source.
+
+        Args:
+            encoded: Output of the encoder, shape (B, S, D).
+
+        Returns:
+            Keys (B, H, S, d_k) and values (B, H, S, d_v).
+        """
         keys, values = self.kv(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
         return split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Attend to the source; in decoding T counts hypotheses.
+        """Attend from every target position to the source.
 
         Args:
-            x: Shape (B, T, D).
+            x: Shape (B, T, D); in decoding T counts hypotheses.
             keys_values: From `keys_values`.
-            mask: Shape (B, 1, 1, S), or None.
+            mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
 
         Returns:
             Shape (B, T, D).

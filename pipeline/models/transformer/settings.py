@@ -9,7 +9,7 @@ from pipeline.models.settings import BatchShape, ModelSettings
 
 
 class AnyTransformerConfig(ModelSettings):
-    """Settings of every Transformer."""
+    """Settings that all Transformers share."""
 
     num_layers: Width = Field(description="N: layers per stack")
     d_model: Width = Field(description="Width of embeddings and of every sub-layer's output")
@@ -34,7 +34,14 @@ class AnyTransformerConfig(ModelSettings):
 
     @model_validator(mode="after")
     def heads_divide_width(self):
-        """Refuse a width that the heads do not divide."""
+        """Refuse a width that the heads do not divide.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: `d_k` or `d_v` is to follow from `d_model`, which `num_heads` does not divide.
+        """
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
             raise ValueError(f"num_heads {self.num_heads} must divide d_model {self.d_model}, or set d_k and d_v")
         return self
@@ -85,6 +92,9 @@ class AnyTransformerConfig(ModelSettings):
             shape: Sizes of the batch.
             encoder: Multiply-adds per position of an encoder layer, without the attention of its heads.
             decoder: The same of a decoder layer.
+
+        Returns:
+            Multiply-adds of a forward pass, padding included.
         """
         # Heads times width; a branched attention has the same as long as both widths follow from d_model.
         keys, values = self.num_heads * self.key_width, self.num_heads * self.value_width

@@ -24,7 +24,8 @@ from torch.nn import functional as F
 from pipeline.models import kernels
 from pipeline.models.kernels import operators as kernel
 from pipeline.models.layers.dropout import relu_dropout
-from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
+from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer
+from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.multi_head_attention import (
     CrossAttention,
     OutputProjection,
@@ -32,6 +33,7 @@ from pipeline.models.transformer.multi_head_attention import (
     projection,
 )
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.models.weighted_transformer.simplex import keep_largest, project_to_simplex, random_weights
 
 
 class BranchedOutput(nn.Module):
@@ -65,11 +67,22 @@ class BranchedOutput(nn.Module):
         return [self.kappa] if self.alpha is None else [self.kappa, self.alpha]
 
     def to_parameter(self, weights: Tensor) -> Tensor:
-        """Return the parameter value that represents `weights`, a point of the simplex."""
+        """Convert branch weights to the parameter that represents them.
+
+        Args:
+            weights: A point of the simplex, shape (M,).
+
+        Returns:
+            Logits (M,) if the weights are normalised by a softmax, else `weights` itself.
+        """
         return weights.log() if self.config.normalisation == "softmax" else weights
 
     def branch_weights(self) -> tuple[Tensor, Tensor]:
-        """Return kappa and alpha, shape (M,) each."""
+        """Compute the branch weights of this forward pass.
+
+        Returns:
+            kappa and alpha, shape (M,) each; alpha after the restriction to the `top_k` largest.
+        """
         weights: list[Tensor] = [*self.branch_parameters()]
         if self.config.weights == "random":
             # Sampled in every forward pass; outside training their expectation.
@@ -79,18 +92,29 @@ class BranchedOutput(nn.Module):
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def sample_weights(self) -> Tensor:
-        """Return random weights (M,) in training, else uniform weights."""
+        """Return random weights (M,) in training, and uniform ones otherwise."""
         if not self.training:
             return torch.full_like(self.kappa, 1 / len(self.kappa))
         return random_weights(len(self.kappa), device=self.kappa.device)
 
     def outputs(self, kappa: Tensor) -> Tensor:
-        """Return kappa_i W^{O_i}, shape (M, d_v, D)."""
+        """Compute kappa_i W^{O_i} of each branch.
+
+        Args:
+            kappa: Shape (M,).
+
+        Returns:
+            Shape (M, d_v, D).
+        """
         kappa = kappa * self.config.scale_factor("weights")
         return self.output.weight.unflatten(1, (len(kappa), -1)).permute(1, 2, 0) * kappa[:, None, None]
 
     def inner_layer(self) -> tuple[Tensor, Tensor]:
-        """Return W_1 (D, F) and b_1 (F,); with split, (M, D, F) and (M, 1, F), per branch."""
+        """Return the first layer of the feed-forward network.
+
+        Returns:
+            W_1 (D, F) and b_1 (F,); with `ffn_mode` split, (M, D, F) and (M, 1, F).
+        """
         weight, bias, branches = self.inner.weight, self.inner.bias, self.config.branches
         if self.split:
             weight, bias = weight.unflatten(0, (branches, -1)), bias.unflatten(0, (branches, 1, -1))
@@ -115,7 +139,14 @@ class BranchedOutput(nn.Module):
         return self.sum_branches(hidden, alpha).unflatten(0, (batch, length))
 
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D), of y (M, B, T, D)."""
+        """Apply the feed-forward network to the branches, and sum both its input and its output over them.
+
+        Args:
+            y: Normalised branches y_i, shape (M, B, T, D).
+
+        Returns:
+            sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D).
+        """
         alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
         hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
         return weighted_sum(alpha, y), self.sum_branches(hidden, alpha).unflatten(0, y.shape[1:3])
@@ -145,6 +176,11 @@ class WeightedTransformer(Transformer):
 
     The branched attention contains the feed-forward network of the layer. In a decoder layer the attention over the
     target or over the source is branched (`branched_attention`).
+
+    Args:
+        config: Settings of the branches, too.
+        src_vocab: Rows of the source embedding.
+        tgt_vocab: V.
     """
 
     config: WeightedTransformerConfig
@@ -173,7 +209,11 @@ class WeightedTransformer(Transformer):
         return DecoderLayer(config, over_target, over_source, block.network if block.inner_residual else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Return parameters by learning-rate schedule, kappa and alpha apart."""
+        """Return the parameters by learning-rate schedule.
+
+        Returns:
+            kappa and alpha of all blocks under "branch_weights", every other parameter under "weights".
+        """
         branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
         chosen = {id(parameter) for parameter in branch_weights}
         weights = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
@@ -181,7 +221,11 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def after_step(self, frozen: bool) -> None:
-        """Project every kappa and alpha onto the simplex, all blocks at once."""
+        """Project every kappa and alpha onto the simplex, all blocks at once.
+
+        Args:
+            frozen: True if the optimiser step left them as they were.
+        """
         if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
             return
         weights: list[Tensor] = [*self.parameter_groups()["branch_weights"]]
@@ -189,7 +233,11 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def monitors(self) -> dict[str, list[float]]:
-        """Return the branch weights of all blocks: {"encoder.0.kappa": (M,), …}."""
+        """Return the branch weights of all blocks.
+
+        Returns:
+            M values under each of "encoder.0.kappa", "encoder.0.alpha", ….
+        """
         found: dict[str, list[float]] = {}
         for name, block in self.blocks.items():
             layer, names = ".".join(name.split(".")[:2]), ["kappa", "alpha"][: len(block.branch_parameters())]
@@ -201,7 +249,7 @@ class WeightedTransformer(Transformer):
         """Replace the branch weights for an evaluation (Table 3).
 
         Args:
-            kind: "random" draws fixed by `seed`, "uniform" weights 1 / M, or "learned", which keeps them.
+            kind: "random" draws them, "uniform" sets all to 1 / M, "learned" keeps them.
             seed: Seed of the draws.
         """
         if kind == "learned":
@@ -215,7 +263,15 @@ class WeightedTransformer(Transformer):
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Return sum_i alpha_i x_i of alpha (M,) and x (M, …), without a weighted copy of x."""
+    """Compute sum_i alpha_i x_i without a weighted copy of x.
+
+    Args:
+        alpha: Shape (M,).
+        x: Shape (M, …).
+
+    Returns:
+        Shape (…), in the dtype of `x`.
+    """
     if x.is_cuda and kernels.enabled():
         return kernel.weighted_sum(alpha, x)
     return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
@@ -226,46 +282,14 @@ def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig
     return config.model_copy(update={"num_heads": config.branches})
 
 
-def random_weights(
-    branches: int, generator: torch.Generator | None = None, device: torch.device | None = None
-) -> Tensor:
-    """Draw M values from U(0, 1) and divide them by their sum."""
-    draws = torch.rand(branches, generator=generator, device=device)
-    return draws / draws.sum()
-
-
-def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
-    """Set all but the `top_k` largest weights (M,) to zero, without rescaling the others."""
-    if top_k is None:
-        return weights
-    return weights * torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
-
-
-def project_to_simplex(points: Tensor) -> Tensor:
-    """Project each row onto the simplex {w >= 0, sum w = 1} (Chen & Ye 2011).
-
-    With u sorted in descending order, rho = max{j : u_j - (sum_{r<=j} u_r - 1) / j > 0},
-    theta = (sum_{r<=rho} u_r - 1) / rho and w = max(u - theta, 0).
+def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
+    """Build an initialised model.
 
     Args:
-        points: Shape (…, M).
+        config: Settings of the Weighted Transformer.
+        vocab_sizes: Source and target vocabulary.
+
+    Returns:
+        The model, with random weights.
     """
-    points = points - points.amax(dim=-1, keepdim=True)  # the same nearest point, with less rounding
-    ordered = points.sort(dim=-1, descending=True).values
-    excess = running_sums(ordered) - 1
-    ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
-    rho = (ordered - excess / ranks > 0).sum(dim=-1, keepdim=True)
-    theta = excess.gather(-1, rho - 1) / rho
-    return (points - theta).clamp_min(0)
-
-
-def running_sums(x: Tensor) -> Tensor:
-    """Return the cumulative sums of the last dimension, deterministically on a GPU too."""
-    if not x.is_cuda:
-        return x.cumsum(dim=-1)
-    return (x.unsqueeze(-1) * torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu()).sum(dim=-2)
-
-
-def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
-    """Build an initialised model for source and target vocabulary."""
     return WeightedTransformer(config, *vocab_sizes)

@@ -38,7 +38,15 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @model_validator(mode="after")
     def branches_divide_width(self):
-        """Refuse settings of branches that do not fit each other."""
+        """Refuse settings of branches that do not fit each other.
+
+        Returns:
+            The same settings.
+
+        Raises:
+            ValueError: The branches do not divide a width, `top_k` exceeds them, or merged random weights would be
+                drawn twice.
+        """
         if self.ffn_mode == "split" and self.d_ff % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
         if (self.d_k is None or self.d_v is None) and self.d_model % self.branches:
@@ -55,7 +63,14 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return self.num_branches or self.num_heads
 
     def scale_factor(self, what: Literal["weights", "start"]) -> int:
-        """Return the factor on kappa and alpha, or on the initial W^O and W_2."""
+        """Return the factor on kappa and alpha, or on the initial W^O and W_2.
+
+        Args:
+            what: "weights" for kappa and alpha, "start" for the initial W^O and W_2.
+
+        Returns:
+            M if `branch_scale` is `what`, else 1.
+        """
         return self.branches if self.branch_scale == what else 1
 
     @property
@@ -69,9 +84,15 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return self.d_model / self.num_layers
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape.
+        """Count the multiply-adds of a forward pass over a batch.
 
-        One attention of each layer is branched; a decoder layer has a plain one too.
+        One attention of each layer is branched; a decoder layer has a plain one, too.
+
+        Args:
+            shape: Sizes of the batch.
+
+        Returns:
+            Multiply-adds, padding included.
         """
         branched = self.branched_macs()
         return self.stack_macs(shape, encoder=branched, decoder=branched + self.output_projection_macs())
@@ -81,6 +102,9 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
         With a residual connection inside the branches, W^{O_i} and W_1 are applied one after the other. Without it,
         W^{O_i} W_1 is formed beforehand (model.py).
+
+        Returns:
+            Multiply-adds of the branched output, without the attention of its heads.
         """
         values = self.d_v or self.d_model // self.branches
         copies, outer = self.branches if self.ffn_mode == "shared" else 1, self.d_ff * self.d_model
@@ -90,6 +114,13 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return copies * values * self.d_ff + outer
 
     def check_training(self, training: Any) -> None:
-        """Refuse a training without `branch_warmup_steps`."""
+        """Refuse a training without `branch_warmup_steps`.
+
+        Args:
+            training: A `TrainingConfig`.
+
+        Raises:
+            ValueError: The warm-up of the branch weights is not set.
+        """
         if training.branch_warmup_steps is None:
             raise ValueError("training.branch_warmup_steps is missing; the paper has 400")
