@@ -11,7 +11,7 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, UNK
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
-from pipeline.decoding.choose_search import Decoder
+from pipeline.decoding.trained_model import Decoder
 from pipeline.models.transformer.layers import LAYER_NORM_EPS
 from pipeline.models.transformer.model import Transformer
 from pipeline.search.beam_search import Hypothesis

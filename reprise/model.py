@@ -17,9 +17,8 @@ from pipeline.data.batches.corpus_batches import normalisation_corpus
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
-from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode import decode_split, replace_branch_weights
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
 from reprise.find_runs import FoundRun
 from reprise.model_input import GivenSpeech, GivenText, Preparation
 from reprise.opening import decoding_of

@@ -210,7 +210,7 @@ def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_aske
     Raises:
         UserError: The user named the decoding and a checkpoint is missing, or a checkpoint is damaged.
     """
-    from pipeline.decoding.averaging import inputs, write_average  # loads torch
+    from pipeline.decoding.averaging import select_checkpoints, write_average  # loads torch
     from pipeline.training.specification import run_key
 
     path = found.folder / path_in_run(Averaged(found.id, name))
@@ -218,7 +218,7 @@ def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_aske
         return path
     count, best = config.average_last, config.averaged == "best"
     try:
-        inputs(found.folder, count, run_key(found.folder), best)
+        select_checkpoints(found.folder, count, run_key(found.folder), best)
     except UserError as error:
         if is_asked_for:
             raise UserError(f"--decoding {name}: {error}, or choose another --decoding") from error

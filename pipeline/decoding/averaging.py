@@ -31,12 +31,12 @@ def average_checkpoints(
     best: Annotated[int | None, Count] = None,
     out: Path,
 ) -> None:
-    r"""Average the last checkpoints of a run.
+    r"""Average checkpoints of a run.
 
         python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1-… --last 5 \
             --out work/demo/runs/attention/base/grammar-en-de/seed1-…/averaged/last5.safetensors
 
-    Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
+    Write averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
 
     Args:
         run: Folder of a finished run.
@@ -48,13 +48,19 @@ def average_checkpoints(
 
 
 def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
-    """Average `count` checkpoints of a run into `out`, and write a record of them beside it.
+    """Average checkpoints of a run, and write the mean and a record of its inputs.
+
+    Args:
+        run_folder: Folder of a finished run.
+        count: Number of checkpoints.
+        best: Take those of lowest development loss instead of the last.
+        out: The .safetensors file to write; the record is the .json file beside it.
 
     Raises:
-        UserError: See `inputs`.
+        UserError: See `select_checkpoints`; or a file is damaged.
     """
     key = run_key(run_folder)
-    paths = inputs(run_folder, count, key, best)
+    paths = select_checkpoints(run_folder, count, key, best)
     mean, metadata = average(paths, key)
     write_tensor_file(out, mean, {"key": key, "step": metadata[-1]["step"], "averaged": len(paths)})
     listed = [
@@ -66,8 +72,17 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
     log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in metadata))
 
 
-def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
-    """Return the files to average, oldest first: the last, or the best of all that are kept.
+def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
+    """Select the weight files to average.
+
+    Args:
+        run_folder: Folder of a run.
+        count: Number of checkpoints; 1 with `best` False takes the final weights.
+        key: Key of the run, which its training must have finished with.
+        best: Take the checkpoints of lowest development loss among all that are kept, instead of the last.
+
+    Returns:
+        Files, oldest checkpoint first.
 
     Raises:
         UserError: The run is not finished, kept fewer checkpoints, or lacks one among them.
@@ -82,7 +97,7 @@ def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[P
     found = weight_files(run_folder)
     if len(found) < count:
         raise UserError(
-            f"{run_folder}/checkpoints: {len(found)} checkpoints, {count} are to be averaged; lower "
+            f"{run_folder}/checkpoints: has {len(found)} checkpoints, but {count} should be averaged; lower "
             "decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
         )
     if found[-1][0] != done.steps:
@@ -101,7 +116,15 @@ def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[P
 
 
 def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
-    """Return the `count` steps of lowest development loss, of equal ones the earlier.
+    """Select the steps of lowest development loss; of equal ones, the earlier.
+
+    Args:
+        run_folder: Folder of the run, which holds its progress log.
+        steps: Steps to choose from, ascending.
+        count: Number of steps.
+
+    Returns:
+        Steps, lowest loss first.
 
     Raises:
         UserError: A checkpoint was never validated.
@@ -117,9 +140,16 @@ def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
 
 
 def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
-    """Return the mean of the tensors of `paths`, and the metadata of each file.
+    """Average the tensors of several files.
 
     Sums are in float64. One file is in memory at a time.
+
+    Args:
+        paths: Weight files of one run.
+        key: Key of the run that wrote them.
+
+    Returns:
+        Means of any shape by name, in the dtype of the files; and the metadata of each file.
 
     Raises:
         UserError: A file is damaged, is of another run than `key`, or holds other tensors than the first.

@@ -19,8 +19,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
-from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
 from pipeline.training.machine import precision_on
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ def translate(
             --weights work/demo/runs/weighted/A/grammar-en-de/seed1-…/model.safetensors \
             --out final/test.tok --text final/test.txt
 
-    Writes final/test.tok (tokenised, one line a sentence, in the order of the split), final/test.txt (the same
+    Write final/test.tok (tokenised, one line a sentence, in the order of the split), final/test.txt (the same
     detokenised) and final/test.json (weights, settings, speed). The run is the one whose folder holds the weights.
 
     Args:
@@ -78,8 +77,8 @@ def transcribe(
             --corpus work/corpora/grammar-speech-target/encoded --split test --decoding '{"beam_size": 8}' \
             --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out transcripts/test.txt
 
-    Writes transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json (weights,
-    settings, speed). Features are normalised as in the training in which the model's encoder learnt.
+    Write transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json
+    (weights, settings, speed). Features are normalised as in the training of the model's encoder.
 
     Args:
         weights: Final or averaged weights in a run's folder.
@@ -100,6 +99,12 @@ def transcribe(
 def parse_decoding(text: str) -> DecodingConfig:
     """Parse the option `--decoding`.
 
+    Args:
+        text: JSON of the settings that differ from the default.
+
+    Returns:
+        The whole decoding.
+
     Raises:
         UserError: `text` is not JSON or has an invalid setting.
     """
@@ -109,6 +114,10 @@ def parse_decoding(text: str) -> DecodingConfig:
 def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:
     """Replace learned branch weights by equal or random ones (Weighted Transformer Network, Table 3).
 
+    Args:
+        trained: Its model is changed.
+        config: Names the weights, and the seed of random ones.
+
     Raises:
         UserError: The model has no branches.
     """
@@ -116,7 +125,8 @@ def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> Non
         return
     if not trained.model.parameter_groups()["branch_weights"]:
         raise UserError(
-            f"--decoding: branch_weights: {config.branch_weights}, but {trained.spec.name} is no Weighted Transformer"
+            f"--decoding: branch_weights: {config.branch_weights} is only for a Weighted Transformer; "
+            f"{trained.spec.name} has no branches"
         )
     trained.model.replace_branch_weights(config.branch_weights, config.branch_weights_seed)
 
@@ -124,11 +134,20 @@ def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> Non
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
     """Return the decoding with the weights that the stage `tune` chose.
 
+    Args:
+        config: A decoding.
+        tuned: File written by the stage `tune`; None if the decoding is not tuned.
+
+    Returns:
+        The decoding, with `lm_weight` and `word_bonus` of the file.
+
     Raises:
         UserError: The decoding asks for tuned weights and none are given, or the reverse.
     """
     if config.tuned != (tuned is not None):
-        raise UserError("--tuned: goes with a decoding that has `lm_weights`, and only so; run the stage `tune` first")
+        raise UserError(
+            "--tuned: required if the decoding has `lm_weights`, else refused; the stage `tune` writes the file"
+        )
     if tuned is None:
         return config
     chosen = Tuned.read(tuned)
@@ -138,7 +157,15 @@ def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingCo
 def translate_split(
     trained: TrainedModel, decoder: Decoder, config: DecodingConfig, split: str, out: Path, text: Path | None
 ) -> None:
-    """Translate a split of the run's corpus into `out`, and detokenised into `text`.
+    """Translate a split of the run's corpus.
+
+    Args:
+        trained: The model.
+        decoder: Its search.
+        config: Settings of the decoding; they go into the report.
+        split: train, dev or test.
+        out: File for the tokenised translation; the report is the .json file beside it.
+        text: File for the detokenised translation; None to write none.
 
     Raises:
         UserError: A source is longer than the model has positions for.
@@ -157,7 +184,15 @@ def translate_split(
 def transcribe_split(
     trained: TrainedModel, decoder: Decoder, config: DecodingConfig, corpus: Path, split: str, out: Path
 ) -> None:
-    """Transcribe a split of an encoded corpus into `out`.
+    """Transcribe a split of an encoded corpus.
+
+    Args:
+        trained: The model.
+        decoder: Its search.
+        config: Settings of the decoding; they go into the report.
+        corpus: Folder encoded/ of the speech.
+        split: train, dev or test.
+        out: File for the transcripts; the report is the .json file beside it.
 
     Raises:
         UserError: The corpus is incomplete.
@@ -184,7 +219,17 @@ class Outputs:
     cut: int
 
     def report(self, trained: TrainedModel, split: str, config: DecodingConfig, corpus: Path | None = None) -> Decoded:
-        """Return the record that is written beside the outputs; `corpus` None is the run's own."""
+        """Build the record that is written beside the outputs.
+
+        Args:
+            trained: The model that decoded.
+            split: Name of the decoded split.
+            config: Settings of the decoding.
+            corpus: Encoded corpus of the split; None for the run's own.
+
+        Returns:
+            Record of weights, settings, device and speed.
+        """
         return Decoded(
             split=split,
             lines=len(self.outputs),
@@ -202,6 +247,14 @@ class Outputs:
 
 def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> Outputs:
     """Find the best hypothesis of each sequence of a split.
+
+    Args:
+        trained: The model.
+        batches: The split in batches.
+        decoder: The model's search.
+
+    Returns:
+        Outputs in the order of the split.
 
     Raises:
         UserError: A source is longer than the model has positions for.
@@ -230,6 +283,11 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
 def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
     """Write one line a sequence, and the report beside them.
 
+    Args:
+        path: Text file to write; the report gets the suffix .json.
+        lines: Outputs, without line feeds.
+        report: Record of the decoding.
+
     Raises:
         UserError: A line holds a line feed.
     """
@@ -240,6 +298,10 @@ def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
 
 def write_lines(path: Path, lines: list[str]) -> None:
     """Write one line a sentence.
+
+    Args:
+        path: Text file to write, replaced atomically.
+        lines: Sentences, without line feeds.
 
     Raises:
         UserError: A sentence holds a line feed.

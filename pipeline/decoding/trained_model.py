@@ -1,5 +1,6 @@
-"""A run's model with trained weights, ready for decoding or measurements."""
+"""A run's model with trained weights, and the search and language model that fit it."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,18 +8,32 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.config import RunSpec, load_run, run_folder_above
+from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import AnyCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun
+from pipeline.data.batches.parallel_batches import TextBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.store.encoded_files import require_whole
-from pipeline.models.seq2seq import Seq2Seq
+from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.text.alphabet import IDS
+from pipeline.models.fusion.model import FusedModel
+from pipeline.models.joint_recogniser.model import JointRecogniser
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import FrameModel, Seq2Seq
+from pipeline.search.beam_search import Hypothesis, beam_search
+from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
+from pipeline.search.interface import ExternalLM
+from pipeline.search.ngram import Ngram
 from pipeline.training.checkpoint_files import read_metadata
 from pipeline.training.machine import autocast, prepare_device
-from pipeline.training.run_model import build_initial_model
+from pipeline.training.run_model import build_initial_model, check_vocabulary, load_language_model
 from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import load_weights
+
+Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
+"""Finds the best hypothesis of each sequence of a batch."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +64,17 @@ class TrainedModel:
             weights: Final or averaged weights.
             threads: CPU threads; None takes the cores that this process may use.
 
+        Returns:
+            The model in evaluation mode.
+
         Raises:
-            UserError: The weights are missing, damaged, of another run, or do not fit.
+            UserError: The weights are missing, damaged, of another run, in no run's folder, or do not fit.
         """
         if not weights.exists():
             raise UserError(f"{weights}: no such weights; {REPAIR}")
-        run_folder = run_folder_of(weights)
+        run_folder = run_folder_above(weights)
+        if run_folder is None:
+            raise UserError(f"{weights}: no run.yaml in any folder above it; keep weights in the folder of their run")
         spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
         require_whole(Path(spec.corpus))
@@ -69,8 +89,8 @@ class TrainedModel:
         """Check that the model has enough positions for sequences.
 
         Args:
-            name: The sequences, for the message.
-            lengths: Their lengths, BOS or EOS included.
+            name: Names the sequences in the error.
+            lengths: Length of each sequence, BOS or EOS included, shape (N,).
 
         Raises:
             UserError: Some are too long.
@@ -88,12 +108,103 @@ class TrainedModel:
         return autocast(self.device, self.spec)
 
 
-def run_folder_of(weights: Path) -> Path:
-    """Return the nearest folder above `weights` that holds a run.
+def build_decoder(
+    model: Seq2Seq, config: DecodingConfig, language_model: LanguageModel | Ngram | None = None
+) -> Decoder:
+    """Build the search that fits a model: beam search, CTC prefix search, or both jointly.
+
+    Args:
+        model: In evaluation mode.
+        config: Settings and weights of the search.
+        language_model: Added to the model's scores, weighted by `config.lm_weight`; None for none.
+
+    Returns:
+        A function from a batch to the best hypothesis of each sequence.
 
     Raises:
-        UserError: There is none.
+        UserError: `config.word_bonus` is set for a model without CTC.
     """
-    if folder := run_folder_above(weights):
-        return folder
-    raise UserError(f"{weights}: no run.yaml in any folder above it; keep weights in the folder of their run")
+    external_lm = ExternalLM(language_model, config.lm_weight) if language_model is not None else None
+    scores = TextScores(external_lm, config.word_bonus, IDS[" "])
+    if isinstance(model, JointRecogniser):
+        return lambda batch: joint_search(model, batch, config.beam_size, config.ctc_weight, scores)
+    if isinstance(model, FrameModel):
+        return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
+    if config.word_bonus:
+        raise UserError("decoding.word_bonus: only models with CTC take a word bonus; set it to 0")
+    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm)]
+
+
+def prepare_language_model(
+    trained: TrainedModel, config: DecodingConfig, run_folder: Path | None
+) -> LanguageModel | Ngram | None:
+    """Load the language model of a decoding, and put it into the model if it replaces the model's own.
+
+    Args:
+        trained: The model to decode with; changed if `config.language_model_use` is "instead".
+        config: Names the language model or n-grams and their use.
+        run_folder: Run of the language model; None counts n-grams on the model's own training data, if they are asked
+            for.
+
+    Returns:
+        The language model to add to the search, or None.
+
+    Raises:
+        UserError: The language model is missing or does not fit, or the model cannot use it as `config` says.
+    """
+    used = load_external_lm(trained, config, run_folder)
+    if used is not None and config.language_model_use == "instead":
+        replace_language_model(trained, used)
+        return None
+    return used
+
+
+def load_external_lm(
+    trained: TrainedModel, config: DecodingConfig, run_folder: Path | None
+) -> LanguageModel | Ngram | None:
+    """Load the language model of a run, or count n-grams on its training data.
+
+    Args:
+        trained: The model to decode with.
+        config: Names the language model or n-grams.
+        run_folder: Run of the language model, or None; see `prepare_language_model`.
+
+    Returns:
+        The language model on the model's device; None if the decoding uses none.
+
+    Raises:
+        UserError: The language model is missing or does not fit, or exactly one of `config.language_model` and
+            `run_folder` is set.
+    """
+    if (config.language_model is None) != (run_folder is None):
+        raise UserError(
+            f"{trained.spec.name}: decoding.language_model and the folder of its run go together; give both or neither"
+        )
+    used: LanguageModel | Ngram | None = None
+    if config.ngram_order:
+        if run_folder:
+            check_vocabulary(trained.spec, run_folder, trained.corpus)
+        spec = load_run(run_folder / RUN_FILE) if run_folder else trained.spec
+        texts = TokenStore(Path(spec.corpus) / "train.tgt")
+        used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], (texts[index] for index in range(len(texts))))
+    elif run_folder:
+        used = load_language_model(run_folder, trained.spec)
+    return used.to(trained.device) if used is not None else None
+
+
+def replace_language_model(trained: TrainedModel, language_model: LanguageModel | Ngram) -> None:
+    """Replace the language model of a fused model (Cold Fusion, section 3).
+
+    Args:
+        trained: Its model is changed.
+        language_model: The new language model.
+
+    Raises:
+        UserError: The model has none, or reads its hidden state.
+    """
+    if not isinstance(trained.model, FusedModel):
+        raise UserError(f"{trained.spec.name}: has no fused language model to replace; set language_model_use: beside")
+    try:
+        trained.model.replace_language_model(language_model)
+    except ValueError as error:
+        raise UserError(f"{trained.spec.name}: {error}") from error

@@ -15,9 +15,8 @@ from pipeline.data.batches.corpus_batches import normalisation_corpus, source_sp
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
-from pipeline.decoding.choose_search import build_decoder, prepare_language_model
 from pipeline.decoding.decode import parse_decoding
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, build_decoder, prepare_language_model
 from pipeline.metrics.error_rates import CER, WER, Transcripts
 
 log = logging.getLogger(__name__)
@@ -46,6 +45,9 @@ def tune(
         language_model: Run of the decoding's language model, if it names one.
         threads: CPU threads; by default all.
         out: JSON file to write.
+
+    Raises:
+        UserError: The decoding has no `lm_weights`, so there is nothing to choose.
     """
     config = parse_decoding(decoding)
     if not config.tuned:
@@ -54,7 +56,14 @@ def tune(
 
 
 def choose_weights(trained: TrainedModel, config: DecodingConfig, language_model: Path | None, out: Path) -> None:
-    """Write the pair of fusion weights with the lowest word error rate, and the whole grid, to `out`."""
+    """Write the pair of fusion weights with the lowest word error rate, and the whole grid.
+
+    Args:
+        trained: The model.
+        config: Decoding with the weights to try (`lm_weights`, `word_bonuses`).
+        language_model: Run of the decoding's language model; None for n-grams of the model's own training data.
+        out: JSON file to write.
+    """
     batches, references = sample(trained, config)
     grid = scored_grid(trained, config, language_model, batches, references)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
@@ -69,7 +78,18 @@ def scored_grid(
     batches: list[TextBatch | SpeechBatch],
     references: list[str],
 ) -> list[TunedPoint]:
-    """Return the error rates of every pair of weights on a sample, with the language model of a run or n-grams."""
+    """Measure the error rates of every pair of fusion weights on a sample.
+
+    Args:
+        trained: The model.
+        config: Decoding with the weights to try.
+        run_folder: Run of the decoding's language model; None for n-grams of the model's own training data.
+        batches: Speech of the sample, on the model's device.
+        references: Transcripts of the sample, in the order of the batches.
+
+    Returns:
+        One point for each pair, WER and CER in percent.
+    """
     language_model = prepare_language_model(trained, config, run_folder)
     symbols, points = vocabularies(Path(trained.spec.corpus))[1], []
     for weight, bonus in product(config.lm_weights, config.word_bonuses):
@@ -87,7 +107,15 @@ def scored_grid(
 
 
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
-    """Return batches of evenly spaced utterances of the dev set, sorted by length, and their transcripts."""
+    """Select evenly spaced utterances of the dev set, sorted by length.
+
+    Args:
+        trained: The model; gives corpus and device.
+        config: Gives the number of utterances and the size of a batch.
+
+    Returns:
+        Batches on the model's device, and the transcripts in the same order.
+    """
     corpus = Path(trained.spec.corpus)
     pairs = source_split(corpus, "dev", normalisation_corpus(trained.spec))
     count = min(config.tuning_sentences, len(pairs.tgt))

@@ -76,7 +76,9 @@ def settings_of(folder: str) -> type[ModelSettings] | None:
         for name in get_args(kind.model_fields["architecture"].annotation)
     }
     if names and list(names) != [folder]:
-        raise UserError(f"{module.__file__}: architecture must be Literal[{folder!r}], as its folder, got {[*names]}")
+        raise UserError(
+            f"{module.__file__}: architecture must be Literal[{folder!r}], the folder's name (got {[*names]})"
+        )
     return names.get(folder)
 
 

@@ -159,7 +159,7 @@ class SpeechSettings(ModelSettings):
             ValueError: `utterance_deviation` is one and `utterance_mean` is kept.
         """
         if self.utterance_deviation == "one" and self.utterance_mean == "kept":
-            raise ValueError("utterance_deviation: one is only for features whose utterance_mean is removed")
+            raise ValueError("utterance_deviation: one needs utterance_mean: removed")
         return self
 
 

@@ -7,9 +7,8 @@ from typing import TypeVar
 from pipeline.config import DecodingConfig
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.decoding.averaging import write_average
-from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode import replace_branch_weights, transcribe_split, translate_split, with_tuned_weights
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
 from pipeline.decoding.tune import choose_weights
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput
 from pipeline.probes.alignments import write_alignments

@@ -22,6 +22,8 @@ LENGTHS, WIDTHS = (128, 256, 512, 1024), (128, 256, 512, 1024)
 KERNEL, WINDOW, HEADS = 3, 32, 8
 """Positions that a convolution and restricted self-attention read; heads of the base model."""
 REPEATS, SHORTEST_S = 5, 0.02
+MATMUL_SIZE = 1024
+"""Rows and columns of the matrices whose multiplication is timed."""
 Layer = Callable[[Tensor], Tensor]
 
 
@@ -131,7 +133,7 @@ def clock(device: torch.device) -> float:
 
 
 @torch.inference_mode()
-def matmul_rate(device: torch.device, size: int = 1024) -> float:
+def matmul_rate(device: torch.device) -> float:
     """Measure the sustained single-precision FLOP/s of multiplying two square matrices (a multiply-add is 2)."""
-    a, b = torch.randn(2, size, size, device=device)
-    return 2 * size**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))
+    a, b = torch.randn(2, MATMUL_SIZE, MATMUL_SIZE, device=device)
+    return 2 * MATMUL_SIZE**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))

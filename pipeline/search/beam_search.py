@@ -68,10 +68,10 @@ def beam_search(
         external_lm: Its weighted log-probabilities are added to those of the model.
 
     Returns:
-        For each sentence its `n_best` hypotheses, best first; fewer if there are fewer.
+        For each sentence its `n_best` hypotheses, best first; fewer if the search found fewer.
 
     Raises:
-        UserError: The model gives probabilities that are not numbers.
+        UserError: The model's probabilities are not numbers.
     """
     search = Search(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
     scorer = ShallowFusion(model, external_lm) if external_lm else ModelScores(model)
@@ -100,13 +100,16 @@ def beam_search(
 
 
 def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
-    """Return the 2K best continuations.
+    """Find the 2K best continuations of each sentence's hypotheses.
 
     Args:
         scores: Scores of the next symbol, shape (B', K, V); overwritten.
         log_probs: Log-probability of the hypotheses so far, shape (B', K).
         at_limit: Rows whose outputs have to end now by EOS.
         beam_size: K.
+
+    Returns:
+        Candidates, shape (B', 2K).
     """
     next_log_probs = scores.index_fill_(-1, cached_indices(scores.device, PAD, BOS), -torch.inf)
     if len(at_limit):
@@ -120,8 +123,12 @@ def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: i
 def live_candidates(candidates: Candidates, beam_size: int) -> tuple[Candidates, Tensor]:
     """Select the K best candidates that do not end the sentence.
 
+    Args:
+        candidates: Shape (B', 2K), best first.
+        beam_size: K.
+
     Returns:
-        The candidates, and their indices among all candidates, shape (B', K).
+        The candidates (B', K), and their indices among all candidates, shape (B', K).
     """
     open_log_probs = candidates.log_probs.masked_fill(candidates.tokens == EOS, -torch.inf)
     log_probs, index = open_log_probs.topk(beam_size, dim=1)
@@ -129,9 +136,16 @@ def live_candidates(candidates: Candidates, beam_size: int) -> tuple[Candidates,
 
 
 def copy_to_host(floats: Tensor, *integers: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Copy tensors (B', …) to the host by one transfer.
+    """Copy several tensors to the host by one transfer.
 
     The integers are below 2^24, so float32 holds them exactly.
+
+    Args:
+        floats: Float32, shape (B', columns).
+        *integers: Tensors of shape (B', columns), each with its own number of columns.
+
+    Returns:
+        The floats, and int64 arrays of the shapes of `integers`.
     """
     joined = torch.cat((floats, torch.cat(integers, dim=1).to(floats.dtype)), dim=1).cpu().numpy()
     widths = [floats.shape[1], *(tensor.shape[1] for tensor in integers[:-1])]
@@ -143,8 +157,8 @@ class Search:
     """Live and finished hypotheses, kept on the host.
 
     Each position needs one small copy from the device. `active` holds the indices of the sentences still searched.
-    `tokens` and `parents` [position] hold the live hypotheses of all sentences (B, K), through which a finished one is
-    traced back at the end.
+    `tokens` and `parents` hold, for each position, the live hypotheses of all sentences (B, K). A finished hypothesis
+    is traced back through them at the end.
 
     Args:
         limits: Most symbols of each output without EOS, shape (B,).
@@ -168,7 +182,14 @@ class Search:
         return length_penalty(length, self.config.length_penalty, self.config.length_normalisation)
 
     def at_limit(self, position: int) -> np.ndarray:
-        """Return the rows among the active sentences whose outputs have to end now."""
+        """Return the rows among the active sentences whose outputs have to end now.
+
+        Args:
+            position: Number of symbols so far.
+
+        Returns:
+            Indices below B'.
+        """
         return np.flatnonzero(self.limits[self.active] == position)
 
     def record(self, candidates: Candidates, places: Tensor, position: int) -> np.ndarray:
@@ -198,7 +219,14 @@ class Search:
         return remaining
 
     def finish(self, ended: np.ndarray, log_probs: np.ndarray, parents: np.ndarray, position: int) -> None:
-        """Add the candidates marked in `ended` (B', K) to the finished hypotheses."""
+        """Add the candidates that end a sentence to the finished hypotheses.
+
+        Args:
+            ended: Shape (B', K), True at an EOS among the K best candidates.
+            log_probs: Log-probability of every candidate, shape (B', 2K).
+            parents: Hypothesis that every candidate continues, shape (B', 2K).
+            position: Number of symbols before the candidates.
+        """
         penalty = self.penalty(position + 1)
         for row, rank in zip(*ended.nonzero(), strict=True):
             sentence, log_prob = self.active[row], float(log_probs[row, rank])
@@ -209,13 +237,16 @@ class Search:
             self.best_scores[sentence] = np.sort(scores)[:0:-1]
 
     def done(self, live_log_probs: np.ndarray) -> np.ndarray:
-        """Return a mask (B',) of the active sentences that are done.
+        """Find the active sentences whose result can no longer change.
 
         Log-probabilities only fall and penalties only rise. At best, a live hypothesis keeps its log-probability and
         gets the penalty of the longest allowed output.
 
         Args:
             live_log_probs: Best live log-probability of each active sentence, shape (B',).
+
+        Returns:
+            Mask (B',), True at these sentences.
         """
         reach = live_log_probs / np.array([self.penalty(limit + 1) for limit in self.limits[self.active]])
         settled = self.best_scores[self.active, -1] >= reach
@@ -224,10 +255,13 @@ class Search:
         return settled | full | np.isneginf(live_log_probs)
 
     def best(self) -> list[list[Hypothesis]]:
-        """Return the finished hypotheses of each sentence, best first.
+        """Rank the finished hypotheses of each sentence.
+
+        Returns:
+            At most `n_best` for each sentence, best first.
 
         Raises:
-            UserError: A sentence has none.
+            UserError: A sentence has none, because its log-probabilities are NaN.
         """
         if not all(self.finished):
             raise UserError("the model's probabilities are not numbers: its training diverged; train it again")
@@ -241,7 +275,16 @@ class Search:
         ]
 
     def trace_back(self, sentence: int, position: int, slot: int) -> list[int]:
-        """Return the symbols before `position` of the hypothesis that was in `slot` there."""
+        """Return the symbols of a hypothesis.
+
+        Args:
+            sentence: Index of the sentence in the batch.
+            position: Number of symbols to trace back.
+            slot: Place of the hypothesis in the beam at this position, 0 … K - 1.
+
+        Returns:
+            Symbol ids, first symbol first.
+        """
         symbols = []
         for earlier in range(position - 1, -1, -1):
             symbols.append(int(self.tokens[earlier][sentence, slot]))
@@ -257,8 +300,11 @@ def length_penalty(length: int, alpha: float, normalisation: str) -> float:
 
     Args:
         length: |Y|, symbols of the hypothesis with EOS.
-        alpha: Exponent.
+        alpha: Exponent, at least 0.
         normalisation: gnmt, length or none.
+
+    Returns:
+        At least 1 for |Y| of 1 and more.
 
     Raises:
         ValueError: The normalisation is unknown.

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
+from pipeline.models.ctc.lattice import BLANK
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.layers.padding import cached_indices
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import ExternalLM, select_hypotheses
 
-BLANK = PAD
 NEVER_WRITTEN = [PAD, UNK, BOS, EOS]
 NAME_FACTOR = 6364136223846793005
 """The name of a prefix is a polynomial of its symbols modulo 2^64; two in one beam collide with probability 1e-16."""
@@ -65,18 +65,33 @@ class Beam:
         return torch.logaddexp(self.blank, self.symbol)
 
     def select(self, parents: Tensor) -> "Beam":
-        """Return the prefixes `parents` (B, K), indices into the flattened B * K."""
+        """Select prefixes of the beam.
+
+        Args:
+            parents: Indices into the flattened B * K, shape (B, K').
+
+        Returns:
+            A beam of K' prefixes.
+        """
         return Beam(*(select_hypotheses(getattr(self, field.name), parents) for field in fields(self)))
 
     def where(self, rows: Tensor, other: "Beam") -> "Beam":
-        """Return this beam for the utterances where `rows` (B,) is True and `other` for the rest."""
+        """Combine two beams utterance by utterance.
+
+        Args:
+            rows: Shape (B,), True where this beam is taken.
+            other: Beam of the same shapes, taken for the rest.
+
+        Returns:
+            A new beam.
+        """
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Beam(*(torch.where(rows.view(-1, *[1] * (ours.dim() - 1)), ours, theirs) for ours, theirs in pairs))
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """λ log P_LM + β wordcount of prefixes.
+    """Scores of prefixes that do not depend on the speech: λ log P_LM + β wordcount.
 
     Attributes:
         external_lm: Language model and λ, or None.
@@ -89,11 +104,19 @@ class TextScores:
     separator: int | None
 
     def initial_state(self, rows: int, like: Tensor) -> Tensor:
-        """Return the language model's state (B, 1, …) before the first symbol."""
+        """Return the language model's state before the first symbol.
+
+        Args:
+            rows: B.
+            like: Tensor of any shape; gives dtype and device of the empty state of no language model.
+
+        Returns:
+            Shape (B, 1, …); (B, 1, 0) without a language model.
+        """
         return self.external_lm.model.initial_cache(rows) if self.external_lm else like.new_zeros(rows, 1, 0)
 
     def update(self, beam: Beam, new: Tensor) -> None:
-        """Set `state` and `next_lm_score` of new prefixes.
+        """Set `state` and `next_lm_score` of new prefixes in place.
 
         Args:
             beam: Prefixes; the states of new ones are those of their parents.
@@ -116,7 +139,7 @@ class TextScores:
         Args:
             last: Last symbol of each prefix, shape (N,).
             state: State of the language model before it, shape (N, …).
-            like: Gives dtype, device and vocabulary.
+            like: Shape (…, V); gives dtype, device and vocabulary.
 
         Returns:
             Scores (N, V) and the states (N, …) after `last`.
@@ -135,7 +158,7 @@ class TextScores:
 
 @torch.no_grad()
 def prefix_search(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> list[Hypothesis]:
-    """Find the best text of each utterance.
+    """Find the best text of each utterance by CTC, language model and word bonus.
 
     Args:
         log_probs: Log-probabilities of the symbols per frame, shape (B, S, V).
@@ -158,7 +181,7 @@ def joint_search(
 
     Args:
         model: In evaluation mode.
-        batch: Speech.
+        batch: Speech of B utterances.
         beam_size: K.
         ctc_weight: γ, in [0, 1].
         scores: Language model and word bonus.
@@ -179,7 +202,17 @@ def joint_search(
 
 
 def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> Beam:
-    """Return the final beam of the search; see `prefix_search`."""
+    """Search the prefixes of each utterance frame by frame.
+
+    Args:
+        log_probs: Log-probabilities of the symbols per frame, shape (B, S, V).
+        lengths: Frames of each utterance, shape (B,).
+        beam_size: K.
+        scores: Language model and word bonus.
+
+    Returns:
+        The beam after the last frame of each utterance.
+    """
     beam, counts = initial_beam(log_probs, beam_size, scores), lengths.tolist()
     for frame in range(max(counts)):
         after = extend_by_frame(beam, log_probs[:, frame], scores)
@@ -188,14 +221,31 @@ def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: Text
 
 
 def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
-    """Return the text with the largest `total` (B, K), which becomes its score."""
+    """Take the best text of each utterance.
+
+    Args:
+        beam: Prefixes.
+        total: Score of each prefix, shape (B, K).
+
+    Returns:
+        One hypothesis per utterance, with the largest `total` as its score.
+    """
     rows, best = torch.arange(len(total), device=total.device), total.argmax(1)
     columns = [one[rows, best].tolist() for one in (beam.text, beam.length, beam.log_probs, total)]
     return [Hypothesis(text[:length], log_prob, score) for text, length, log_prob, score in zip(*columns, strict=True)]
 
 
 def initial_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
-    """Return a beam with the empty prefix in its first place, given log_probs (B, S, V)."""
+    """Create a beam that holds the empty prefix in its first place.
+
+    Args:
+        log_probs: Shape (B, S, V); gives sizes, dtype and device.
+        beam_size: K.
+        scores: Language model and word bonus.
+
+    Returns:
+        Beam of K places, all but the first unused.
+    """
     rows, frames, vocabulary = log_probs.shape
     blank = log_probs.new_full((rows, beam_size), -torch.inf)
     blank[:, 0] = 0.0
@@ -217,7 +267,16 @@ def initial_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
 
 
 def extend_by_frame(beam: Beam, log_probs: Tensor, scores: TextScores) -> Beam:
-    """Return the K best prefixes after one more frame with log-probabilities (B, V)."""
+    """Extend the prefixes by one frame.
+
+    Args:
+        beam: Prefixes before the frame.
+        log_probs: Log-probabilities of the symbols at the frame, shape (B, V).
+        scores: Language model and word bonus.
+
+    Returns:
+        The K best prefixes after the frame.
+    """
     width, vocabulary = beam.blank.shape[1], log_probs.shape[-1]
     repeated = log_probs.gather(1, beam.last)
     stay_blank = beam.log_probs + log_probs[:, BLANK, None]
@@ -258,7 +317,7 @@ def merge_duplicates(beam: Beam, stay_symbol: Tensor, extended: Tensor) -> tuple
         extended: Log-probability of each extension, shape (B, K, V).
 
     Returns:
-        Both log-probabilities after the move.
+        Both log-probabilities after the move, shapes (B, K) and (B, K, V).
     """
     last = beam.last.unsqueeze(1).expand(-1, beam.last.shape[1], -1)
     child = beam.name.unsqueeze(2) == beam.parent.unsqueeze(1)

@@ -29,20 +29,44 @@ class SourceBatch(Protocol):
 
 
 def output_limits(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> Tensor:
-    """Return the largest number of symbols of each output (B,), without EOS."""
+    """Return the largest number of symbols of each output, without EOS.
+
+    Args:
+        model: Bounds the positions.
+        batch: Gives the expected lengths.
+        max_extra_length: Symbols that an output may have beyond its expected length.
+
+    Returns:
+        Int, shape (B,).
+    """
     limits = batch.expected_length + max_extra_length
     # EOS needs a position too.
     return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
 
 
 def to_device_async(device: torch.device, indices: np.ndarray) -> Tensor:
-    """Copy int64 indices to the device without waiting for the copy."""
+    """Copy indices to a device without waiting for the copy.
+
+    Args:
+        device: Where the indices are used.
+        indices: Int64, of any shape.
+
+    Returns:
+        Tensor of the shape of `indices`.
+    """
     found = torch.from_numpy(indices)
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
-    """Apply `function` to each tensor of a tree.
+    """Apply a function to each tensor of a tree.
+
+    Args:
+        function: Maps a tensor of any shape to a tensor.
+        tree: Tensors in dicts, lists and tuples; None stays None.
+
+    Returns:
+        A tree of the same structure.
 
     Raises:
         TypeError: The tree holds something other than tensors, dicts, lists, tuples and None.
@@ -60,32 +84,60 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 
 def select_sentences(tree: Tree, rows: Tensor) -> Tree:
-    """Keep the sentences `rows` (B',) of a tree of tensors (B, …)."""
+    """Select sentences of a state.
+
+    Args:
+        tree: Tensors of shape (B, …).
+        rows: Indices of the sentences, shape (B',).
+
+    Returns:
+        Tensors of shape (B', …).
+    """
     return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
 
 
 def select_hypotheses(tree: Tree, parents: Tensor) -> Tree:
-    """Reorder a tree of tensors (B, K, …) by indices (B', K') into the flattened B * K."""
+    """Select or reorder hypotheses of a state.
+
+    Args:
+        tree: Tensors of shape (B, K, …).
+        parents: Indices into the flattened B * K, shape (B', K').
+
+    Returns:
+        Tensors of shape (B', K', …).
+    """
     return tree_map(
         lambda tensor: tensor.flatten(0, 1).index_select(0, parents.flatten()).unflatten(0, parents.shape), tree
     )
 
 
 class ModelScores:
-    """log p(y_t | y_<t, x)."""
+    """Scores of a model: log p(y_t | y_<t, x)."""
 
     def __init__(self, model: Seq2Seq):
         self.model = model
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`."""
+        """Encode a batch; see `Seq2Seq.start`.
+
+        Args:
+            batch: Sources of B sentences.
+
+        Returns:
+            The source, and the cache of hypotheses that have read nothing.
+        """
         return self.model.start(batch)
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the symbols after `prev_tokens` (B, K).
+        """Score the next symbol of each hypothesis.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Second result of `start`, or the cache of the previous step.
 
         Returns:
-            Scores (B, K, V) and the grown cache.
+            Scores (B, K, V), and the cache after this symbol.
         """
         logits, cache = self.model.step(prev_tokens, source, cache)
         return logits.log_softmax(-1), cache
@@ -101,19 +153,35 @@ class ExternalLM:
 
 
 class ShallowFusion(ModelScores):
-    """log p(y_t | y_<t, x) + λ log p_LM(y_t | y_<t) (Cold Fusion, eq. 2)."""
+    """Scores of shallow fusion: log p(y_t | y_<t, x) + λ log p_LM(y_t | y_<t) (Cold Fusion, eq. 2)."""
 
     def __init__(self, model: Seq2Seq, external_lm: ExternalLM):
         super().__init__(model)
         self.external_lm = external_lm
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`."""
+        """Encode a batch; see `Seq2Seq.start`.
+
+        Args:
+            batch: Sources of B sentences.
+
+        Returns:
+            The source, and the caches of model and language model.
+        """
         source, cache = self.model.start(batch)
         return source, {"model": cache, "lm": self.external_lm.model.initial_cache(len(batch.src_mask))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the symbols after `prev_tokens`; see `ModelScores.step`."""
+        """Score the next symbol of each hypothesis.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: First result of `start`.
+            cache: Caches of model and language model.
+
+        Returns:
+            Scores (B, K, V), and both caches after this symbol.
+        """
         scores, model_cache = super().step(prev_tokens, source, cache["model"])
         states, lm_cache = self.external_lm.model.advance(prev_tokens, cache["lm"])
         scores = scores + self.external_lm.weight * self.external_lm.model.logits(states).log_softmax(-1)

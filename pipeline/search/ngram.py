@@ -49,7 +49,14 @@ class Ngram(nn.Module):
                     self.counts[tuple(symbols[place - length : place])][symbols[place]] += 1
 
     def log_probs(self, context: tuple[int, ...]) -> Tensor:
-        """Return log-probabilities (V,) after the last symbols of a text, oldest first."""
+        """Return log-probabilities of the next symbol.
+
+        Args:
+            context: Last symbols of a text, oldest first, at most n - 1.
+
+        Returns:
+            Shape (V,).
+        """
         if context not in self.known:
             probs = np.ones(self.vocab)
             probs[[PAD, UNK, BOS]] = 0.0
@@ -64,19 +71,37 @@ class Ngram(nn.Module):
         return self.known[context]
 
     def initial_cache(self, sentences: int) -> Tensor:
-        """Return the cache (B, K = 1, order - 1) of hypotheses that have read nothing."""
+        """Return the cache of hypotheses that have read nothing.
+
+        Args:
+            sentences: B.
+
+        Returns:
+            Shape (B, 1, n - 1), filled with BOS.
+        """
         return self.none_read.expand(sentences, -1, -1)
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """Append one symbol (B, K) to the cache (B, K, order - 1).
+        """Append one symbol to the cache.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            cache: Last symbols of each hypothesis, oldest first, shape (B, K, n - 1).
 
         Returns:
-            The grown cache, as state and as cache.
+            The cache with the symbol, once as state and once as cache, shape (B, K, n - 1).
         """
         grown = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
         return grown, grown
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return log-probabilities (…, V) after the symbols of `states` (…, order - 1)."""
+        """Score the next symbol.
+
+        Args:
+            states: Last symbols of each text, oldest first, shape (…, n - 1).
+
+        Returns:
+            Log-probabilities, shape (…, V).
+        """
         rows = [self.log_probs(tuple(row)) for row in states.flatten(0, -2).tolist()]
         return torch.stack(rows).unflatten(0, states.shape[:-1]).to(states.device)

@@ -24,12 +24,15 @@ class Candidates:
 
 
 def best_continuations(next_log_probs: Tensor, log_probs: Tensor, count: int) -> Candidates:
-    """Return the `count` most probable of the K * V continuations.
+    """Find the most probable of the K * V continuations of each sentence.
 
     Args:
         next_log_probs: Log-probability of the next symbol, -inf if it is not allowed, shape (B, K, V).
         log_probs: Log-probability of the hypotheses so far, shape (B, K).
         count: N.
+
+    Returns:
+        Candidates, shape (B, N).
     """
     in_blocks = not next_log_probs.is_cuda and next_log_probs.shape[-1] // BLOCK > 2 * count
     found, parents, tokens = (best_in_blocks if in_blocks else best_of_each)(next_log_probs, log_probs, count)
@@ -40,8 +43,13 @@ def best_continuations(next_log_probs: Tensor, log_probs: Tensor, count: int) ->
 def best_of_each(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Select the best among the best of every hypothesis.
 
+    Args:
+        next_log_probs: Log-probability of the next symbol, shape (B, K, V).
+        log_probs: Log-probability of the hypotheses so far, shape (B, K).
+        count: N.
+
     Returns:
-        Values, parents and tokens, shape (B, N) or fewer.
+        Log-probabilities, parents and tokens, each of shape (B, N), or fewer columns if K * V is less.
     """
     values, tokens = next_log_probs.topk(min(count, next_log_probs.shape[-1]), dim=-1)
     values = (values + log_probs.unsqueeze(-1)).flatten(1)
@@ -52,8 +60,16 @@ def best_of_each(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple
 def best_in_blocks(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Select as `best_of_each`, several times faster on a CPU if V is large.
 
-    The N best lie in the N blocks with the largest maxima. The maxima take one vectorised pass. Only those blocks are
+    The N best are in the N blocks with the largest maxima. The maxima take one vectorised pass. Only those blocks are
     searched, and the rest of the vocabulary behind the last block.
+
+    Args:
+        next_log_probs: Log-probability of the next symbol, shape (B, K, V).
+        log_probs: Log-probability of the hypotheses so far, shape (B, K).
+        count: N.
+
+    Returns:
+        Log-probabilities, parents and tokens, each of shape (B, N).
     """
     hypotheses, vocabulary = next_log_probs.shape[1:]
     blocks = vocabulary // BLOCK

@@ -65,7 +65,7 @@ def test_damaged_checkpoints_are_refused(folders, capsys):
 
 def test_missing_checkpoints_are_not_made_up_for(folders, capsys):
     assert average(folders[0], 5) == 1
-    assert "4 checkpoints, 5 are to be averaged" in capsys.readouterr().err
+    assert "4 checkpoints, but 5 should be averaged" in capsys.readouterr().err
     (folders[0] / "checkpoints/step-4.safetensors").unlink()
     assert average(folders[0], 2) == 1
     assert "the newest is of step 3, but the run ended at step 4" in capsys.readouterr().err

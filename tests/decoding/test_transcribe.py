@@ -19,8 +19,7 @@ from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus, training_batches
 from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
-from pipeline.decoding.choose_search import load_external_lm
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, load_external_lm
 from pipeline.decoding.tune import sample
 from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.metrics.score_file import read_statistics

@@ -14,9 +14,8 @@ from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
-from pipeline.decoding.choose_search import build_decoder
 from pipeline.decoding.decode import decode_split, replace_branch_weights
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, build_decoder
 from pipeline.metrics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine

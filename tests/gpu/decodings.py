@@ -13,7 +13,7 @@ from trainings import batches_of, spec_of, vocabulary
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS
 from pipeline.data.batches.base import Batch
-from pipeline.decoding.choose_search import build_decoder
+from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models import kernels
-from pipeline.models.ctc.lattice import ctc_lattice_loss
+from pipeline.models.ctc.lattice import BLANK, ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.kernels.gru import gru_sequences
 from pipeline.models.kernels.operators import conv2d_over_frames
@@ -18,8 +18,11 @@ from pipeline.models.layers.speech_features import normalise_and_mask
 from pipeline.models.seq2seq import FrameModel, LossSums, Modules
 from pipeline.models.settings import ModelSettings
 
-BLANK = PAD
 NEVER_WRITTEN = [UNK, BOS, EOS]
+BATCH_NORM_MOMENTUM = 0.1
+"""Weight of a new batch in the running statistics."""
+BATCH_NORM_EPS = 1e-5
+"""Added to the variance."""
 
 
 class Convolution(nn.Conv2d):
@@ -44,16 +47,13 @@ class SequenceBatchNorm(nn.Module):
 
     Args:
         width: H.
-        momentum: Weight of a new batch in the running statistics.
-        eps: Added to the variance.
     """
 
     running_mean: Tensor
     running_variance: Tensor
 
-    def __init__(self, width: int, momentum: float = 0.1, eps: float = 1e-5):
+    def __init__(self, width: int):
         super().__init__()
-        self.momentum, self.eps = momentum, eps
         self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
         self.register_buffer("running_mean", torch.zeros(width))
         self.register_buffer("running_variance", torch.ones(width))
@@ -72,9 +72,9 @@ class SequenceBatchNorm(nn.Module):
         if self.training:
             mean, variance, unbiased = moments(x, mask)
             with torch.no_grad():
-                self.running_mean.lerp_(mean, self.momentum)
-                self.running_variance.lerp_(variance * unbiased, self.momentum)
-        return (x - mean) * (torch.rsqrt(variance + self.eps) * self.weight) + self.bias
+                self.running_mean.lerp_(mean, BATCH_NORM_MOMENTUM)
+                self.running_variance.lerp_(variance * unbiased, BATCH_NORM_MOMENTUM)
+        return (x - mean) * (torch.rsqrt(variance + BATCH_NORM_EPS) * self.weight) + self.bias
 
 
 def moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:

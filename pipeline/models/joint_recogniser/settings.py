@@ -35,7 +35,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
             ValueError: `d_model` is odd, so its halves are not equally wide.
         """
         if self.d_model % 2:
-            raise ValueError(f"d_model {self.d_model} must be even: half of it is read in each direction")
+            raise ValueError(f"d_model {self.d_model} must be even: each direction of the encoder has half of it")
         return self
 
     @property

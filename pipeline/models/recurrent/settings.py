@@ -60,8 +60,8 @@ class RecurrentConfig(ModelSettings):
             object.__setattr__(self, "memory_write", type(self).model_fields["memory_write"].default)
         if self.has_memory and self.d_embedding != self.d_state:
             raise ValueError(
-                f"a memory cell is an embedding and stands for a state: d_embedding {self.d_embedding} must equal "
-                f"d_state {self.d_state}, or take channels rnn or rnn-emb"
+                f"a memory cell is an embedding in place of a state: d_embedding {self.d_embedding} must equal "
+                f"d_state {self.d_state}; without a memory, set channels to rnn or rnn-emb"
             )
         return self
 

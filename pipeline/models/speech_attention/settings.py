@@ -14,7 +14,7 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     samples: ClassVar[bool] = True
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
-    frame_stacking: Width = Field(default=1, description="Neighbouring frames stacked to one encoder input")
+    frame_stacking: Width = Field(default=1, description="Neighbouring frames stacked into one encoder input")
     encoder_layers: Width = Field(default=6, description="BLSTM layers")
     encoder_width: Width = Field(description="Units of a BLSTM layer, each direction")
     pooled_layers: CountOrNone = Field(

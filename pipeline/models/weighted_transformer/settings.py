@@ -21,7 +21,10 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     normalisation: Literal["projection", "softmax"] = Field(
         default="projection", description="Method that keeps kappa and alpha on the simplex"
     )
-    weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
+    weights: Literal["learned", "random"] = Field(
+        default="learned",
+        description="Branch weights kappa and alpha in training: learned, or drawn at random in every step",
+    )
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
     top_k: Width | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
     branched_attention: Literal["self", "cross"] = Field(
@@ -123,4 +126,4 @@ class WeightedTransformerConfig(AnyTransformerConfig):
             ValueError: The warm-up of the branch weights is not set.
         """
         if training.branch_warmup_steps is None:
-            raise ValueError("training.branch_warmup_steps is missing; the paper has 400")
+            raise ValueError("training.branch_warmup_steps is missing; set it (400 in the paper)")
