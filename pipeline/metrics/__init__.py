@@ -20,7 +20,13 @@ def metric_names() -> list[str]:
 
 
 def metric_named(name: str) -> Metric[Any]:
-    """Return the metric of this name.
+    """Return the metric of a name.
+
+    Args:
+        name: Key in score files.
+
+    Returns:
+        The metric.
 
     Raises:
         UserError: There is none; the message lists all names and the nearest one.
@@ -30,6 +36,13 @@ def metric_named(name: str) -> Metric[Any]:
 
 
 def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
-    """Return every metric that reads `inputs` and is defined for them, in alphabetical order."""
+    """Return every metric that reads given inputs and is defined for them.
+
+    Args:
+        inputs: Inputs of one split.
+
+    Returns:
+        Metrics in alphabetical order of their names.
+    """
     metrics = [METRICS[name] for name in metric_names()]
     return [metric for metric in metrics if isinstance(inputs, metric.reads) and metric.applies(inputs)]

@@ -54,8 +54,14 @@ MTEVAL = Recipe("raw", "13a", lowercase=True, whole_unknown=True)
 def paper_recipe(texts: Translations) -> Recipe:
     """Return the recipe by which the paper of a dataset counted.
 
-    Tokenised text counted as by `multi-bleu.perl`; WMT en-de with compounds split (tensor2tensor's
+    Tokenised text is counted as by `multi-bleu.perl`; WMT en-de with compounds split (tensor2tensor's
     `get_ende_bleu.sh`); NIST sets as by `mteval-v11b`, with the shortest reference's length.
+
+    Args:
+        texts: Translations, with the facts of their dataset.
+
+    Returns:
+        A recipe for BLEU.
     """
     if texts.nist:
         return replace(MTEVAL, reference_length="shortest")
@@ -66,6 +72,12 @@ def sacrebleu_recipe(texts: Translations) -> Recipe:
     """Return sacreBLEU's default recipe (Post 2018): raw text against the raw reference.
 
     Case is ignored if the corpus is lower-cased.
+
+    Args:
+        texts: Translations, with the facts of their dataset.
+
+    Returns:
+        A recipe for BLEU.
     """
     return Recipe("raw", bleu_tokenizer(texts.tgt), lowercase=texts.case == "lc")
 
@@ -76,7 +88,17 @@ def bleu_metric(
     smoothing: Smoothing = "none",
     applies: Callable[[Translations], bool] = lambda texts: True,
 ) -> Metric[Translations]:
-    """Build a BLEU metric whose recipe depends on the test set."""
+    """Build a BLEU metric whose recipe depends on the test set.
+
+    Args:
+        name: Key in score files.
+        recipe: Chooses the recipe.
+        smoothing: Smoothing of orders without a match.
+        applies: Says whether the metric is defined for a test set.
+
+    Returns:
+        Metric with statistics (N, 10).
+    """
     return Metric(
         name,
         Translations,
@@ -88,7 +110,15 @@ def bleu_metric(
 
 
 def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
-    """Build sacreBLEU's BLEU counter for a recipe."""
+    """Build sacreBLEU's BLEU counter.
+
+    Args:
+        recipe: Preparation and counting.
+        smoothing: Smoothing of orders without a match.
+
+    Returns:
+        A `sacrebleu.metrics.BLEU`.
+    """
     from sacrebleu.metrics.bleu import BLEU
 
     counter: Any = BLEU(lowercase=recipe.lowercase, tokenize=recipe.tokenizer, smooth_method=smoothing, force=True)
@@ -100,8 +130,13 @@ def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
 def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> np.ndarray:
     """Count N hypotheses against one or more lists of N references.
 
+    Args:
+        texts: Translations of a test set.
+        recipe: Preparation and counting.
+        smoothing: Smoothing of orders without a match.
+
     Returns:
-        int32, shape (N, 10).
+        Int32 statistics of each sentence, shape (N, 10).
     """
     lines = texts.raw if recipe.text == "raw" else texts.tokenised
     hypotheses, references = lines.hypotheses, lines.references
@@ -117,7 +152,16 @@ def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -
 
 
 def bleu_signature(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> str:
-    """Describe how the score is counted; ends with sacreBLEU's own signature."""
+    """Describe how the score is counted.
+
+    Args:
+        texts: Translations of a test set.
+        recipe: Preparation and counting.
+        smoothing: Smoothing of orders without a match.
+
+    Returns:
+        Our own fields, then sacreBLEU's signature.
+    """
     counter = bleu_counter(recipe, smoothing)
     counter.num_refs = len(texts.raw.references)
     own = [f"text:{'raw' if recipe.text == 'raw' else texts.tokeniser}"]
@@ -136,13 +180,16 @@ def split_compounds(line: str) -> str:
 
 
 def bleu(totals: np.ndarray, smoothing: Smoothing = "none") -> np.ndarray:
-    """Return BLEU in percent for many corpora (resamples) at once.
+    """Compute BLEU of many corpora (resamples) at once (Papineni et al. 2002).
 
         BLEU = min(1, exp(1 - r / c)) * (p_1 p_2 p_3 p_4)^(1/4)        p_n = matching / all n-grams
 
     Args:
         totals: Summed statistics, shape (…, 10).
         smoothing: `exp` (sacreBLEU's default) counts the i-th order without a match as 2^-i matches.
+
+    Returns:
+        BLEU in percent, shape (…,).
     """
     totals = np.asarray(totals, dtype=np.float64)
     lengths, reference_lengths = totals[..., 0], totals[..., 1]
@@ -182,15 +229,25 @@ def chrf_counter(texts: Translations) -> Any:
 def chrf_statistics(texts: Translations) -> np.ndarray:
     """Count n-grams of hypothesis, reference and both, for each order.
 
+    Args:
+        texts: Translations of a test set.
+
     Returns:
-        Shape (N, 18); of several references, the counts of the best one.
+        Int32 statistics, shape (N, 18); of several references, the counts of the best one.
     """
     rows = chrf_counter(texts)._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
     return np.array(rows, dtype=np.int32)
 
 
 def chrf(totals: np.ndarray) -> np.ndarray:
-    """Return chrF in percent, given summed statistics (…, 18)."""
+    """Compute chrF from summed statistics.
+
+    Args:
+        totals: Shape (…, 18).
+
+    Returns:
+        ChrF in percent, shape (…,).
+    """
     ngrams = np.asarray(totals, dtype=np.float64).reshape(*np.shape(totals)[:-1], -1, 3)
     found, wanted, both = ngrams[..., 0], ngrams[..., 1], ngrams[..., 2]
     counted = (found > 0) & (wanted > 0)
@@ -200,7 +257,14 @@ def chrf(totals: np.ndarray) -> np.ndarray:
 
 
 def chrf_signature(texts: Translations) -> str:
-    """Describe how the score is counted; ends with sacreBLEU's own signature."""
+    """Describe how the score is counted.
+
+    Args:
+        texts: Translations of a test set.
+
+    Returns:
+        Our own fields, then sacreBLEU's signature.
+    """
     theirs = chrf_counter(texts)
     theirs.num_refs = len(texts.raw.references)
     return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"

@@ -35,7 +35,15 @@ Bracket = tuple[str, int, int]
 
 
 def brackets(tree: Tree, kept: list[bool]) -> Counter[Bracket]:
-    """Count the brackets of a tree as (label, first word, word after the last), numbered among the `kept` words."""
+    """Count the brackets of a tree.
+
+    Args:
+        tree: A parse.
+        kept: For each word, False if it is deleted before spans are numbered.
+
+    Returns:
+        Number of brackets of each label, first word and word after the last.
+    """
     found: Counter[Bracket] = Counter()
     begins: list[int] = []
     word = position = 0
@@ -54,7 +62,14 @@ def brackets(tree: Tree, kept: list[bool]) -> Counter[Bracket]:
 
 
 def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
-    """Count matched, gold and parsed brackets, right tags and words of one sentence, without punctuation.
+    """Count brackets and tags of one sentence, without punctuation.
+
+    Args:
+        gold: Tree of the treebank.
+        parse: Parse of the same words.
+
+    Returns:
+        Matched, gold and parsed brackets, right tags, and words.
 
     Raises:
         UserError: The trees are not over the same words.
@@ -69,7 +84,15 @@ def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
 
 
 def corpus_counts(gold: list[Tree], parses: list[Tree]) -> np.ndarray:
-    """Return `sentence_counts` of each pair, shape (N, 5)."""
+    """Count brackets and tags of every sentence.
+
+    Args:
+        gold: N trees of the treebank.
+        parses: Parses in the same order.
+
+    Returns:
+        `sentence_counts` of each pair, shape (N, 5).
+    """
     return np.array([sentence_counts(*pair) for pair in zip(gold, parses, strict=True)])
 
 
@@ -97,17 +120,38 @@ class Parses(MetricInputs):
 
 
 def f1(totals: np.ndarray) -> np.ndarray:
-    """Return F1 in percent, given summed matched, gold and parsed brackets (…, 3); 0 if there are none."""
+    """Compute labelled F1 from summed counts.
+
+    Args:
+        totals: Matched, gold and parsed brackets, shape (…, 3).
+
+    Returns:
+        F1 in percent, shape (…,); 0 if there are no brackets.
+    """
     return percentage(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
 
 
 def recall(totals: np.ndarray) -> np.ndarray:
-    """Return matched in percent of gold brackets, given sums (…, 3)."""
+    """Compute labelled recall from summed counts.
+
+    Args:
+        totals: Matched, gold and parsed brackets, shape (…, 3).
+
+    Returns:
+        Recall in percent, shape (…,).
+    """
     return percentage(totals[..., 0], totals[..., 1])
 
 
 def precision(totals: np.ndarray) -> np.ndarray:
-    """Return matched in percent of parsed brackets, given sums (…, 3)."""
+    """Compute labelled precision from summed counts.
+
+    Args:
+        totals: Matched, gold and parsed brackets, shape (…, 3).
+
+    Returns:
+        Precision in percent, shape (…,).
+    """
     return percentage(totals[..., 0], totals[..., 2])
 
 
@@ -117,7 +161,16 @@ def short_sentence_brackets(parses: Parses) -> np.ndarray:
 
 
 def repair_rate(name: str, success: Callable[[Repairs], bool], signature: str) -> Metric[Parses]:
-    """Build the metric that is the share of outputs whose repairs are a success."""
+    """Build the metric that is the share of outputs with acceptable repairs.
+
+    Args:
+        name: Name of the metric.
+        success: Says whether the repairs of an output are acceptable.
+        signature: Says how the share is counted.
+
+    Returns:
+        Metric with statistics (N, 2): successes and trials.
+    """
 
     def statistics(parses: Parses) -> np.ndarray:
         return np.array([(success(repairs), 1) for repairs in parses.repairs], dtype=np.int64)

@@ -30,6 +30,9 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
         name: Name of the metric.
         units: Name of the units in the signature.
         split: Splits a line into units.
+
+    Returns:
+        Metric with statistics (N, 2): edits, and units of the reference.
     """
 
     def statistics(transcripts: Transcripts) -> np.ndarray:
@@ -51,10 +54,18 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
 
 
 def domain_gap(target_wer: float, source_trained_wer: float, target_trained_wer: float) -> float:
-    """Return the domain gap in percent (Cold Fusion, section 4.4).
+    """Return the domain gap (Cold Fusion, section 4.4).
 
     It is 0 for a WER as low as that of the model trained on the target domain, and 100 for one as high as that of the
     model trained on the source domain.
+
+    Args:
+        target_wer: Word error rate of the model on the target domain, in percent.
+        source_trained_wer: The same of the attention model trained on the source domain.
+        target_trained_wer: The same of the attention model trained on the target domain.
+
+    Returns:
+        Gap in percent.
     """
     return 100 * (target_wer - target_trained_wer) / (source_trained_wer - target_trained_wer)
 

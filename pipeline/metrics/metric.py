@@ -22,7 +22,7 @@ class DatasetKind(Protocol):
 
 
 class MetricInputs:
-    """Base of what metrics read: all that one stage knows about one split."""
+    """Base of the inputs of metrics: outputs and references of one split."""
 
     folder: ClassVar[str]
     """Subfolder of a run where the stage writes its score files."""
@@ -33,7 +33,14 @@ class MetricInputs:
 
     @classmethod
     def exist_for(cls, dataset: DatasetKind) -> bool:
-        """Return whether these inputs exist for a dataset."""
+        """Return whether these inputs exist for a dataset.
+
+        Args:
+            dataset: Record of the dataset.
+
+        Returns:
+            True if metrics of these inputs can be computed on it.
+        """
         return dataset.form in cls.forms and cls.collector in (None, dataset.collector)
 
 
@@ -90,17 +97,39 @@ class Metric(Generic[Inputs]):
 
 
 def percentage(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return `part` in percent of `whole`; zero where `whole` is zero."""
+    """Compute `part` in percent of `whole`.
+
+    Args:
+        part: Any shape.
+        whole: Same shape.
+
+    Returns:
+        Same shape; zero where `whole` is zero.
+    """
     return 100 * np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)
 
 
 def success_rate(totals: np.ndarray) -> np.ndarray:
-    """Return successes in percent of trials, given their sums (…, 2)."""
+    """Compute successes in percent of trials.
+
+    Args:
+        totals: Summed successes and trials, shape (…, 2).
+
+    Returns:
+        Shape (…,).
+    """
     return percentage(totals[..., 0], totals[..., 1])
 
 
 def mean_of_totals(totals: np.ndarray) -> np.ndarray:
-    """Return sum over count, given both (…, 2); NaN where the count is zero."""
+    """Compute a mean from its sum and count.
+
+    Args:
+        totals: Sum and count, shape (…, 2).
+
+    Returns:
+        Shape (…,); NaN where the count is zero.
+    """
     with np.errstate(invalid="ignore"):
         return totals[..., 0] / totals[..., 1]
 
@@ -119,7 +148,7 @@ class Interval:
 
 
 def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
-    """Return the metric on each resample of the sentences.
+    """Compute the metric on each bootstrap resample of the sentences (Koehn 2004).
 
     The draws depend on N and the seed alone, so that systems scored on one test set are resampled in pairs.
 
@@ -130,7 +159,7 @@ def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, 
         seed: Seed of the draws.
 
     Returns:
-        Shape (resamples,).
+        Scores, shape (resamples,).
     """
     blocks = draw_counts(len(statistics), resamples, seed)
     return total(np.concatenate([counts.astype(np.float64) @ statistics for counts in blocks]))
@@ -138,7 +167,16 @@ def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, 
 
 @lru_cache(maxsize=8)
 def draw_counts(sentences: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return how often each resample draws each sentence, in blocks of shape (BLOCK, sentences)."""
+    """Count how often each resample draws each sentence.
+
+    Args:
+        sentences: N.
+        resamples: Number of resamples.
+        seed: Seed of the draws.
+
+    Returns:
+        Counts in blocks of shape (BLOCK, N); the last block may have fewer rows.
+    """
     generator, blocks = np.random.default_rng(seed), []
     for begin in range(0, resamples, BLOCK):
         rows = np.arange(min(BLOCK, resamples - begin))[:, None]
@@ -149,13 +187,16 @@ def draw_counts(sentences: int, resamples: int, seed: int) -> tuple[np.ndarray, 
 
 
 def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """Return the metric with the 95 % percentile interval of its resamples.
+    """Compute the metric with the 95 % percentile interval of its resamples.
 
     Args:
         statistics: Shape (N, F). A single sentence has no interval.
         total: Maps summed statistics to scores.
         resamples: Number of resamples.
         seed: Seed of the draws.
+
+    Returns:
+        Score and interval.
     """
     value = float(total(statistics.sum(axis=0)))
     if len(statistics) == 1:

@@ -22,7 +22,14 @@ class LogLikelihoods(MetricInputs):
 
 
 def perplexity(totals: np.ndarray) -> np.ndarray:
-    """Return perplexity, given summed nats and symbols (…, 2); infinite if it overflows."""
+    """Compute perplexity from summed statistics.
+
+    Args:
+        totals: Summed nats and target symbols, shape (…, 2).
+
+    Returns:
+        Shape (…,); infinite if it overflows.
+    """
     with np.errstate(over="ignore"):
         return np.exp(totals[..., 0] / totals[..., 1])
 

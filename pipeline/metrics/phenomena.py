@@ -75,6 +75,9 @@ def share_found(
         wanted: Lists the word sequences that a translation should have.
         is_in: Says whether words contain a sequence.
         signature: Says how the share is counted.
+
+    Returns:
+        Metric with statistics (N, 2): sequences found, and sequences wanted.
     """
 
     def statistics(translations: GrammarTranslations) -> np.ndarray:
@@ -88,30 +91,68 @@ def share_found(
 
 
 def contains(words: list[str], wanted: list[str]) -> bool:
-    """Return whether `wanted` is a contiguous part of `words`."""
+    """Return whether a word sequence is a contiguous part of a sentence.
+
+    Args:
+        words: The sentence.
+        wanted: The sequence.
+
+    Returns:
+        True if it is.
+    """
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
 
 
 def in_order(words: list[str], wanted: list[str]) -> bool:
-    """Return whether `wanted` is a subsequence of `words`."""
+    """Return whether a word sequence is a subsequence of a sentence.
+
+    Args:
+        words: The sentence.
+        wanted: The sequence, with gaps allowed.
+
+    Returns:
+        True if it is.
+    """
     rest = iter(words)
     return all(word in rest for word in wanted)
 
 
 def rare_names(translations: GrammarTranslations, sentence: GrammarSentence) -> list[list[str]]:
-    """Return the known names in a sentence that have a rare word."""
+    """List the known names in a sentence that have a rare word.
+
+    Args:
+        translations: Give the vocabularies.
+        sentence: Sentence of the grammar.
+
+    Returns:
+        Words of each name.
+    """
     return [name for name in translations.names(sentence) if translations.rare_words.intersection(name)]
 
 
 def idiom_words(translations: GrammarTranslations, sentence: GrammarSentence) -> list[list[str]]:
-    """Return the fixed words of each idiom in a sentence: those after its verb."""
+    """List the fixed words of each idiom in a sentence: those after its verb.
+
+    Args:
+        translations: Not read; part of the signature that `share_found` expects.
+        sentence: Sentence of the grammar.
+
+    Returns:
+        Words of each idiom.
+    """
     return [idiom["en"].split(" ")[1:] for idiom in sentence.record["idioms"]]
 
 
 def clauses(tree: Tree) -> Iterator[list[str]]:
-    """Yield the head words of subject, verb and object of each clause that has all three.
+    """Find the clauses that have a subject, a verb and an object.
 
     A time phrase takes the place of a missing object.
+
+    Args:
+        tree: Tree of an English sentence.
+
+    Yields:
+        Head words of subject, verb and object.
     """
     for phrase in phrases(tree):
         for subject, predicate in zip(phrase.children, phrase.children[1:], strict=False):
@@ -124,9 +165,15 @@ def clauses(tree: Tree) -> Iterator[list[str]]:
 
 
 def reorderings(tree: Tree) -> Iterator[list[str]]:
-    """Yield pairs of head words that stand in this order in English and in the other order in Chinese.
+    """Find pairs of head words that stand in this order in English and in the other order in Chinese.
 
     A pair is a verb and the noun of its place, time or company, or a noun and the verb of its relative clause.
+
+    Args:
+        tree: Tree of an English sentence.
+
+    Yields:
+        The two words in English order.
     """
     for phrase in phrases(tree):
         if phrase.label == "VP":
@@ -155,7 +202,10 @@ def main_verb(phrase: Tree, descend: bool = True) -> tuple[str | None, tuple[Tre
 
     Args:
         phrase: The VP.
-        descend: Whether to look for the verb in the inner VP that an auxiliary has.
+        descend: Look for the verb in the inner VP that an auxiliary has.
+
+    Returns:
+        The verb, or None if there is none, and the parts behind it.
     """
     while inner := [child for child in phrase.children if child.label == "VP"]:
         if not descend:

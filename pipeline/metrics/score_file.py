@@ -21,9 +21,9 @@ def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
     """Score `inputs` by every metric that reads them, and write the score file with its statistics.
 
     Args:
-        out: JSON file to write; the statistics go to the `.npz` beside it.
-        inputs: What the metrics read.
-        scored: What was scored; copied into the score file.
+        out: JSON file to write; the statistics go to the .npz file beside it.
+        inputs: Hypotheses and references that the metrics read.
+        scored: Identity of the scored outputs; copied into the score file.
     """
     statistics, metrics = dict[str, np.ndarray](), dict[str, MetricValue]()
     for metric in metrics_of(inputs):
@@ -39,13 +39,25 @@ def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
 
 
 def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
-    """Write arrays (N, F) by name, compressed and atomically; equal statistics give equal bytes."""
+    """Write arrays compressed and atomically; equal statistics give equal bytes.
+
+    Args:
+        path: The .npz file to write.
+        statistics: Arrays (N, F) by name of the metric.
+    """
     with atomic_write(path, "wb") as handle:
         np.savez_compressed(handle, **statistics)
 
 
 def read_statistics(score: Path, name: str) -> np.ndarray:
-    """Read the statistics (N, F) of one metric of a score file.
+    """Read the statistics of one metric of a score file.
+
+    Args:
+        score: The JSON file of the scores, beside which the statistics are.
+        name: Name of the metric.
+
+    Returns:
+        Shape (N, F).
 
     Raises:
         UserError: The statistics are missing or damaged.

@@ -130,6 +130,9 @@ class FrameModel(Seq2Seq):
 
         Returns:
             Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
+
+        Raises:
+            NotImplementedError: The architecture does not define it.
         """
         raise NotImplementedError
 
@@ -141,6 +144,9 @@ class FrameModel(Seq2Seq):
 
         Returns:
             Symbol ids of each utterance.
+
+        Raises:
+            NotImplementedError: The architecture does not define it.
         """
         raise NotImplementedError
 
@@ -162,6 +168,9 @@ class TaskModel(Seq2Seq):
 
         Returns:
             Task states (B, K, state_width) and the cache after this symbol.
+
+        Raises:
+            NotImplementedError: The architecture does not define it.
         """
         raise NotImplementedError
 
@@ -173,6 +182,9 @@ class TaskModel(Seq2Seq):
 
         Returns:
             Float32 logits, shape (…, V).
+
+        Raises:
+            NotImplementedError: The architecture does not define it.
         """
         raise NotImplementedError
 

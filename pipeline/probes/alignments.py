@@ -86,11 +86,25 @@ class AttentionOverSpeech(Protocol):
     """A model whose decoder attends to speech."""
 
     def alignments(self, batch) -> Tensor:
-        """Return α of every target position, teacher-forced, shape (B, T, S)."""
+        """Compute the alignment α of every target position, teacher-forced.
+
+        Args:
+            batch: Speech and transcripts of B utterances.
+
+        Returns:
+            Shape (B, T, S).
+        """
 
 
 def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
     """Return the part of a model that attends to speech.
+
+    Args:
+        model: A recogniser, or a fusion whose task model is one.
+        name: Names the run in the error.
+
+    Returns:
+        The recogniser itself.
 
     Raises:
         UserError: There is none.
@@ -102,15 +116,25 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
 
 
 def median_length(lengths: np.ndarray) -> int:
-    """Return the index of the first utterance of median length."""
+    """Find the first utterance of median length.
+
+    Args:
+        lengths: Shape (N,).
+
+    Returns:
+        Index of the utterance.
+    """
     return int(np.flatnonzero(lengths == np.sort(lengths)[len(lengths) // 2])[0])
 
 
 def mean_entropy(alignments: Tensor, real: Tensor) -> float:
-    """Return the mean entropy of alignments in nats.
+    """Compute the mean entropy of alignments.
 
     Args:
-        alignments: Shape (B, T, S).
-        real: Positions that count, shape (B, T).
+        alignments: Attention weights, shape (B, T, S).
+        real: Mask of the positions that count, shape (B, T).
+
+    Returns:
+        Entropy in nats.
     """
     return float(-torch.xlogy(alignments, alignments).sum(-1)[real].mean())

@@ -43,7 +43,15 @@ class SelfAttentive(Protocol):
     encoder: Sized
 
     def encoder_attention(self, batch, layer: int) -> Tensor:
-        """Return the weights of one encoder layer (from 0), shape (B, H, S, S)."""
+        """Compute the attention weights of one encoder layer.
+
+        Args:
+            batch: Source of B sentences.
+            layer: Index of the layer, counted from 0.
+
+        Returns:
+            Shape (B, H, S, S).
+        """
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,13 @@ def write_attention_map(
 
 
 def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
-    """Write the attention map that a rule chooses from a split to `out`.
+    """Write the attention map that a rule chooses from a split.
+
+    Args:
+        trained: The model.
+        split: Split to choose from.
+        rule: Rule that chooses the sentence.
+        out: JSON file to write.
 
     Raises:
         UserError: The model has no self-attention, or no sentence of the split fits the rule.
@@ -100,7 +114,17 @@ def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
 def best_map(
     trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
 ) -> AttentionMap:
-    """Return the attention map of the sentence of a split that fits a rule best.
+    """Find the sentence of a split that fits a rule best.
+
+    Args:
+        trained: The model.
+        batches: The split in batches.
+        subwords: Subword model of the corpus.
+        rule: Rule that chooses the sentence.
+        split: Name of the split, for the record.
+
+    Returns:
+        The attention map of the sentence.
 
     Raises:
         UserError: The model has no self-attention, or no sentence of the split fits the rule.
@@ -136,7 +160,17 @@ def best_map(
 def sentences(
     model: SelfAttentive, layer: int, trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch]
 ) -> Iterator[tuple[int, list[int], Tensor]]:
-    """Yield index, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
+    """Compute the attention maps of all sentences that are neither too short nor too long.
+
+    Args:
+        model: The model of `trained`.
+        layer: Index of the encoder layer, counted from 0.
+        trained: Gives device and precision.
+        batches: Sentences of the split.
+
+    Yields:
+        Index of a sentence, its n symbols, and the maps of its heads (H, n, n).
+    """
     for indices, batch in batches:
         batch = batch.to(trained.device)
         with trained.autocast():
@@ -148,7 +182,15 @@ def sentences(
 
 
 def piece(subwords: Subwords, token: int) -> str:
-    """Return the text of a subword."""
+    """Return the text of a subword.
+
+    Args:
+        subwords: Subword model of the corpus.
+        token: Symbol id.
+
+    Returns:
+        The piece as in the vocabulary, or `</s>` for EOS.
+    """
     return "</s>" if token == EOS else subwords.model.id_to_piece(token)
 
 
@@ -156,8 +198,8 @@ def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Candidate | None:
     """Choose word and heads of a sentence by a rule.
 
     Args:
-        rule: The rule.
-        tokens: Subwords of the sentence.
+        rule: Rule that chooses.
+        tokens: Subwords of the sentence, EOS included.
         maps: Attention of each head, shape (H, n, n).
 
     Returns:
@@ -174,7 +216,14 @@ def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Candidate | None:
 
 
 def farthest(maps: Tensor) -> Candidate:
-    """Choose the query whose heads put most weight on positions at least a third of the sentence away."""
+    """Choose the query whose heads put most weight on positions at least a third of the sentence away.
+
+    Args:
+        maps: Attention of each head, shape (H, n, n).
+
+    Returns:
+        The query with all heads; its score is the mean weight on these positions.
+    """
     positions = torch.arange(maps.shape[1])
     far = (positions[:, None] - positions).abs() >= -(-maps.shape[1] // 3)
     scores = (maps * far).sum(-1).mean(0)
@@ -184,7 +233,14 @@ def farthest(maps: Tensor) -> Candidate:
 def sharpest(tokens: list[str], maps: Tensor) -> Candidate | None:
     """Choose the word whose two sharpest heads put most weight on one earlier word, not its neighbour.
 
-    Pronouns go first. A single head has no choice.
+    Pronouns are preferred.
+
+    Args:
+        tokens: Subwords of the sentence.
+        maps: Attention of each head, shape (H, n, n).
+
+    Returns:
+        None if there is a single head or no word with words before it.
     """
     if len(maps) < 2:
         return None
@@ -203,7 +259,14 @@ def is_pronoun(token: str) -> bool:
 
 
 def most_different(maps: Tensor) -> Candidate | None:
-    """Choose the two heads of largest total variation distance, averaged over positions; None for a single head."""
+    """Choose the two heads of largest total variation distance, averaged over positions.
+
+    Args:
+        maps: Attention of each head, shape (H, n, n).
+
+    Returns:
+        Two heads without a query; None if there is a single head.
+    """
     pairs = combinations(range(len(maps)), 2)
     distances = {(i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in pairs}
     if not distances:

@@ -44,7 +44,14 @@ class Gated(Protocol):
     gated_channels: list[str]
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """Return z of each gate by the channel that it adds, shape (B, S, D)."""
+        """Compute the gate z of each blend.
+
+        Args:
+            batch: Source of B sentences.
+
+        Returns:
+            Gates (B, S, D), by the channel that each adds.
+        """
 
 
 def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out: Path) -> None:
@@ -62,6 +69,9 @@ def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out
         dataset: Dataset file of the grammar, from Chinese.
         threads: CPU threads; by default all.
         out: JSON file to write.
+
+    Raises:
+        UserError: The dataset is not translated from Chinese by the grammar, or the model blends no channels.
     """
     grammar_from_chinese(dataset)
     measure_gates(TrainedModel.load(weights, threads), dataset, out)
@@ -70,8 +80,14 @@ def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out
 def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
     """Load a dataset that the grammar translates from Chinese.
 
+    Args:
+        dataset_file: YAML file of the dataset.
+
+    Returns:
+        Its record.
+
     Raises:
-        UserError: It does not.
+        UserError: The dataset is another one.
     """
     dataset = load_dataset(dataset_file)
     if not isinstance(dataset, GrammarDataset) or dataset.src != "zh":
@@ -82,7 +98,12 @@ def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
 
 
 def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
-    """Write the mean gate over each kind of words of every test set to `out`.
+    """Write the mean gate over each kind of words of every test set.
+
+    Args:
+        trained: The model.
+        dataset_file: YAML file of the grammar's dataset, from Chinese.
+        out: JSON file to write; statistics go to the .npz file beside it.
 
     Raises:
         UserError: The model blends no channels, or the kinds of words are unknown.
@@ -114,10 +135,18 @@ def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
 
 
 def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list[int]]]:
-    """Return `kinds_of` each sentence of a split.
+    """Read the positions of each kind of words in the sentences of a split.
+
+    Args:
+        corpus: Folder of the grammar's corpus.
+        split: Name of the split.
+        lines: Number of its sentences.
+
+    Returns:
+        `kinds_of` each sentence.
 
     Raises:
-        UserError: A file has not `lines` lines, or the vocabulary is of subwords.
+        UserError: A file does not have `lines` lines, or the vocabulary is of subwords.
     """
     facts, text = corpus / f"{split}.phenomena.jsonl", corpus / f"prepared/{split}.tok.zh"
     records, sentences = read_lines(facts, lines), read_lines(text, lines)
@@ -131,12 +160,15 @@ def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list
 
 
 def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]) -> dict[WordKind, list[int]]:
-    """Return the positions of each kind of known words in a sentence.
+    """Find the positions of each kind of known words in a sentence.
 
     Args:
         words: Words of the sentence.
-        record: What the grammar recorded about it.
-        vocabulary: Most frequent words first.
+        record: Facts about it that the grammar recorded.
+        vocabulary: Known words, most frequent first.
+
+    Returns:
+        Positions by kind, ascending.
     """
     known, rare = set(vocabulary), set(vocabulary[len(vocabulary) // 2 :])
     names = covered(words, [name["text"] for name in record["names"]])
@@ -152,7 +184,15 @@ def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]
 
 
 def covered(words: list[str], phrases: list[str]) -> set[int]:
-    """Return the positions of words that lie within one of some phrases, however they were segmented."""
+    """Find the words that are part of some phrases, however these were segmented.
+
+    Args:
+        words: Words of the sentence.
+        phrases: Phrases to find; spaces and case do not count.
+
+    Returns:
+        Positions of words that are entirely inside a phrase.
+    """
     ends = list(accumulate(map(len, words)))
     text = "".join(words).lower()
     wanted = (re.escape(phrase.replace(" ", "").lower()) for phrase in phrases)
@@ -168,7 +208,15 @@ def covered(words: list[str], phrases: list[str]) -> set[int]:
 def gate_statistics(
     trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], kinds: list[dict[WordKind, list[int]]]
 ) -> dict[str, np.ndarray]:
-    """Return the sum of z and the number of words of each sentence, shape (N, 2), by `<channel>.<kind>`.
+    """Sum the gates over each kind of words, sentence by sentence.
+
+    Args:
+        trained: The model.
+        batches: The N sentences of a split in batches.
+        kinds: Positions of each kind of words in each sentence.
+
+    Returns:
+        Arrays (N, 2) by `<channel>.<kind>`: the sum of z, averaged over units, and the number of words.
 
     Raises:
         UserError: The model blends no channels.

@@ -61,6 +61,14 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
     """Time one forward pass of every layer type at every n and d, several times.
 
     A repeat goes through all sizes before the next one begins, so that a busy moment of the machine affects all sizes.
+
+    Args:
+        device: Where to measure.
+        lengths: Sequence lengths n.
+        widths: Widths d.
+
+    Returns:
+        One record per layer type and size, with the seconds of each repeat.
     """
     found: dict[tuple[str, int, int], list[float]] = {}
     for _ in range(REPEATS):
@@ -73,7 +81,15 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
 
 
 def layers(d: int, device: torch.device) -> dict[str, Layer]:
-    """Build one layer of each type of Table 1 and of `TIMED_BESIDE`; each maps (1, n, d) to (1, n, d)."""
+    """Build one layer of each type of Table 1 and of `TIMED_BESIDE`.
+
+    Args:
+        d: Width.
+        device: Where the layers compute.
+
+    Returns:
+        Layers by type; each maps (1, n, d) to (1, n, d).
+    """
     recurrent = nn.RNN(d, d, batch_first=True).to(device)
     convolution = nn.Conv1d(d, d, KERNEL, padding=KERNEL // 2).to(device)
     return {
@@ -88,17 +104,32 @@ def layers(d: int, device: torch.device) -> dict[str, Layer]:
 
 
 def multi_head_layer(d: int, heads: int, device: torch.device) -> Layer:
-    """Build self-attention with its projections; each head has width d / `heads` (section 3.2.2)."""
+    """Build self-attention with its projections; each head has width d / `heads` (section 3.2.2).
+
+    Args:
+        d: Width.
+        heads: Number of heads, which divides d.
+        device: Where the layer computes.
+
+    Returns:
+        Layer that maps (1, n, d) to (1, n, d).
+    """
     config = TransformerConfig(architecture="transformer", num_layers=1, d_model=d, d_ff=d, num_heads=heads)
     attention = SelfAttention(config, OutputProjection(config)).to(device).eval()
     return lambda x: attention(x, None, False)
 
 
 def additive_attention(x: Tensor) -> Tensor:
-    """Attend by a hidden layer in place of dot products: scores sum_k tanh(q_k + k_k); maps (1, n, d) to (1, n, d).
+    """Attend by a hidden layer in place of dot products: scores sum_k tanh(q_k + k_k).
 
     Projections and the weights of the sum are left out, as those of dot-product attention are. Queries are taken in
     blocks, because all of them would need n^2 d numbers.
+
+    Args:
+        x: Queries, keys and values, shape (1, n, d).
+
+    Returns:
+        Outputs, shape (1, n, d).
     """
     block = max(1, 2**22 // x[0].numel())
     scores = [torch.tanh(queries.unsqueeze(1) + x).sum(dim=-1) for queries in x[0].split(block)]
@@ -106,7 +137,14 @@ def additive_attention(x: Tensor) -> Tensor:
 
 
 def restricted_self_attention(x: Tensor) -> Tensor:
-    """Attend from every position to the `WINDOW` positions around it; maps (1, n, d) to (1, n, d)."""
+    """Attend from every position to the `WINDOW` positions around it.
+
+    Args:
+        x: Queries, keys and values, shape (1, n, d).
+
+    Returns:
+        Outputs, shape (1, n, d).
+    """
     before, after = WINDOW // 2, WINDOW - WINDOW // 2 - 1
     # shape (n, d, WINDOW), a view without a copy
     around = nn.functional.pad(x[0], (0, 0, before, after)).unfold(0, WINDOW, 1)
@@ -115,7 +153,15 @@ def restricted_self_attention(x: Tensor) -> Tensor:
 
 
 def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
-    """Return the mean seconds of a call over `SHORTEST_S`, after one call to warm up."""
+    """Measure the mean duration of a call over at least `SHORTEST_S` seconds, after one call to warm up.
+
+    Args:
+        work: The call; its result, of any shape, is ignored.
+        device: Where it computes.
+
+    Returns:
+        Seconds per call.
+    """
     work()
     calls, started = 0, clock(device)
     while (passed := clock(device) - started) < SHORTEST_S or not calls:
@@ -125,7 +171,16 @@ def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    """Return seconds; on a CPU the CPU time of this process per thread, so that other processes do not count."""
+    """Read a clock.
+
+    On a CPU it counts the CPU time of this process per thread, so that other processes do not count.
+
+    Args:
+        device: Where the work to be timed computes; a GPU is synchronised first.
+
+    Returns:
+        Seconds.
+    """
     if device.type == "cpu":
         return time.process_time() / torch.get_num_threads()
     torch.cuda.synchronize(device)
@@ -134,6 +189,13 @@ def clock(device: torch.device) -> float:
 
 @torch.inference_mode()
 def matmul_rate(device: torch.device) -> float:
-    """Measure the sustained single-precision FLOP/s of multiplying two square matrices (a multiply-add is 2)."""
+    """Measure the sustained single-precision FLOP/s of multiplying two square matrices.
+
+    Args:
+        device: Where to measure.
+
+    Returns:
+        FLOP/s, two FLOPs per multiply-add.
+    """
     a, b = torch.randn(2, MATMUL_SIZE, MATMUL_SIZE, device=device)
     return 2 * MATMUL_SIZE**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))

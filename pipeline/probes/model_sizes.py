@@ -34,7 +34,15 @@ def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None
 
 
 def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
-    """Count trainable parameters by system and rows of its embeddings."""
+    """Count the trainable parameters of each size that a table of a paper shows.
+
+    Args:
+        project: The project with the paper.
+        paper: Name of the paper.
+
+    Returns:
+        Parameters by system and rows of its embeddings.
+    """
     found: dict[tuple[str, int], int] = {}
     for table, entry in project.papers[paper].tables.items():
         cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]

@@ -63,14 +63,14 @@ def write_perplexity(
 def measure_perplexity(
     trained: TrainedModel, dataset_file: Path, elsewhere: Path | None, split: SplitName, out: Path
 ) -> None:
-    """Write the perplexity of a split to `out`.
+    """Write the perplexity of a split.
 
     Args:
         trained: The model.
         dataset_file: Dataset file that describes the split.
-        elsewhere: Encoded corpus of the split; None = the training's.
+        elsewhere: Encoded corpus of the split; None for the training's own.
         split: Split to measure.
-        out: JSON file to write.
+        out: JSON file to write; statistics go to the .npz file beside it.
 
     Raises:
         UserError: The corpus has another vocabulary, or the split is not what the dataset file describes.
@@ -106,7 +106,14 @@ def measure_perplexity(
 
 @torch.inference_mode()
 def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
-    """Return nats and target symbols of each sentence of a split, without smoothing or dropout, shape (N, 2).
+    """Compute the cross-entropy of each sentence of a split, without smoothing or dropout.
+
+    Args:
+        trained: The model.
+        pairs: The N sentences of the split.
+
+    Returns:
+        Nats and target symbols of each sentence, shape (N, 2).
 
     Raises:
         UserError: A side is longer than the model has positions for, or a loss is not finite.

@@ -61,7 +61,7 @@ class Beam:
 
     @property
     def log_probs(self) -> Tensor:
-        """Log-probability of each prefix."""
+        """Log-probability of each prefix, shape (B, K)."""
         return torch.logaddexp(self.blank, self.symbol)
 
     def select(self, parents: Tensor) -> "Beam":

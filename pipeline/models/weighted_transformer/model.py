@@ -92,7 +92,11 @@ class BranchedOutput(nn.Module):
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def sample_weights(self) -> Tensor:
-        """Return random weights (M,) in training, and uniform ones otherwise."""
+        """Draw branch weights in training, and take uniform ones otherwise.
+
+        Returns:
+            Shape (M,), a point of the simplex.
+        """
         if not self.training:
             return torch.full_like(self.kappa, 1 / len(self.kappa))
         return random_weights(len(self.kappa), device=self.kappa.device)
