@@ -130,19 +130,6 @@ def rare_names(translations: GrammarTranslations, sentence: GrammarSentence) -> 
     return [name for name in translations.names(sentence) if translations.rare_words.intersection(name)]
 
 
-def idiom_words(translations: GrammarTranslations, sentence: GrammarSentence) -> list[list[str]]:
-    """List the fixed words of each idiom in a sentence: those after its verb.
-
-    Args:
-        translations: Not read; part of the signature that `share_found` expects.
-        sentence: Sentence of the grammar.
-
-    Returns:
-        Words of each idiom.
-    """
-    return [idiom["en"].split(" ")[1:] for idiom in sentence.record["idioms"]]
-
-
 def clauses(tree: Tree) -> Iterator[list[str]]:
     """Find the clauses that have a subject, a verb and an object.
 
@@ -238,7 +225,12 @@ RARE_NAMES = share_found(
     contains,
     "names-in-both-vocabularies|a-word-in-the-rarer-half-of-the-target-vocabulary|verbatim",
 )
-IDIOMS = share_found("idioms", idiom_words, contains, "fixed-words-of-the-idiom-after-its-verb|verbatim")
+IDIOMS = share_found(
+    "idioms",
+    lambda translations, sentence: [idiom["en"].split(" ")[1:] for idiom in sentence.record["idioms"]],
+    contains,
+    "fixed-words-of-the-idiom-after-its-verb|verbatim",
+)
 CLAUSES = share_found(
     "clauses",
     lambda translations, sentence: clauses(sentence.tree),

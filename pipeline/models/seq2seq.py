@@ -52,7 +52,7 @@ class Seq2Seq(nn.Module):
             Sums over all target symbols, in nats.
 
         Raises:
-            NotImplementedError: The model cannot be trained.
+            NotImplementedError: The architecture does not define it.
         """
         raise NotImplementedError
 
@@ -60,14 +60,14 @@ class Seq2Seq(nn.Module):
         """Encode a batch and create the cache before the first target symbol.
 
         Args:
-            batch: Source of B sentences; a target is not read.
+            batch: B sentences, of which only the source is read.
 
         Returns:
             The source, tensors (B, …) that all hypotheses of a sentence share and that are never replicated; and the
             cache, tensors (B, K = 1, …) of what a hypothesis has read so far.
 
         Raises:
-            NotImplementedError: The model has no decoder, as that of CTC.
+            NotImplementedError: The model has no decoder, such as one trained with CTC alone.
         """
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class Seq2Seq(nn.Module):
             Float32 logits (B, K, V) and the cache after this symbol.
 
         Raises:
-            NotImplementedError: The model has no decoder, as that of CTC.
+            NotImplementedError: The model has no decoder, such as one trained with CTC alone.
         """
         raise NotImplementedError
 

@@ -136,7 +136,7 @@ def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId])
     for run in runs:
         if isinstance(model := project.run_spec(run).model, AttentionRecogniserConfig):
             size = Corpus.of(project.dataset_records[run.dataset], project.layout.corpus(run.dataset))
-            frames = model.frames_a_position
+            frames = model.frames_per_position
             found[run.dataset, MILLISECONDS * frames] = size.tgt_subwords * frames / size.src_subwords
     return [
         f"{dataset} has {characters:.2f} characters per encoder position of {milliseconds} ms, more than "

@@ -10,7 +10,7 @@ from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_con
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.scheduled_sampling import DecoderInputs, log_clocks, sample, unrolled_logits
+from pipeline.models.layers.scheduled_sampling import DecoderInputs, negated_gumbel_noise, sample, unrolled_logits
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, max_pool
 from pipeline.models.speech_attention.model import AttentionRecogniser, HybridAttention
 
@@ -55,7 +55,7 @@ def test_encoder_position_spans_the_configured_frames(stacking, layers):
     encoder, counts = SpeechEncoder(config), [1, 7, 8, 9, 24, 25, 48, 61]
     for count in counts:
         _, real = encoder(torch.randn(1, count, FEATURES), torch.tensor([count]))
-        assert int(real.sum()) == -(-count // config.frames_a_position)
+        assert int(real.sum()) == -(-count // config.frames_per_position)
 
 
 @torch.no_grad()
@@ -172,7 +172,7 @@ def test_scheduled_sampling_is_fixed_by_the_seed():
 
 def test_sampled_symbols_follow_the_unreserved_distribution():
     logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
-    drawn = sample(logits, log_clocks(tuple(logits.shape), logits.device))
+    drawn = sample(logits, negated_gumbel_noise(tuple(logits.shape), logits.device))
     counts = torch.bincount(drawn.flatten(), minlength=7) / 20000
     assert not counts[[PAD, BOS, EOS]].any()
     kept = [1, 4, 5, 6]

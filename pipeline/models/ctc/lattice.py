@@ -54,7 +54,7 @@ class CTCLattice(Function):
         emitted = log_probs.gather(2, states.unsqueeze(1).expand(-1, log_probs.shape[1], -1))
         back = Reversal(frames, characters, emitted)
         both = torch.cat((emitted, back.reversed(emitted))).transpose(0, 1).contiguous()
-        variables = forward_variables(both, torch.cat((states, back.reversed_states(states)))).transpose(0, 1)
+        variables = forward_variables(both, torch.cat((states, states.gather(1, back.state)))).transpose(0, 1)
         ahead, behind = variables.chunk(2)
         log_likelihood = likelihood(ahead, frames, characters)
         occupied = (ahead + back.reversed(behind) - emitted - log_likelihood[:, None, None]).exp()
@@ -121,17 +121,6 @@ class Reversal:
         """
         time_reversed = x.gather(1, self.time.unsqueeze(2).expand_as(x))
         return time_reversed.gather(2, self.state.unsqueeze(1).expand_as(x))
-
-    def reversed_states(self, states: Tensor) -> Tensor:
-        """Reverse the states.
-
-        Args:
-            states: Shape (B, L).
-
-        Returns:
-            Shape (B, L).
-        """
-        return states.gather(1, self.state)
 
 
 def forward_variables(emitted: Tensor, states: Tensor) -> Tensor:

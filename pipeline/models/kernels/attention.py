@@ -28,7 +28,8 @@ def attend(
     """
     batch, heads = queries.shape[:2]
     if causal:
-        mask = _causal_mask(keys.shape[2], keys.device)
+        length = keys.shape[2]
+        mask = torch.ones(1, 1, length, length, dtype=torch.bool, device=keys.device).tril()
     # Copy before transposing: matrix multiplication reads a transposed matrix well, a strided one badly.
     queries, keys, values = (x.reshape(batch * heads, *x.shape[2:]) for x in (queries, keys, values))
     bias, scale = _additive_mask(mask, batch, heads, queries.dtype), queries.shape[-1] ** -0.5
@@ -37,11 +38,6 @@ def attend(
     weights = F.softmax(scores.float(), dim=-1).to(values.dtype)
     weights = dropout(weights, dropout_rate) if dropout_rate else weights
     return torch.bmm(weights, values).unflatten(0, (batch, heads))
-
-
-def _causal_mask(length: int, device: torch.device) -> Tensor:
-    """Return a mask (1, 1, T, T), True where position t may attend to position s <= t."""
-    return torch.ones(1, 1, length, length, dtype=torch.bool, device=device).tril()
 
 
 def _additive_mask(mask: Tensor | None, batch: int, heads: int, dtype: torch.dtype) -> Tensor:

@@ -66,7 +66,7 @@ class DecoderInputs:
     def __init__(self, reference: Tensor, rate: float):
         self.reference, self.rate = reference.t(), rate
         self.own = torch.rand(self.reference.shape, device=reference.device) < rate
-        self.clocks: Tensor | None = None
+        self.noise: Tensor | None = None
 
     def at(self, position: int, logits: Callable[[], Tensor]) -> Tensor:
         """Return the symbols to read at a position.
@@ -81,34 +81,34 @@ class DecoderInputs:
         if not position or not self.rate:
             return self.reference[position]
         predicted = logits()
-        if self.clocks is None:  # drawn for all positions at once: each draw is a kernel launch
-            self.clocks = log_clocks((len(self.reference), *predicted.shape), predicted.device)
-        return torch.where(self.own[position], sample(predicted, self.clocks[position]), self.reference[position])
+        if self.noise is None:  # drawn for all positions at once: each draw is a kernel launch
+            self.noise = negated_gumbel_noise((len(self.reference), *predicted.shape), predicted.device)
+        return torch.where(self.own[position], sample(predicted, self.noise[position]), self.reference[position])
 
 
-def log_clocks(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """Draw log exponential waiting times, which are negated Gumbel noise.
+def negated_gumbel_noise(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """Draw negated Gumbel noise, which is the logarithm of exponential noise.
 
     Args:
         shape: (…, V).
-        device: Where the times are drawn.
+        device: Where the noise is drawn.
 
     Returns:
         Shape (…, V); infinite for PAD, BOS and EOS, which a decoder never reads as a prediction.
     """
-    clocks = torch.empty(shape, device=device).exponential_().log_()
-    return clocks.index_fill_(-1, cached_indices(device, *NEVER_READ), torch.inf)
+    noise = torch.empty(shape, device=device).exponential_().log_()
+    return noise.index_fill_(-1, cached_indices(device, *NEVER_READ), torch.inf)
 
 
 @torch.no_grad()
-def sample(logits: Tensor, clocks: Tensor) -> Tensor:
+def sample(logits: Tensor, noise: Tensor) -> Tensor:
     """Sample one symbol per distribution by the Gumbel-max trick.
 
     Args:
         logits: Shape (…, V).
-        clocks: From `log_clocks`, shape (…, V).
+        noise: From `negated_gumbel_noise`, shape (…, V).
 
     Returns:
         Symbols, shape (…,).
     """
-    return (logits - clocks).argmax(-1)
+    return (logits - noise).argmax(-1)

@@ -34,7 +34,7 @@ class AttentionRecogniserConfig(SpeechSettings):
     )
 
     @property
-    def frames_a_position(self) -> int:
+    def frames_per_position(self) -> int:
         """Frames that an encoder position spans."""
         return self.frame_stacking * 2**self.pooled_layers
 
