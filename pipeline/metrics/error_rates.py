@@ -56,8 +56,8 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
 def domain_gap(target_wer: float, source_trained_wer: float, target_trained_wer: float) -> float:
     """Return the domain gap (Cold Fusion, section 4.4).
 
-    It is 0 for a WER as low as that of the model trained on the target domain, and 100 for one as high as that of the
-    model trained on the source domain.
+    It is 0 if the WER is as low as that of the model trained on the target domain. It is 100 if the WER is as high as
+    that of the model trained on the source domain.
 
     Args:
         target_wer: Word error rate of the model on the target domain, in percent.

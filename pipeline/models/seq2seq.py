@@ -63,8 +63,8 @@ class Seq2Seq(nn.Module):
             batch: B sentences, of which only the source is read.
 
         Returns:
-            The source, tensors (B, …) that all hypotheses of a sentence share and that are never replicated; and the
-            cache, tensors (B, K = 1, …) of what a hypothesis has read so far.
+            The source and the cache. The source has tensors (B, …) that all hypotheses of a sentence share, and that
+            are never replicated. The cache has tensors (B, 1, …) of what a hypothesis has read so far.
 
         Raises:
             NotImplementedError: The model has no decoder, such as one trained with CTC alone.

@@ -58,9 +58,9 @@ def relu_dropout(x: Tensor, probability: float) -> Tensor:
 def keep_mask(shape: torch.Size, probability: float) -> Tensor:
     """Draw a mask of bits to keep.
 
-    An element is dropped with exactly `probability`, although a byte only resolves multiples of 1/128: the threshold of
-    every place in a row of 4096 is rounded up or down at random. Two elements at the same place of different rows are
-    thereby correlated, by less than 0.002; all others are independent.
+    An element is dropped with exactly `probability`, although a byte only resolves multiples of 1/128. To this end the
+    threshold of every place in a row of 4096 is rounded up or down at random. Two elements at the same place of
+    different rows are thereby correlated, by less than 0.002. All others are independent.
 
     Args:
         shape: Shape of the mask.

@@ -1,11 +1,11 @@
 """GRUs with a hand-derived backward pass, as a step of another loop or over whole sequences.
 
-The backward loop is short: whatever does not depend on the gradient of the next step is computed for all steps at
-once (`GRUCache.slopes`), and the gradients of the weights are one matrix multiplication each after the loop. torch's
-own GRU computes them step by step on a CPU.
+The backward loop is short. Terms that do not depend on the gradient of the next step are computed for all steps at once
+(`GRUCache.slopes`). The gradients of the weights are one matrix multiplication each, after the loop. torch's own GRU
+computes them step by step on a CPU.
 
-Dimensions: N units side by side, B sequences, T steps, H units of a state. Sequences are time first, so that a step
-is one block of memory.
+Dimensions: N units side by side, B sequences, T steps, H units of a state. Sequences are time first, so that a step is
+one block of memory.
 """
 
 from collections.abc import Sequence
@@ -74,11 +74,17 @@ class GRUCache(NamedTuple):
         torch.lerp(candidate, state, gates[:, width:], out=out)
 
     def slopes(self, states: Tensor) -> Tensor:
-        """Compute the local derivatives of all steps.
+        """Compute the local derivatives of all steps, in four slots.
 
-        The gradient of a step's output times slot 0 is the gradient with respect to U h of the candidate; slot 1
-        belongs to the input of r, slot 2 to the input of z, slot 3 to W x of the candidate. Slots 0 to 2 are the
-        gradient with respect to U h, candidate first; slots 1 to 3 that with respect to W x, candidate last.
+        The gradient of a step's output, times a slot, is the gradient with respect to:
+
+            slot 0   U h of the candidate
+            slot 1   the input of r
+            slot 2   the input of z
+            slot 3   W x of the candidate
+
+        Slots 0 to 2 are therefore the gradient with respect to U h, candidate first. Slots 1 to 3 are that with respect
+        to W x, candidate last.
 
         Args:
             states: State before each step, shape (T, B, H).

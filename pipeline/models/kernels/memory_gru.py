@@ -1,9 +1,10 @@
 """The external memory of recurrent/encoder.py with a hand-derived backward pass.
 
-Almost all FLOPs are those of U M_{t-1} in the addressing, a matrix multiplication that no order of computation
-saves. The read gate is the same for all cells, so it is applied to their weighted sum.
+Almost all FLOPs are those of U M_{t-1} in the addressing, a matrix multiplication that no order of computation saves.
+The read gate is the same for all cells, so it is applied to their weighted sum.
 
-Dimensions: B sentences, S source positions (as many cells as steps T), H units, A hidden units of the addressing.
+Dimensions: B sentences, S source positions, which is the number of cells and of steps T, H units, A hidden units of the
+addressing.
 """
 
 from typing import TYPE_CHECKING, Literal, NamedTuple

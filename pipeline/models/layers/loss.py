@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy, of logits or fused with the projection onto the vocabulary.
 
-The target distribution has mass 1 - ε on the target and ε / (V - 1) on each other symbol, which is tensor2tensor's
-reading of Attention Is All You Need, section 5.4.
+The target distribution has mass 1 - ε on the target and ε / (V - 1) on each other symbol. This is how tensor2tensor
+reads section 5.4 of Attention Is All You Need.
 
 Dimensions: B sentences, T target positions, N target subwords, D features, V vocabulary.
 """

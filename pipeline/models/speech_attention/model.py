@@ -37,8 +37,8 @@ class HybridAttention(nn.Module):
         e_{t,j} = w^T tanh(W d_{t-1} + V h_j + U f_{t,j} + b), f_t = F * α_{t-1}
         α_t = softmax(e_t), c_t = α_t h
 
-    Nothing non-linear lies between the filters F and the projection U, so they are applied as one matrix. w^T tanh(u)
-    is computed as 2 w^T sigmoid(2 u), which is faster and differs by a constant that the softmax ignores.
+    There is no non-linearity between the filters F and the projection U, so they are applied as one matrix. w^T tanh(u)
+    is computed as 2 w^T sigmoid(2 u). This is faster and differs by a constant, which the softmax ignores.
 
     Args:
         annotation_width: E.

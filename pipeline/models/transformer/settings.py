@@ -40,7 +40,7 @@ class AnyTransformerConfig(ModelSettings):
             The same settings.
 
         Raises:
-            ValueError: `d_k` or `d_v` is to follow from `d_model`, which `num_heads` does not divide.
+            ValueError: `d_k` or `d_v` is null, and `num_heads` does not divide `d_model`.
         """
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
             raise ValueError(f"num_heads {self.num_heads} must divide d_model {self.d_model}, or set d_k and d_v")

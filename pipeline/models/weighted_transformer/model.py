@@ -9,7 +9,7 @@ first is inside the branches, which share it:
 
     y_i = LN(x + Dropout(bhead_i)),   LN(sum_i alpha_i y_i + Dropout(sum_i alpha_i FFN(y_i)))
 
-With `residuals: block` there is one around eq. 7. Nothing non-linear then lies between W^{O_i} and W_1, so
+With `residuals: block` there is one around eq. 7. Then there is no non-linearity between W^{O_i} and W_1, so
 W^{O_i} W_1 kappa_i is formed first, from parameters only. In both forms alpha_i scales the input of W_2.
 
 Dimensions: B sentences, T positions, M branches, D d_model, d_v width of a head, F hidden units of one branch.

@@ -42,8 +42,11 @@ def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
 def project_to_simplex(points: Tensor) -> Tensor:
     """Project each row onto the simplex {w >= 0, sum w = 1} (Chen & Ye 2011).
 
-    With u sorted in descending order, rho = max{j : u_j - (sum_{r<=j} u_r - 1) / j > 0},
-    theta = (sum_{r<=rho} u_r - 1) / rho and w = max(u - theta, 0).
+    With u sorted in descending order:
+
+        rho   = max{j : u_j - (sum_{r<=j} u_r - 1) / j > 0}
+        theta = (sum_{r<=rho} u_r - 1) / rho
+        w     = max(u - theta, 0)
 
     Args:
         points: Shape (…, M).
@@ -51,7 +54,7 @@ def project_to_simplex(points: Tensor) -> Tensor:
     Returns:
         Nearest point of the simplex to each row, shape (…, M).
     """
-    points = points - points.amax(dim=-1, keepdim=True)  # the same nearest point, with less rounding
+    points = points - points.amax(dim=-1, keepdim=True)  # has the same projection, with less rounding
     ordered = points.sort(dim=-1, descending=True).values
     excess = running_sums(ordered) - 1
     ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
