@@ -13,7 +13,7 @@ the kernel of the same signature when `enabled()` says so:
 | recurrent/encoder.py, `MemoryGRU.loop` | memory_gru.py |
 | speech_attention/model.py, `AttentionRecogniser.loop` | recogniser_loop.py |
 | ctc/model.py, `torch.nn.Conv2d` | operators.py |
-| transformer/multi_head_attention.py, `attend` | attention.py |
+| transformer/multi_head_attention.py, `attend` | operators.py |
 | weighted_transformer/model.py, `weighted_sum` | operators.py |
 
 loops.py holds the steps that several loops share. autocast.py saves casts on a GPU.
