@@ -117,7 +117,7 @@ def test_fused_lm_is_replaceable_only_if_its_logits_are_read(tmp_path, corpus, l
     assert "hidden states" in capsys.readouterr().err
     plain = write_run(tmp_path / "attention", corpus, RECOGNISER)
     assert transcribe(plain, corpus, "--language-model", str(other), **swap) is None
-    assert "no language model is fused" in capsys.readouterr().err
+    assert "no fused language model to replace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])

@@ -55,5 +55,5 @@ def test_training_alone_is_masked(heard):
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_deviation_needs_a_mean_to_deviate_from(config):
-    with pytest.raises(ValueError, match="whose utterance_mean is removed"):
+    with pytest.raises(ValueError, match="needs utterance_mean: removed"):
         config(utterance_deviation="one")
