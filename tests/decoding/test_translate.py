@@ -66,7 +66,7 @@ def test_branch_weights_are_replaced_only_in_models_with_them(corpus, tmp_path, 
     assert outputs[2] == outputs[4]
     assert len({tuple(one) for one in outputs}) > 1
     assert translate(plain, branch_weights="uniform") == 1
-    assert "no Weighted Transformer" in capsys.readouterr().err
+    assert "only for a Weighted Transformer" in capsys.readouterr().err
 
 
 def test_a_model_is_decoded_on_the_first_gpu_where_there_is_one(corpus, tmp_path, monkeypatch):
