@@ -92,7 +92,7 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
         corpus = Corpus.of(dataset, project.layout.corpus(run_id.dataset))
         spec = project.run_spec(run_id)
         of_kind = found.setdefault(family_of(spec), {})
-        if (shape := shape_of(spec, corpus)) not in of_kind:
+        if (shape := shape_of(spec, (corpus.src_vocab, corpus.tgt_vocab))) not in of_kind:
             of_kind[shape] = forecast_run(spec, corpus), corpus
     return [sorted(of_kind.values(), key=lambda one: one[0].step_flops) for of_kind in found.values()]
 
@@ -154,7 +154,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
     step_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
     decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sequences, device)
     return Point(
-        shape=shape_of(spec, corpus),
+        shape=forecast.shape,
         family=family_of(spec),
         update_flops=forecast.step_flops,
         update_s=step_s,

@@ -178,7 +178,7 @@ class Jobs:
             run: The run.
             following: Products that follow from its training.
         """
-        corpus, forecast = self.corpus(run.dataset), self.forecast(run)
+        forecast = self.forecast(run)
         yield Job(
             "train",
             run.folder,
@@ -187,7 +187,7 @@ class Jobs:
             forecast=forecast,
             flops=forecast.flops,
             precision=forecast.spec.training.precision,
-            seconds=self.calibration.training_seconds(forecast, corpus) if self.calibration else None,
+            seconds=self.calibration.training_seconds(forecast) if self.calibration else None,
             run=run,
         )
         for product in following:
@@ -241,7 +241,7 @@ class Jobs:
         if kind == "tune":
             share = min(1.0, settings.tuning_sentences / corpus.pairs_of(split))
             flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
-        return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
+        return self.computing_job(kind, product, forecast, f"{run.folder} {name}", flops)
 
     def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
         """Return the job that runs over some utterances with each kept checkpoint.
@@ -255,23 +255,20 @@ class Jobs:
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
         flops = passes * forward_flops(forecast.spec, self.corpus(dataset), ALIGNED_UTTERANCES, 1, 1.0)
         name = f"{product.run.folder} alignments/{split}.json"
-        return self.computing_job("attention", product, forecast, dataset, name, flops)
+        return self.computing_job("attention", product, forecast, name, flops)
 
-    def computing_job(
-        self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, name: str, flops: float
-    ) -> Job:
+    def computing_job(self, kind: str, product: RunArtifact, forecast: RunForecast, name: str, flops: float) -> Job:
         """Return a job that computes with a trained model.
 
         Args:
             kind: Kind of the job.
             product: Product that it makes.
             forecast: Forecast of the training.
-            dataset: Dataset that it reads.
             name: Name of the job in the plan.
             flops: Forward FLOPs of the job.
         """
         cost, done = self.calibration, float(self.is_there(product))
-        seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None
+        seconds = cost.decoding_seconds(forecast, flops) if cost else None
         precision = forecast.spec.training.precision
         return Job(kind, name, product.run.dataset, done, None, flops, precision, seconds, run=product.run)
 

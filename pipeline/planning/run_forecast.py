@@ -48,6 +48,11 @@ class RunForecast:
 
         return size_of(lambda: build_run_model(self.spec, self.vocab_sizes))
 
+    @cached_property
+    def shape(self) -> str:
+        """Return the settings and sizes that speed depends on, as text; equal for all seeds of a system."""
+        return shape_of(self.spec, self.vocab_sizes)
+
     @property
     def weight_bytes(self) -> int:
         """Return the disk space of the weights."""
@@ -174,18 +179,18 @@ def family_of(spec: RunSpec) -> str:
     return spec.model.architecture + (" with fusion" if spec.fusion else "")
 
 
-def shape_of(spec: RunSpec, corpus: Corpus) -> str:
+def shape_of(spec: RunSpec, vocab_sizes: tuple[int, int]) -> str:
     """Return the settings and sizes that speed depends on, as text. A dropout counts only as present or absent.
 
     Args:
         spec: The run.
-        corpus: Corpus, for the sizes of its vocabularies.
+        vocab_sizes: Entries of the source and the target vocabulary.
     """
     model = spec.model.model_dump()
     model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
     training = spec.training
     size = training.tokens_per_update or f"{training.sentences_per_update} sentences"
-    sizes = [size, training.precision, corpus.src_vocab, corpus.tgt_vocab]
+    sizes = [size, training.precision, *vocab_sizes]
     parts = [spec.fusion, spec.language_model.model] if spec.fusion and spec.language_model else []
     fused = [part.model_dump() for part in parts]
     return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
@@ -198,26 +203,20 @@ class Calibration(Record):
     threads: int
     points: tuple[Point, ...]
 
-    def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
-        """Return the device seconds of a whole training.
+    def training_seconds(self, forecast: RunForecast) -> float:
+        """Return the device seconds of a whole training."""
+        return forecast.flops / self.rate("training", forecast)
 
-        Args:
-            forecast: Forecast of the training.
-            corpus: Corpus that it is trained on.
-        """
-        return forecast.flops / self.rate("training", forecast.spec, corpus, forecast.step_flops)
-
-    def decoding_seconds(self, forecast: RunForecast, corpus: Corpus, flops: float) -> float:
+    def decoding_seconds(self, forecast: RunForecast, flops: float) -> float:
         """Return the device seconds of a decoding.
 
         Args:
             forecast: Forecast of the training of the decoded model.
-            corpus: Corpus that is decoded.
             flops: FLOPs of the decoding.
         """
-        return flops / self.rate("decoding", forecast.spec, corpus, forecast.step_flops)
+        return flops / self.rate("decoding", forecast)
 
-    def rate(self, what: str, spec: RunSpec, corpus: Corpus, step_flops: float) -> float:
+    def rate(self, what: str, forecast: RunForecast) -> float:
         """Return the FLOP/s of training or decoding.
 
         A shape that was not measured is interpolated by FLOPs per step within its family, or within all shapes if its
@@ -225,14 +224,11 @@ class Calibration(Record):
 
         Args:
             what: `training` or `decoding`.
-            spec: The run.
-            corpus: Corpus, for the sizes of its vocabularies.
-            step_flops: FLOPs of the run's mean training step.
+            forecast: Forecast of the training of the model.
         """
-        shape = shape_of(spec, corpus)
-        if exact := [point for point in self.points if point.shape == shape]:
+        if exact := [point for point in self.points if point.shape == forecast.shape]:
             return getattr(exact[0], f"{what}_rate")
-        alike = [point for point in self.points if point.family == family_of(spec)] or self.points
+        alike = [point for point in self.points if point.family == family_of(forecast.spec)] or self.points
         known = sorted((point.update_flops, getattr(point, f"{what}_rate")) for point in alike)
         flops, rates = np.log(np.array(known)).T
-        return float(np.exp(np.interp(np.log(step_flops), flops, rates)))
+        return float(np.exp(np.interp(np.log(forecast.step_flops), flops, rates)))

@@ -1,5 +1,6 @@
 """Seconds come from the measured shape, or lie between those of its neighbours; every shape is measured in turn."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -21,10 +22,10 @@ def project(tmp_path_factory):
 
 
 def of(project, system, paper="attention"):
-    """(forecast, corpus) of a system."""
+    """Return the forecast of a system."""
     run = RunId(paper, system, "grammar-smoke-en-de", 1)
     corpus = Corpus.of(project.dataset_records[run.dataset], project.root / "nowhere")
-    return forecast_run(project.run_spec(run), corpus), corpus
+    return forecast_run(project.run_spec(run), corpus)
 
 
 def point(shape="", family="transformer", flops=1e9, rate=1e9, decoding_rate=1e8):
@@ -33,36 +34,36 @@ def point(shape="", family="transformer", flops=1e9, rate=1e9, decoding_rate=1e8
 
 
 def test_a_measured_shape_has_its_own_rate(project):
-    forecast, corpus = of(project, "base")
-    shape = shape_of(forecast.spec, corpus)
+    forecast = of(project, "base")
+    shape = forecast.shape
     others = (point(flops=1e3, rate=1), point(flops=1e13, rate=1))
     calibration = Calibration(
         device="here", threads=1, points=(others[0], point(shape, flops=5e8, rate=3e9), others[1])
     )
-    assert calibration.training_seconds(forecast, corpus) == pytest.approx(forecast.flops / 3e9)
-    assert calibration.decoding_seconds(forecast, corpus, 1e9) == pytest.approx(10)
+    assert calibration.training_seconds(forecast) == pytest.approx(forecast.flops / 3e9)
+    assert calibration.decoding_seconds(forecast, 1e9) == pytest.approx(10)
 
 
 def test_another_shape_lies_between_its_neighbours_of_its_family(project):
-    forecast, corpus = of(project, "base")
+    forecast = of(project, "base")
     near = [point(flops=forecast.step_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
     elsewhere = point(family="other", flops=forecast.step_flops, rate=1)
     calibration = Calibration(device="here", threads=1, points=(near[1], elsewhere, near[0]))
-    assert calibration.rate("training", forecast.spec, corpus, forecast.step_flops) == pytest.approx(2e9)
-    assert calibration.rate("training", forecast.spec, corpus, 1e-3 * forecast.step_flops) == pytest.approx(1e9)
+    assert calibration.rate("training", forecast) == pytest.approx(2e9)
+    assert calibration.rate("training", replace(forecast, step_flops=1e-3 * forecast.step_flops)) == pytest.approx(1e9)
 
 
 def test_an_unmeasured_family_takes_what_there_is(project):
-    forecast, corpus = of(project, "A", "weighted")
+    forecast = of(project, "A", "weighted")
     calibration = Calibration(device="here", threads=1, points=(point(rate=7e9),))
-    assert calibration.rate("training", forecast.spec, corpus, 1.0) == pytest.approx(7e9)
+    assert calibration.rate("training", replace(forecast, step_flops=1.0)) == pytest.approx(7e9)
 
 
 def test_of_dropout_only_whether_there_is_any_makes_a_shape(project):
     shapes_of = {}
     for system in ("base", "D1", "D2", "D3", "C4"):
-        forecast, corpus = of(project, system)
-        shapes_of[system] = shape_of(forecast.spec, corpus)
+        forecast = of(project, system)
+        shapes_of[system] = forecast.shape
     assert shapes_of["base"] == shapes_of["D2"] == shapes_of["D3"]
     assert len(set(shapes_of.values())) == 3
 
@@ -96,7 +97,7 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(project):
     for group in shapes(project):
         forecast, corpus = group[0]
         found = measure(forecast, corpus, torch.device("cpu"))
-        assert found.shape == shape_of(forecast.spec, corpus)
+        assert found.shape == forecast.shape
         assert min(found.update_flops, found.update_s, found.decoding_flops, found.decoding_s) > 0
         assert 1e7 < found.training_rate < 1e13
         families[found.family] = found
@@ -129,9 +130,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
 
 
 def test_fusion_makes_another_shape(project):
-    forecast, corpus = next(
-        (one, corpus) for group in shapes(project) for one, corpus in group if one.spec.fusion is not None
-    )
+    forecast = next(one for group in shapes(project) for one, _ in group if one.spec.fusion is not None)
     alone = forecast.spec.model_copy(update={"fusion": None, "language_model": None})
-    assert shape_of(forecast.spec, corpus) != shape_of(alone, corpus)
+    assert forecast.shape != shape_of(alone, forecast.vocab_sizes)
     assert family_of(forecast.spec) != family_of(alone)
