@@ -92,7 +92,7 @@ def test_effect_is_unknown_if_noise_is_of_other_scale_or_data(monkeypatch, tmp_p
 
 def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):
     text = shown_designs("attention", list(found("attention").values()))
-    (line,) = (line for line in text.split("\n") if line.startswith("| one-head"))
+    (line,) = (line for line in text.split("\n") if line.startswith("| one-head "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == ["one-head", "primary", "perplexity", "3 and 3"]
     assert float(cells[4]) == pytest.approx(found("attention")["one-head"].smallest, rel=0.05)
