@@ -101,7 +101,7 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
     Raises:
         UserError: There is no such model, or it is damaged.
     """
-    from reprise.model import Model  # brings torch, as `portable` does
+    from reprise.model import Model  # loads torch, as `portable` does
     from reprise.portable import open_packed
 
     if (Path(name) / PACKED_FILE).exists():

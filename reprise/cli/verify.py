@@ -145,7 +145,7 @@ def unchecked_runs(project: Project, findings: Iterable[Finding]) -> Iterator[st
     """
     read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
-        yield f"{len(beside)} runs that no report reads were not checked, such as {beside[0]}"
+        yield f"runs that no report reads were not checked: {len(beside)}, such as {beside[0]}"
 
 
 class Repairs:

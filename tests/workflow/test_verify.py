@@ -276,7 +276,7 @@ def test_runs_that_no_report_reads_are_named_as_unchecked(project):
     assert "were not checked" not in require(verify(project, of=[]))
     shutil.copytree(project / RUN, other := (project / RUN).with_name("seed1-0123abcd"))
     said = require(verify(project, of=[]))
-    assert f"1 runs that no report reads were not checked, such as {other.relative_to(project)}" in said
+    assert f"runs that no report reads were not checked: 1, such as {other.relative_to(project)}" in said
 
 
 def test_verify_of_a_paper_reports_damaged_and_deleted_files(project):
