@@ -122,7 +122,7 @@ STAGES = {
         "pipeline.data.fetch.download:download",
         "Fetch and verify the files of a dataset, and write its raw splits",
     ),
-    "generate": Command("pipeline.data.fetch.generate:generate", "Write a corpus with the embedded grammar"),
+    "generate": Command("pipeline.data.fetch.download:generate", "Write a corpus with the embedded grammar"),
     "prepare": Command("pipeline.data.text.prepare:prepare_corpus", "Clean and tokenise the raw splits of a dataset"),
     "collect-trees": Command("pipeline.data.fetch.collect_trees:collect_trees", "Collect the trees of a treebank"),
     "prepare-trees": Command(

@@ -12,8 +12,7 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
-from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import normalisation_corpus
+from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild

@@ -11,7 +11,7 @@ from pipeline.core.schema import Closed
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
-from pipeline.data.store.sequence_store import FrameStore, TokenStore
+from pipeline.data.sequence_store import FrameStore, TokenStore
 from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
 

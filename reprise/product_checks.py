@@ -34,10 +34,10 @@ from pipeline.core.records.outputs import Manifest, ScoreFile
 from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
+from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.download import wrong_size
 from pipeline.data.fetch.raw_text import files_listed
 from pipeline.data.fetch.transfer import mismatch
-from pipeline.data.store.encoded_files import encoded_stores, stores_digest
 from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.runs import is_locked

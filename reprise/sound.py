@@ -8,9 +8,9 @@ import soundfile
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
+from pipeline.data.sequence_store import FRAME_DTYPE
 from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
 from pipeline.data.speech.frontend import MelFilters, Moments, normalised
-from pipeline.data.store.sequence_store import FRAME_DTYPE
 
 log = logging.getLogger(__name__)
 

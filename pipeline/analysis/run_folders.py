@@ -33,7 +33,7 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.probes import AlignmentMaps, AttentionMap, LayerCosts
 from pipeline.core.records.probes import ModelSizes as ModelSizesFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.sequence_store import TokenStore
 from pipeline.metrics import metric_named
 from pipeline.metrics.score_file import read_statistics
 

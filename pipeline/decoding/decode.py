@@ -13,10 +13,9 @@ from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import ParallelCorpus
 from pipeline.core.records.outputs import Decoded, Tuned
 from pipeline.core.schema import parse_json
-from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
+from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus, source_split
 from pipeline.data.batches.parallel_batches import ParallelSplit
-from pipeline.data.store.encoded_files import require_whole
+from pipeline.data.encoded_files import require_whole
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model

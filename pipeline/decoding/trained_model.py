@@ -15,8 +15,8 @@ from pipeline.core.records.corpus import AnyCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
-from pipeline.data.store.encoded_files import require_whole
-from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.encoded_files import require_whole
+from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.alphabet import IDS
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser

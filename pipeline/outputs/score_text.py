@@ -15,9 +15,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import Scored
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
-from pipeline.data.store.encoded_files import require_whole
-from pipeline.data.store.sequence_store import TokenStore, token_files
-from pipeline.data.text.checked_lines import (
+from pipeline.data.encoded_files import require_whole, token_files
+from pipeline.data.sequence_store import TokenStore
+from pipeline.data.text.checks import (
     check_references,
     check_untokenised,
     name_of_split,

@@ -9,10 +9,9 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
-from pipeline.data.text.checked_lines import check_pairs, read_lines
+from pipeline.data.text.checks import check_pairs, read_lines
 from pipeline.data.text.text_files import lines_of
-from pipeline.data.trees.linearisation import rebuild
-from pipeline.data.trees.tag_alignment import TagLexicon, align_tags
+from pipeline.data.trees.linearisation import TagLexicon, align_tags, rebuild
 from pipeline.data.trees.trees import Tree, parse_tree, words
 from pipeline.metrics.brackets import Parses, precision, recall
 from pipeline.metrics.score_file import write_score

@@ -16,7 +16,7 @@ from pipeline.data.batches.corpus_batches import AnyBatch, batch_size, input_kin
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
-from pipeline.data.store.sequence_store import FEATURES
+from pipeline.data.sequence_store import FEATURES
 from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BACKWARD

@@ -31,7 +31,7 @@ from pipeline.data.dataset import (
     TokenisedRecord,
 )
 from pipeline.data.dataset.speech import SpeechSize, TextSize
-from pipeline.data.store.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
+from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.models.settings import Reads
 

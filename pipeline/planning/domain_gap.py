@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.core.artifacts import RunId
-from pipeline.data.dataset import DomainGap, ReadAloudDataset
+from pipeline.data.dataset import DomainGap, ReadAloudDataset, SplitName
+from pipeline.data.sequence_store import FRAMES_PER_SECOND
 from pipeline.data.speech.collect_text import collect_text
-from pipeline.data.speech.sentences import select
-from pipeline.data.store.sequence_store import FRAMES_PER_SECOND
+from pipeline.data.speech.encode_text import select
 from pipeline.data.text.alphabet import CHARACTERS
 from pipeline.data.text.text_files import lines_of
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
@@ -155,10 +155,11 @@ def transcripts(project: Project, name: str) -> Transcripts:
     """
     record, corpus = project.dataset_records[name], project.layout.corpus(name)
     assert isinstance(record, ReadAloudDataset)
-    prepared = {split: corpus / f"prepared/{split}.en" for split in ("train", "test")}
+    splits: tuple[SplitName, ...] = ("train", "test")
+    prepared = {split: corpus / f"prepared/{split}.en" for split in splits}
     if all(path.exists() for path in prepared.values()):
         return {split: list(lines_of(path, "prepare it again")) for split, path in prepared.items()}
     with TemporaryDirectory() as folder:
         collect_text(record, project.layout.downloads, Path(folder), project.config.mirror)
-        chosen = select(record, Path(folder), record.utterances).sentences
-    return {split: [one.spelt for one in chosen[split]] for split in prepared}
+        chosen = select(record, Path(folder), record.utterances)
+    return {split: [one.spelt for one in chosen[split].sentences] for split in prepared}

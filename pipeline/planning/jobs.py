@@ -10,7 +10,7 @@ from pipeline.core import artifacts as products
 from pipeline.core.artifacts import Encoded, Prepared, Product, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
-from pipeline.data.store.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
+from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted

@@ -22,10 +22,10 @@ from torch import Tensor
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import Gates, GateValue
-from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
-from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.checks import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.grammar.chinese import FUNCTION_WORDS

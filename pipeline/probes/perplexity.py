@@ -11,10 +11,10 @@ import torch
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.outputs import Scored
-from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,
     AnySplit,
+    EvalBatches,
     check_targets,
     evaluation_split,
     input_kind,
@@ -22,8 +22,8 @@ from pipeline.data.batches.corpus_batches import (
 )
 from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
-from pipeline.data.store.encoded_files import require_whole
-from pipeline.data.text.checked_lines import check_pairs, name_of_split
+from pipeline.data.encoded_files import require_whole
+from pipeline.data.text.checks import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.score_file import write_score

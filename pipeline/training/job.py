@@ -14,8 +14,7 @@ from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, W
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
 from pipeline.core.retries import retry_read
-from pipeline.data.store.encoded_files import require_whole, training_stores
-from pipeline.data.store.staging import stage
+from pipeline.data.encoded_files import require_whole, stage, training_stores
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import machine
 from pipeline.training.checkpoint import Checkpoints, stored_key

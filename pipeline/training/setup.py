@@ -8,11 +8,11 @@ import torch
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine
-from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,
     AnySplit,
     AnyTrainingBatches,
+    EvalBatches,
     batch_size,
     check_targets,
     evaluation_split,

@@ -9,8 +9,7 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.core.records.training import Loss
-from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches
+from pipeline.data.batches.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches, EvalBatches
 from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechSplit

@@ -10,7 +10,7 @@ from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
-from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.text.checks import comparison_key
 from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import snakemake_command

@@ -17,7 +17,7 @@ import soundfile
 
 from pipeline.core.errors import UserError
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
-from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
 from reprise.new_data.shares import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow

@@ -13,8 +13,7 @@ from typing import Any
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.text.checked_lines import check_script, check_untokenised
-from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.text.checks import check_script, check_untokenised, comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
 from reprise.new_data.shares import by_split
 from reprise.user_files import checked_path, lines_of, new_file, source_name

@@ -10,7 +10,7 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.symbols import EOS
-from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.text.checks import comparison_key
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split

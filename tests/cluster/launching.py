@@ -15,7 +15,7 @@ from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
 from pipeline.cluster.state import read_submission
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 
 HERE = Path(__file__).resolve().parent

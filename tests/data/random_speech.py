@@ -6,7 +6,8 @@ import numpy as np
 from made_records import speech_corpus
 
 from pipeline.core.records.corpus import SpeechSplit
-from pipeline.data.store.sequence_store import NOISE_STEM, write_frames, write_tokens
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 
 FEATURES = 5

@@ -10,10 +10,10 @@ from own_speech import RATE, own
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import SpeechCorpus, Statistics
 from pipeline.data.batches.speech_batches import SpeechSplit
+from pipeline.data.sequence_store import FrameStore
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.frontend import LEAST_DEVIATION, Moments, normalised
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
-from pipeline.data.store.sequence_store import FrameStore
 from reprise.sound import features, normalise_speaker
 
 SPEAKERS = {"train": ("near", "far", "shrill"), "dev": ("near",), "test": ("stranger",)}

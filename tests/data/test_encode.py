@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords
-from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_subwords, sample, sampled_lines, train

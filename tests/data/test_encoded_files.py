@@ -8,9 +8,9 @@ import pytest
 from made_records import parallel_corpus, parallel_split
 
 from pipeline.core.errors import UserError
-from pipeline.data.store import encoded_files
-from pipeline.data.store.encoded_files import encoded_stores, require_whole, stores_digest
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data import encoded_files
+from pipeline.data.encoded_files import encoded_stores, require_whole, stores_digest
+from pipeline.data.sequence_store import write_tokens
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from own_speech import RATE, own, write_noise
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import read_audio
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.store.sequence_store import FEATURES, NOISE_STEM, FrameStore
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset
 from pipeline.data.fetch.download import fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
-from pipeline.data.text.checked_lines import name_of_split
+from pipeline.data.text.checks import name_of_split
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_subwords

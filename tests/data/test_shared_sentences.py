@@ -9,7 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.text.shared_sentences import comparison_key, shared_sentences
+from pipeline.data.text.checks import comparison_key, shared_sentences
 
 
 def test_shared_sentences_equal_the_intersections_of_sets(tmp_path, caplog):

@@ -12,12 +12,12 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches
+from pipeline.data.batches.corpus_batches import EvalBatches, batch_size, evaluation_split, training_batches
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatches, TextOnlySplit, random_share
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, select_utterances, with_noise
 from pipeline.data.batches.steps import FixedSizeSteps
-from pipeline.data.store.sequence_store import FrameStore, frame_files, write_frames, write_tokens
+from pipeline.data.encoded_files import frame_files
+from pipeline.data.sequence_store import FrameStore, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.ctc.settings import CTCConfig

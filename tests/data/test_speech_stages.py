@@ -12,15 +12,15 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, ReadAloudDataset
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import FEATURES, FrameStore, TokenStore
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
-from pipeline.data.speech.encode_text import encode_text
+from pipeline.data.speech.encode_text import encode_text, select
 from pipeline.data.speech.features import Kept, compute_features
 from pipeline.data.speech.frontend import MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
-from pipeline.data.speech.sentences import select
 from pipeline.data.speech.speak import reader_of, speak
-from pipeline.data.store.sequence_store import FEATURES, NOISE_STEM, FrameStore, TokenStore
 from pipeline.data.text.alphabet import Alphabet, to_alphabet
 
 
@@ -43,8 +43,8 @@ def test_text_covers_all_splits_with_further_test_sets(tmp_path):
         read_aloud(text=grammar(test2=4))
     dataset = read_aloud(text=grammar(test2=4), further_test_sets=["another"])
     collect_text(dataset, tmp_path, tmp_path, None)
-    chosen = select(dataset, tmp_path, {}).sentences
-    assert list(chosen) == ["test2", "test", "dev", "train"] and all(chosen.values())
+    chosen = select(dataset, tmp_path, {})
+    assert list(chosen) == ["test2", "test", "dev", "train"] and all(one.sentences for one in chosen.values())
 
 
 def test_spelling_keeps_letters_apostrophes_and_spaces():
@@ -137,9 +137,9 @@ def test_language_model_text_excludes_spoken_test_sentences(tmp_path):
     spoken = select(speech, tmp_path / "speech", {})
     encode_text(full, tmp_path / "text")
     train = set((tmp_path / "text/prepared/train.en").read_text().split("\n"))
-    held_out = {one.spelt for split in ("dev", "test") for one in spoken.sentences[split]}
+    held_out = {one.spelt for split in ("dev", "test") for one in spoken[split].sentences}
     assert held_out and not held_out & train
-    assert {one.spelt for one in spoken.sentences["train"]} <= train
+    assert {one.spelt for one in spoken["train"].sentences} <= train
 
 
 def test_left_out_sentences_are_counted_by_reason(tmp_path):
@@ -152,9 +152,9 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
     }.items():
         (tmp_path / f"raw/{split}.en").write_text("".join(f"{line}\n" for line in lines))
     chosen = select(dataset, tmp_path, {})
-    assert [one.spelt for one in chosen.sentences["train"]] == ["fits"]
+    assert [one.spelt for one in chosen["train"].sentences] == ["fits"]
     reasons = {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
-    assert chosen.record("train")["rejected"] == reasons and chosen.read["train"] == 6
+    assert chosen["train"].record()["rejected"] == reasons and chosen["train"].read == 6
     with pytest.raises(UserError, match="1 sentences of train fit, but 4 are needed"):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 

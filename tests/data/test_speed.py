@@ -5,10 +5,10 @@ import pytest
 import soundfile
 from own_speech import own
 
+from pipeline.data.sequence_store import FrameStore
 from pipeline.data.speech.audio import at_speed
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.store.sequence_store import FrameStore
 
 RATE = 16000
 

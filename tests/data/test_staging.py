@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.store import staging
-from pipeline.data.store.sequence_store import TokenStore, token_files, write_tokens
-from pipeline.data.store.staging import copy_of, file_system, nearest, stage
+from pipeline.data import encoded_files
+from pipeline.data.encoded_files import copy_of, file_system, nearest, stage, token_files
+from pipeline.data.sequence_store import TokenStore, write_tokens
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def far(tmp_path, monkeypatch):
     folder.mkdir()
     near.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(near))
-    monkeypatch.setattr(staging, "file_system", lambda path: "lustre" if folder in Path(path).parents else "ext4")
+    monkeypatch.setattr(encoded_files, "file_system", lambda path: "lustre" if folder in Path(path).parents else "ext4")
     return folder
 
 
@@ -64,7 +64,7 @@ def test_a_copy_that_is_there_is_not_made_again(stem):
 def test_store_is_read_in_place_if_the_disk_is_full(stem, monkeypatch):
     passed = []
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 0, 100))
-    monkeypatch.setattr(staging, "read_through", passed.append)
+    monkeypatch.setattr(encoded_files, "read_through", passed.append)
     stage(token_files(stem))
     assert passed == list(token_files(stem))
     assert [nearest(path) for path in token_files(stem)] == list(token_files(stem))

@@ -7,8 +7,16 @@ from random import Random
 import pytest
 from random_trees import random_tree
 
-from pipeline.data.trees.linearisation import Repairs, is_tag, linearise, rebuild
-from pipeline.data.trees.tag_alignment import UNALIGNED, TagLexicon, align_tags, align_words
+from pipeline.data.trees.linearisation import (
+    UNALIGNED,
+    Repairs,
+    TagLexicon,
+    align_tags,
+    align_words,
+    is_tag,
+    linearise,
+    rebuild,
+)
 from pipeline.data.trees.trees import Tree, parse_tree, words
 
 WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}

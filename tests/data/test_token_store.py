@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.data.store.sequence_store import TokenStore, token_type, write_tokens
+from pipeline.data.sequence_store import TokenStore, token_type, write_tokens
 
 
 def write(stem, sentences, vocab_size):

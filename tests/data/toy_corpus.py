@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, GrammarDataset
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 
 WORDS = ["the", "a", "man", "dog", "sees", "house", "with", "two", "café", "naïve", "don't", "3.5", "&", "well-known"]
 

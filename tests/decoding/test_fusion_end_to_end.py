@@ -14,7 +14,8 @@ from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
 from pipeline.core.json_file import read_json
-from pipeline.data.store.sequence_store import NOISE_STEM, write_frames
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import write_frames
 from pipeline.papers.project import load_project
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.tensor_file import read_tensor_file

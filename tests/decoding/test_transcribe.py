@@ -15,9 +15,8 @@ from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
 from pipeline.core.symbols import BOS
-from pipeline.data.batches.base import EvalBatches
-from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus, training_batches
-from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, normalisation_corpus, training_batches
+from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
 from pipeline.decoding.tune import sample

@@ -11,7 +11,7 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
 from pipeline.decoding.decode import decode_split, replace_branch_weights

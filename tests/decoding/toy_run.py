@@ -9,7 +9,7 @@ from made_records import parallel_corpus, trained_run
 
 from pipeline.config import load_run
 from pipeline.core.digests import sha256_json
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.models.architectures import build_model

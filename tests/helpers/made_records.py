@@ -19,7 +19,7 @@ from pipeline.core.records.training import (
     TrainingLoss,
     ValidationLine,
 )
-from pipeline.data.store.sequence_store import FEATURES
+from pipeline.data.sequence_store import FEATURES
 from pipeline.data.text.alphabet import Alphabet
 
 UPDATES = TrainingLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)

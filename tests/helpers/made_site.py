@@ -13,8 +13,8 @@ from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
 from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
+from pipeline.data.sequence_store import write_tokens
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree

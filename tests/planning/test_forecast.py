@@ -15,7 +15,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import count_parameters, size_of
 from pipeline.models.settings import BatchShape, training_flops

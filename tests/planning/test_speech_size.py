@@ -10,7 +10,7 @@ from planning_project import ROOT, project_at
 from pipeline.config import TrainingConfig
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
-from pipeline.data.store.sequence_store import FEATURES, write_frames, write_tokens
+from pipeline.data.sequence_store import FEATURES, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.jobs import Jobs

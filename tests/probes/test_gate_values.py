@@ -13,7 +13,7 @@ from made_records import parallel_corpus
 from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.batches.parallel_batches import ParallelSplit
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.metrics.score_file import read_statistics

@@ -9,7 +9,7 @@ from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_
 
 from pipeline.__main__ import main
 from pipeline.core.json_file import write_json
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled
 from pipeline.papers.project import load_project

@@ -11,7 +11,7 @@ import torch
 import yaml
 from made_records import parallel_corpus
 
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.training import trainer
 from pipeline.training.job import train_run
 

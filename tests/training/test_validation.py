@@ -5,7 +5,7 @@ import torch
 from made_records import training_config
 
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig

@@ -19,7 +19,7 @@ from copied_project import ROOT, call, copy_project, require
 
 import reprise as api
 from pipeline.core.errors import UserError
-from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
 from reprise.cli.decode import decode_lines

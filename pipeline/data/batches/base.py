@@ -4,7 +4,7 @@ Dimensions: B sequences, S source positions, T target positions.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.store.sequence_store import TokenStore
+from pipeline.data.sequence_store import TokenStore
 
 ALIGNED = 16
 """Alignment in bytes of each tensor in a packed buffer."""
@@ -217,45 +217,11 @@ class EncodedSplit(ABC):
         """Return the sequences `indices` (B,) as a batch."""
 
 
-Split = TypeVar("Split", bound=EncodedSplit)
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
+SplitT = TypeVar("SplitT", bound=EncodedSplit)
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
-class EvalBatches(Generic[Split, AnyBatch]):
-    """Batches of similar length that hold every sequence of a split once, longest first.
-
-    Iterating yields (indices (B,), batch).
-
-    Args:
-        pairs: The split.
-        batch_positions: Most source positions of a batch, padding included; a single sequence may have more.
-    """
-
-    def __init__(self, pairs: Split, batch_positions: int):
-        self.pairs, self.batch_positions = pairs, batch_positions
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, AnyBatch]]:
-        for indices in index_batches(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
-            yield indices, self.pairs.batch(indices)
-
-
-def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Yield indices of sequences, longest source first, with at most `budget` padded source positions.
-
-    Args:
-        src_lengths: Source lengths, (N,).
-        tgt_lengths: Target lengths, (N,), which order sources of equal length.
-        budget: Most padded source positions of a group of several sequences.
-    """
-    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
-    begin = 0
-    while begin < len(order):
-        rows = max(1, budget // int(src_lengths[order[begin]]))
-        yield order[begin : begin + rows]
-        begin += rows
-
-
-class TrainingBatches(ABC, Generic[Split, AnyBatch]):
+class TrainingBatches(ABC, Generic[SplitT, BatchT]):
     """The training steps of a run; `len()` is the number of steps in every epoch.
 
     Attributes:
@@ -266,7 +232,7 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
         padding: Share of padding in the positions of an epoch.
     """
 
-    pairs: Split
+    pairs: SplitT
     micro_batch_positions: int
     sequences: int
     left_out: int
@@ -283,7 +249,7 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
     def heaviest_step(self) -> np.ndarray:
         """Return the indices of the sequences of the step that needs most memory."""
 
-    def batch(self, indices: np.ndarray, step: int | None) -> AnyBatch:
+    def batch(self, indices: np.ndarray, step: int | None) -> BatchT:
         """Build a batch of some sequences.
 
         Args:
@@ -295,7 +261,7 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
         """
         return self.pairs.batch(indices)
 
-    def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
+    def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[BatchT]:
         """Return the micro-batches of a training step that one process computes.
 
         Process r computes micro-batches r, r + world_size, r + 2 * world_size, …
@@ -312,7 +278,7 @@ class TrainingBatches(ABC, Generic[Split, AnyBatch]):
         indices = self.sequences_of(step)
         return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
 
-    def largest_micro_batches(self) -> list[AnyBatch]:
+    def largest_micro_batches(self) -> list[BatchT]:
         """Return the micro-batches of the heaviest step, to fail early if they do not fit."""
         return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 

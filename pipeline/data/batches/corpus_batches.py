@@ -3,7 +3,9 @@
 `corpus.json` names the kind (pipeline/core/records/corpus.py).
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Generic
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from pipeline.config import RunSpec, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
+from pipeline.data.batches.base import BatchT, SplitT
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit, TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
@@ -145,3 +148,37 @@ def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
     """
     speech = input_kind(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
+
+
+class EvalBatches(Generic[SplitT, BatchT]):
+    """Batches of similar length that hold every sequence of a split once, longest first.
+
+    Iterating yields (indices (B,), batch).
+
+    Args:
+        pairs: The split.
+        batch_positions: Most source positions of a batch, padding included; a single sequence may have more.
+    """
+
+    def __init__(self, pairs: SplitT, batch_positions: int):
+        self.pairs, self.batch_positions = pairs, batch_positions
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, BatchT]]:
+        for indices in index_batches(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
+            yield indices, self.pairs.batch(indices)
+
+
+def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Yield indices of sequences, longest source first, with at most `budget` padded source positions.
+
+    Args:
+        src_lengths: Source lengths, (N,).
+        tgt_lengths: Target lengths, (N,), which order sources of equal length.
+        budget: Most padded source positions of a group of several sequences.
+    """
+    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
+    begin = 0
+    while begin < len(order):
+        rows = max(1, budget // int(src_lengths[order[begin]]))
+        yield order[begin : begin + rows]
+        begin += rows

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.batches.base import AnyBatch, Batch, EncodedSplit, Split, TrainingBatches, pad_to
+from pipeline.data.batches.base import Batch, BatchT, EncodedSplit, SplitT, TrainingBatches, pad_to
 from pipeline.data.batches.steps import FixedSizeSteps, random_keys
 
 
-class FixedSizeBatches(FixedSizeSteps, TrainingBatches[Split, AnyBatch]):
+class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
     """Training batches of `sentences_per_update` sequences per step.
 
     Args:
@@ -28,7 +28,9 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[Split, AnyBatch]):
         seed: Seed of the run.
     """
 
-    def __init__(self, pairs: Split, kept: np.ndarray, training: TrainingConfig, micro_batch_positions: int, seed: int):
+    def __init__(
+        self, pairs: SplitT, kept: np.ndarray, training: TrainingConfig, micro_batch_positions: int, seed: int
+    ):
         assert training.sentences_per_update, "checked when the settings were read"
         lengths, sorted_first = pairs.src_lengths[kept], training.sorted_first_epoch
         super().__init__(kept, lengths, training.sentences_per_update, seed, sorted_first)

@@ -22,7 +22,8 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.symbols import PAD
 from pipeline.data.batches.base import Batch, EncodedSplit, pad_to
 from pipeline.data.batches.fixed_size_batches import FixedSizeBatches, select_share
-from pipeline.data.store.sequence_store import NOISE_STEM, FrameStore
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import FrameStore
 from pipeline.models.settings import ModelSettings
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Stage `download`: fetched and verified files of a dataset, and the raw splits made of them.
+"""Stages `download` and `generate`: raw splits from fetched and verified files, or from the embedded grammar.
 
 Verified files are noted in `<downloads>/.verified/<checksum>.json`, so that 60 GB are hashed once and not before every
 use. A note counts while the file keeps its size and modification time.
@@ -12,7 +12,15 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import VerifiedFile
 from pipeline.core.records.record import read_note
-from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
+from pipeline.data.dataset import (
+    AnyDataset,
+    DownloadedDataset,
+    GrammarDataset,
+    GrammarTreebank,
+    Source,
+    load_one_of,
+    sources_of,
+)
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_text import write_raw_mark, write_raw_splits
 from pipeline.data.fetch.transfer import DownloadError, fetch_url, mismatch
@@ -49,6 +57,34 @@ def download(
         existing_files(name, folders[name], record.package_members(name))
     write_raw_splits(record, fetch_all(record, downloads, expanded(mirror)) | folders, corpus)
     write_raw_mark(corpus)
+
+
+def generate(*, dataset: Path, corpus: Path) -> None:
+    """Write a corpus with the embedded grammar.
+
+        python -m pipeline generate --dataset workflow/datasets/grammar-en-de.yaml --corpus work/corpora/grammar-en-de
+
+    reads   the dataset file alone; needs no network
+    writes  <corpus>/raw/<split>.<lang>         plain text, line n of one language translates line n of the other
+            <corpus>/<split>.trees              English trees
+            <corpus>/<split>.phenomena.jsonl    the phenomena in each line
+            <corpus>/raw.done                   the names of these
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+    """
+    from pipeline.grammar.corpus import Limits  # loads the lexicon, which `download` does not need
+    from pipeline.grammar.splits import write_splits
+
+    record = load_one_of(dataset, GrammarDataset | GrammarTreebank, "what the grammar writes")
+    wanted = record.generator
+    languages = [record.src] if isinstance(record, GrammarTreebank) else list(record.languages)
+    sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
+    limits = Limits(wanted.words, wanted.vocabulary)
+    write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained, limits)
+    write_raw_mark(corpus)
+    log.info("%s: %d sentences of domain %s", corpus, sum(wanted.sizes.values()), wanted.domain)
 
 
 def expanded(mirror: str | None) -> str | None:

@@ -1,23 +1,111 @@
-"""Stage `encode-text`: character ids of the text of a language model."""
+"""Stage `encode-text`: character ids of the text of a language model, and the selection of fitting sentences.
+
+The stage `speak` selects the sentences that it reads in the same way.
+"""
 
 import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import TextCorpus, TextSplit
 from pipeline.core.records.preparation import PreparedText, SentencesReport
-from pipeline.data.dataset import SplitName, TextRecord, load_one_of
+from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord, load_one_of
+from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.processes import chunks
-from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.store.encoded_files import encoded_stores, stores_digest
-from pipeline.data.store.sequence_store import write_tokens
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.sequence_store import write_tokens
+from pipeline.data.text.alphabet import Alphabet, to_alphabet
+from pipeline.data.text.text_files import lines_of
 
 log = logging.getLogger(__name__)
 
+EXAMPLES = 5
 LINES_PER_CHUNK = 10_000
+
+
+class Sentence(NamedTuple):
+    """A sentence as written, and in the characters of transcripts."""
+
+    written: str
+    spelt: str
+
+
+@dataclass
+class Selection:
+    """Sentences of one split, with the number read, and those left out by reason with examples."""
+
+    sentences: list[Sentence] = field(default_factory=list)
+    read: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts for a report."""
+        return {"read": self.read, "rejected": dict(self.rejected), "examples": self.examples}
+
+
+def select(
+    dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[SplitName, int]
+) -> dict[SplitName, Selection]:
+    """Select the first fitting sentences of each split without repeated spellings, test and dev sets first.
+
+    Args:
+        dataset: Text to read aloud, or of a language model.
+        corpus: Folder of the corpus, with `raw/`.
+        wanted: Most sentences of each split; splits not named have all that fit.
+
+    Returns:
+        The selected sentences of each split, with counts of those left out.
+
+    Raises:
+        UserError: Raw text is missing, nothing fits, or there are too few sentences to read aloud.
+    """
+    selections: dict[SplitName, Selection] = {}
+    seen: set[str] = set()
+    for split in reversed(dataset.split_names):
+        found = selections[split] = Selection()
+        for line in lines_of(corpus / f"raw/{split}.en", "run the stage `collect-text` first"):
+            if len(found.sentences) == wanted.get(split):
+                break
+            found.read += 1
+            text, strange = to_alphabet(line)
+            if reason := fault(text, strange, seen, dataset.max_characters):
+                found.rejected[reason] += 1
+                if len(found.examples) < EXAMPLES:
+                    found.examples.append(f"{reason}: {line[:120]}")
+                continue
+            seen.add(text)
+            found.sentences.append(Sentence(line, text))
+        needed = 1 if isinstance(dataset, TextRecord) else wanted.get(split, 1)
+        if len(found.sentences) < needed:
+            raise UserError(
+                f"{dataset.name}: {len(found.sentences)} sentences of {split} fit, but {needed} are needed; "
+                "raise max_characters, add text, or request fewer"
+            )
+    return selections
+
+
+def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
+    """Return the reason why a sentence is left out; None if it is not.
+
+    Args:
+        text: Spelling of the sentence.
+        strange: Its characters outside the alphabet.
+        seen: Spellings selected so far.
+        most: Most characters of a sentence.
+    """
+    if strange:
+        return "outside the alphabet"
+    if not text:
+        return "empty"
+    if len(text) > most:
+        return "too long"
+    return "repeated" if text in seen else None
 
 
 def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
@@ -56,11 +144,13 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
     report: dict[str, SentencesReport] = {}
     splits: dict[str, TextSplit] = {}
     for split in dataset.split_names:
-        sentences = chosen.sentences[split]
+        sentences = chosen[split].sentences
         characters = write_split(corpus, split, sentences)
         check_split(dataset, split, len(sentences), corpus / f"prepared/{split}.en")
         words = sum(one.spelt.count(" ") + 1 for one in sentences)
-        report[split] = SentencesReport(kept=len(sentences), characters=characters, words=words, **chosen.record(split))
+        report[split] = SentencesReport(
+            kept=len(sentences), characters=characters, words=words, **chosen[split].record()
+        )
         splits[split] = TextSplit(pairs=len(sentences), tgt_tokens=characters)
         log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
     PreparedText(dataset=dataset.name, splits=report).write(corpus / "prepared/report.json")

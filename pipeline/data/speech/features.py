@@ -19,8 +19,10 @@ from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
+from pipeline.data.encoded_files import NOISE_STEM, encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
 from pipeline.data.speech.frontend import (
     BABBLES,
@@ -39,15 +41,6 @@ from pipeline.data.speech.manifest import (
     read_manifest,
     shared_speakers,
     shared_utterances,
-)
-from pipeline.data.store.encoded_files import encoded_stores, stores_digest
-from pipeline.data.store.sequence_store import (
-    FEATURES,
-    FRAME_DTYPE,
-    FRAMES_PER_SECOND,
-    NOISE_STEM,
-    write_frames,
-    write_tokens,
 )
 from pipeline.data.text.alphabet import Alphabet, to_alphabet
 

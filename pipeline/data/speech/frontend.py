@@ -21,7 +21,7 @@ import kaldi_native_fbank
 import numpy as np
 
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.store.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, write_frames
+from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, write_frames
 
 WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
 LOW_HZ = 20.0

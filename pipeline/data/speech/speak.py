@@ -28,8 +28,8 @@ from pipeline.core.files import register_output
 from pipeline.core.records.preparation import Spoken, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.speech.encode_text import Sentence, select
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.speech.sentences import Sentence, select
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
         UserError: Raw text is missing or too short, a voice is unknown, or the disk is too small.
     """
     chosen = select(dataset, corpus, dataset.utterances)
-    characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
+    characters = sum(len(one.spelt) for split in chosen.values() for one in split.sentences)
     require_space(corpus, BYTES_PER_CHARACTER * characters, "speech read aloud")
     splits: dict[str, SpokenSplit] = {}
     for split in dataset.split_names:
@@ -189,14 +189,14 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
         folder.mkdir(parents=True)
         tasks = [
             Task(folder / f"{number:06}.flac", sentence, reader_of(dataset.readers, split, number))
-            for number, sentence in enumerate(chosen.sentences[split])
+            for number, sentence in enumerate(chosen[split].sentences)
         ]
         progress = Progress(log, f"{dataset.name} {split}: read", "utterances")
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
         register_output(folder)
         progress.finish()
-        splits[split] = SpokenSplit(utterances=kept, **chosen.record(split))
+        splits[split] = SpokenSplit(utterances=kept, **chosen[split].record())
     report = Spoken(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)
     report.write(corpus / "spoken.json")
     return report

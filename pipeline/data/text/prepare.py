@@ -15,9 +15,8 @@ from pipeline.core.files import atomic_write, read_errors
 from pipeline.core.records.preparation import PairsReport, PreparedPairs
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.text.checked_lines import check_script
+from pipeline.data.text.checks import check_script, shared_sentences
 from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenise_line
-from pipeline.data.text.shared_sentences import shared_sentences
 from pipeline.data.text.text_files import count_lines, lines_of
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
 

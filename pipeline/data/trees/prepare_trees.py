@@ -14,7 +14,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.preparation import PreparedTrees, TreesReport
 from pipeline.data.dataset import GrammarTreebank, Treebank, TreebankRecord, load_one_of
-from pipeline.data.text.shared_sentences import shared_sentences
+from pipeline.data.text.checks import shared_sentences
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import TRACE, Tree, clean, events, parse_tree, words

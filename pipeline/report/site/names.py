@@ -10,7 +10,7 @@ from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.view import PaperView, ScoredSplits, Term
 from pipeline.core.artifacts import RunId
-from pipeline.data.text.checked_lines import name_of_split
+from pipeline.data.text.checks import name_of_split
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import FilledTable
 

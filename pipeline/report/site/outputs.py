@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
-from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.checks import read_lines
 from pipeline.metrics import metric_named
 from pipeline.metrics.score_file import read_statistics
 from pipeline.report.site.charts import LineChart, Row, by_group

@@ -30,7 +30,7 @@ from made_records import measured_noise
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import ScoreFile
-from pipeline.data.store.sequence_store import write_tokens
+from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import gleu_statistics
 from pipeline.papers.project import Project
 from reprise.interface import claim_rows

@@ -5,7 +5,7 @@ from made_records import decoded
 
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
-from pipeline.data.text.checked_lines import check_untokenised, read_lines, training_digest
+from pipeline.data.text.checks import check_untokenised, read_lines, training_digest
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):

@@ -1,6 +1,10 @@
-"""Checks of text before it is scored: a wrong score looks as plausible as a right one."""
+"""Checks of text before it is scored, and of sentences that splits share: a wrong score looks plausible."""
 
+import logging
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.core.digests import require_digest
@@ -12,6 +16,13 @@ from pipeline.data.languages import is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces
 from pipeline.data.text.text_files import lines_of
 
+log = logging.getLogger(__name__)
+
+ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-")
+"""Plain forms of the shapes of quotes and dashes."""
+UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
+"""Characters without a visible mark."""
+FORM = re.compile(f"[{''.join(ALIKE)}{UNSEEN}]")
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
 """Marks of Moses' tokeniser: escaped characters and joined hyphens."""
 TOKENISED_SHARE, OF_ALL_LINES = 0.1, 0.01
@@ -136,3 +147,52 @@ def check_pairs(dataset: CorpusRecord | TreebankRecord, split: SplitName, pairs:
     expected = dataset.expected.get(split)
     if split != "train" and expected is not None and pairs != expected.lines:
         raise UserError(f"{where} has {pairs} pairs, but {dataset.name} {split} has {expected.lines}; prepare it again")
+
+
+def comparison_key(sentence: str) -> str:
+    """Return a key that is equal for sentences which differ in form alone.
+
+    Form is white space, invisible characters, Unicode form (NFKC), case, and the shape of quotes and dashes.
+
+    Returns:
+        The key, without any white space.
+    """
+    key = sentence.lower()
+    if not key.isascii():
+        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", sentence).casefold())
+    return "".join(FORM.sub(lambda found: ALIKE.get(found[0], ""), key).split())
+
+
+def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
+    """Count and log the distinct sentences that two splits share, compared by `comparison_key`.
+
+    Held-out sets are kept in memory; training data is streamed.
+
+    Args:
+        what: Dataset and side, for the log.
+        splits: File of prepared sentences of each split, one per line.
+
+    Returns:
+        The number for each pair of splits that share any, under a key such as `dev and train`.
+    """
+    held_out = {split: distinct(path) for split, path in splits.items() if split != "train"}
+    shared: Counter[str] = Counter()
+    for number, (split, sentences) in enumerate(held_out.items()):
+        for other in list(held_out)[:number]:
+            shared[f"{other} and {split}"] = len(sentences & held_out[other])
+    if "train" in splits:
+        unseen = {split: set(sentences) for split, sentences in held_out.items()}
+        for line in map(comparison_key, lines_of(splits["train"], "run `prepare` again")):
+            for split, sentences in unseen.items():
+                if line in sentences:
+                    sentences.remove(line)
+                    shared[f"{split} and train"] += 1
+    found = {pair: count for pair, count in shared.items() if count}
+    for pair, count in found.items():
+        log.warning("%s: %d sentences are in both %s", what, count, pair)
+    return found
+
+
+def distinct(path: Path) -> set[str]:
+    """Return the distinct sentences of a file by their `comparison_key`."""
+    return set(map(comparison_key, lines_of(path, "run `prepare` again")))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write, read_errors
-from pipeline.data.store.staging import nearest
+from pipeline.data.encoded_files import frame_files, nearest, token_files
 
 
 class SequenceStore:
@@ -105,11 +105,6 @@ def token_type(vocab_size: int) -> np.dtype:
     return NARROW if vocab_size <= MAX_UINT16 else WIDE
 
 
-def token_files(stem: Path) -> tuple[Path, Path]:
-    """Return the files of ids and of offsets."""
-    return stem.with_name(stem.name + ".tokens"), stem.with_name(stem.name + ".offsets")
-
-
 class TokenStore(SequenceStore):
     """Ids of one side of an encoded split, little-endian uint16, or uint32 for large vocabularies.
 
@@ -172,13 +167,6 @@ def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[Sequence
 FRAME_DTYPE = np.dtype("<f2")
 FEATURES, FRAMES_PER_SECOND = 40, 100
 """Log-mel energies of a frame, and frame rate (Cold Fusion, section 4.3)."""
-NOISE_STEM = "noise"
-"""Stem of the store of noises in the folder of an encoded speech corpus."""
-
-
-def frame_files(stem: Path) -> tuple[Path, Path]:
-    """Return the files of frames and of offsets."""
-    return stem.with_name(stem.name + ".frames"), stem.with_name(stem.name + ".frames.offsets")
 
 
 class FrameStore(SequenceStore):

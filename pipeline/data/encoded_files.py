@@ -1,0 +1,175 @@
+"""Files of an encoded corpus: their names, the check that they have not changed, and copies on the local disk.
+
+Network disks serve random reads badly, so training reads copies. Without room on the local disk, the corpus is read
+once from end to end, which fills the page cache.
+"""
+
+import atexit
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from pipeline.core.digests import sha256_file, sha256_json
+from pipeline.core.disk import format_bytes, own_folder
+from pipeline.core.errors import REPAIR, UserError
+from pipeline.core.files import read_errors
+from pipeline.core.records.corpus import Kind, read_corpus
+from pipeline.core.records.preparation import VerifiedCorpus
+from pipeline.core.records.record import read_note
+from pipeline.core.retries import retry_read
+
+log = logging.getLogger(__name__)
+
+NETWORK = ("nfs", "lustre", "beegfs", "gpfs", "ceph", "fuse", "cifs", "smb", "afs", "pvfs", "orangefs", "wekafs", "9p")
+IN_MEMORY = ("tmpfs", "ramfs")
+CHUNK = 16 << 20
+NOISE_STEM = "noise"
+"""Stem of the store of noises in the folder of an encoded speech corpus."""
+
+
+def token_files(stem: Path) -> tuple[Path, Path]:
+    """Return the files of ids and of offsets."""
+    return stem.with_name(stem.name + ".tokens"), stem.with_name(stem.name + ".offsets")
+
+
+def frame_files(stem: Path) -> tuple[Path, Path]:
+    """Return the files of frames and of offsets."""
+    return stem.with_name(stem.name + ".frames"), stem.with_name(stem.name + ".frames.offsets")
+
+
+def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
+    """Return the files of each store of an encoded corpus, without its record.
+
+    Args:
+        encoded: Folder of the encoded corpus.
+        kind: Kind of the corpus.
+        splits: Names of the splits.
+    """
+    splits = list(splits)
+    sides = ("src", "tgt") if kind == "parallel" else ("tgt",)
+    frames = (*splits, NOISE_STEM) if kind == "speech" and splits else ()
+    tokens = [token_files(encoded / f"{split}.{side}") for split in splits for side in sides]
+    return tokens + [frame_files(encoded / stem) for stem in frames]
+
+
+def training_stores(encoded: Path) -> list[tuple[Path, Path]]:
+    """Return the files that training reads at random."""
+    return encoded_stores(encoded, read_corpus(encoded).kind, ["train"])
+
+
+def require_whole(encoded: Path) -> None:
+    """Check the digest of an encoded corpus once; a note holds while sizes and modification times stay.
+
+    Raises:
+        UserError: A file is missing, changed or unreadable.
+    """
+    record = read_corpus(encoded)
+    stores = encoded_stores(encoded, record.kind, record.splits)
+    with read_errors(REPAIR):
+        found = {path.name: path.stat() for store in stores for path in store}
+        states = {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
+        verified = VerifiedCorpus(digest=record.digest, files=states)
+        note = encoded / ".verified.json"
+        if not stores or read_note(VerifiedCorpus, note) == verified:
+            return
+        digest = stores_digest(stores)
+    if digest != record.digest:
+        raise UserError(f"{encoded}: damaged, its files are not those that were encoded; {REPAIR}")
+    with contextlib.suppress(UserError):  # a read-only folder is hashed again next time
+        verified.write(note)
+
+
+def stores_digest(stores: Iterable[tuple[Path, Path]]) -> str:
+    """Return the digest of all files of some stores, as the record of an encoded corpus holds it.
+
+    Raises:
+        UserError: A file cannot be read.
+    """
+    files = [path for store in stores for path in store]
+    return sha256_json({path.name: retry_read(path, partial(sha256_file, path)) for path in files})
+
+
+def stage(files: Iterable[Path]) -> None:
+    """Copy files from a network disk to the local disk; files on other disks stay where they are.
+
+    Files that cannot be copied are read where they are.
+    """
+    far = [path for path in files if file_system(path).startswith(NETWORK)]
+    copies = {path: copy_of(path) for path in far}
+    missing = [path for path, copy in copies.items() if not copy.exists()]
+    if not missing:
+        return
+    needed = sum(path.stat().st_size for path in missing)
+    there = Path(tempfile.gettempdir())
+    near = not file_system(there).startswith((*NETWORK, *IN_MEMORY))
+    if near and shutil.disk_usage(there).free > 2 * needed:  # other jobs may do the same
+        try:
+            for path in missing:
+                copy(path, copies[path])
+            log.info("copied %s of the corpus to the local disk, %s", format_bytes(needed), there)
+            return
+        except OSError as error:
+            log.warning("%s: %s; reading the corpus from the network disk", there, error.strerror)
+    for path in missing:
+        read_through(path)
+    log.info("read %s of the corpus in order: the local disk has no room for a copy", format_bytes(needed))
+
+
+def nearest(path: Path) -> Path:
+    """Return the local copy of a file on a network disk if there is a current one, else the file."""
+    if not file_system(path).startswith(NETWORK):
+        return path
+    copy = copy_of(path)
+    return copy if copy.exists() else path
+
+
+def copy_of(path: Path) -> Path:
+    """Return the path of a file's copy, which depends on the file's path, size and modification time.
+
+    So jobs on one node share a copy, and a changed file gets another one.
+
+    Raises:
+        UserError: Another user owns the folder for such files.
+    """
+    state = path.stat()
+    digest = sha256_json([str(path.resolve()), state.st_size, state.st_mtime_ns])[:16]
+    return own_folder() / "corpora" / digest / path.name
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy a file atomically and delete the copy at exit; other processes keep it open until they end.
+
+    Args:
+        path: File on a network disk.
+        target: Its copy on the local disk.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}")
+    atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
+    try:
+        shutil.copyfile(path, unfinished)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_through(path: Path) -> None:
+    """Read a file from end to end, so that the page cache holds it."""
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
+        while file.read(CHUNK):
+            pass
+
+
+def file_system(path: Path) -> str:
+    """Return the type of the file system that holds `path`, such as `ext4` or `nfs4`; empty if unknown."""
+    try:
+        lines = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return ""
+    mounts = {Path(fields[1]): fields[2] for line in lines if len(fields := line.split()) > 2}
+    return next((mounts[above] for above in (path.resolve(), *path.resolve().parents) if above in mounts), "")
