@@ -25,7 +25,8 @@ from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import Dataset, ReaderPool
 from pipeline.data.speech.collect_text import grammar_lines
 from pipeline.data.speech.encode_text import Sentence
-from pipeline.data.speech.features import compute_features, features_of
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.frontend import features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.speech.speak import Task, read_part, reader_of
 

@@ -41,19 +41,6 @@ class DownloadError(Exception):
     """An address that did not yield the file; the next one is tried."""
 
 
-class InterruptedTransferError(Exception):
-    """An interrupted transfer that is worth a retry.
-
-    Args:
-        fault: What happened.
-        pause_s: Seconds that the server asks to wait.
-    """
-
-    def __init__(self, fault: str, pause_s: float = 0.0):
-        super().__init__(fault)
-        self.pause_s = pause_s
-
-
 def pause_before(state: RetryCallState) -> float:
     """Return the seconds to wait: each pause doubles, and is at least as long as the server asks for."""
     error = state.outcome.exception() if state.outcome else None
@@ -171,16 +158,16 @@ class Transfer:
             sleep=time.sleep,
             stop=stop_after_attempt(ATTEMPTS),
             wait=pause_before,
-            retry=retry_if_exception_type(InterruptedTransferError),
+            retry=retry_if_exception_type(RequestError),
             before_sleep=self.log_attempt,
             reraise=True,
         )
         try:
             while not patient(self.advance):
                 time.sleep(FIRST_PAUSE_S)
-        except InterruptedTransferError as error:
+        except RequestError as error:
             raise DownloadError(f"{self.shown}: {error}") from error
-        except (RefusedError, ValueError) as error:  # an invalid address or number
+        except ValueError as error:  # an invalid number
             raise DownloadError(f"{self.shown}: {without_secrets(str(error))}") from error
 
     def log_attempt(self, state: RetryCallState) -> None:
@@ -195,21 +182,20 @@ class Transfer:
             Whether all bytes have arrived; False after an interruption that came late enough to count as progress.
 
         Raises:
-            InterruptedTransferError: The attempt made little progress.
+            RequestError: The attempt made little progress; a retry is worth while.
             DownloadError: The address does not have the file.
-            RefusedError: A retry would fail too.
         """
         before = self.done
         try:
             self.ask()
             return True
-        except RefusedError:
-            raise
-        except (RequestError, InterruptedTransferError) as error:
-            if self.done - before >= PROGRESS_BYTES:
-                log.info("%s: %s", self.shown, error)
-                return False
-            raise InterruptedTransferError(str(error), getattr(error, "pause_s", 0.0)) from error
+        except RefusedError as error:
+            raise DownloadError(f"{self.shown}: {error}") from error
+        except RequestError as error:
+            if self.done - before < PROGRESS_BYTES:
+                raise
+            log.info("%s: %s", self.shown, error)
+            return False
 
     @property
     def done(self) -> int:
@@ -221,15 +207,13 @@ class Transfer:
 
         Raises:
             DownloadError: The address does not have the file.
-            InterruptedTransferError, RequestError: A retry is worth while.
-            InterruptedTransferError: The file was too long and is empty now, or the body is incomplete, stalls or
-                breaks off.
+            RequestError: The file was too long and is empty now, or the body is incomplete, stalls or breaks off.
         """
         offset = self.done
         if self.expected is not None and offset >= self.expected:
             if offset > self.expected:
                 self.file.truncate(0)
-                raise InterruptedTransferError(f"had {offset} bytes, expected {self.expected}; restarting from zero")
+                raise RequestError(f"had {offset} bytes, expected {self.expected}; restarting from zero")
             return
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         with Deadline(ANSWER_S) as deadline, answer(self.url, headers, deadline, SILENCE_S) as response:
@@ -263,15 +247,15 @@ class Transfer:
 
         Raises:
             DownloadError: The response is an error, or of another file.
-            InterruptedTransferError: A retry is worth while.
+            RequestError: A retry is worth while.
         """
         status = response.status_code
         if status >= 500 or status in WORTH_ASKING_AGAIN:
             wait = response.headers.get("Retry-After", "")
-            raise InterruptedTransferError(f"status {status}", float(wait) if wait.isdecimal() else 0.0)
+            raise RequestError(f"status {status}", float(wait) if wait.isdecimal() else 0.0)
         if offset and status == 416:
             self.file.truncate(0)
-            raise InterruptedTransferError(f"has nothing after {offset} bytes; restarting from zero")
+            raise RequestError(f"has nothing after {offset} bytes; restarting from zero")
         if status not in (200, 206):
             raise DownloadError(f"{self.shown}: status {status} {response.reason}")
         begin, total = self.extent(response)
@@ -280,7 +264,7 @@ class Transfer:
         if begin != offset:
             self.file.truncate(0)
             if begin:
-                raise InterruptedTransferError(f"continues at byte {begin} instead of {offset}; restarting from zero")
+                raise RequestError(f"continues at byte {begin} instead of {offset}; restarting from zero")
             log.info("%s: can't resume at byte %d: restarting from zero", self.shown, offset)
         elif offset:
             log.info("%s: resuming after %s", self.shown, format_bytes(offset))
@@ -290,13 +274,13 @@ class Transfer:
         """Return the first byte of a response, and the size of the whole or None.
 
         Raises:
-            InterruptedTransferError: The response is a range without its position.
+            RequestError: The response is a range without its position.
         """
         if response.status_code == 206:
             found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
             if not found:
                 self.file.truncate(0)
-                raise InterruptedTransferError("sends a range without naming it; restarting from zero")
+                raise RequestError("sends a range without naming it; restarting from zero")
             return int(found[1]), None if found[2] == "*" else int(found[2])
         length = response.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None
@@ -311,8 +295,7 @@ class Transfer:
 
         Raises:
             DownloadError: The body is longer than expected.
-            InterruptedTransferError, RequestError: The body is incomplete, stalls or breaks off.
-            InterruptedTransferError: The body is incomplete.
+            RequestError: The body is incomplete, stalls or breaks off.
         """
         limit = self.expected or total
         done = first = extended = self.done
@@ -332,7 +315,7 @@ class Transfer:
                 logged = now
                 log.info("%s: %s", self.shown, progress(first, done, limit, now - start))
         if limit is not None and done < limit:
-            raise InterruptedTransferError(f"broke off after {done} of {limit} bytes")
+            raise RequestError(f"broke off after {done} of {limit} bytes")
         log.info("%s: %s", self.shown, progress(first, done, limit, time.monotonic() - start))
 
 

@@ -19,7 +19,16 @@ ANSWER_S = 60.0
 
 
 class RequestError(Exception):
-    """A failed request that may be retried."""
+    """A failed request that may be retried.
+
+    Args:
+        fault: What happened.
+        pause_s: Seconds that the server asks to wait.
+    """
+
+    def __init__(self, fault: str, pause_s: float = 0.0):
+        super().__init__(fault)
+        self.pause_s = pause_s
 
 
 class RefusedError(RequestError):

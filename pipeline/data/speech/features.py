@@ -2,11 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,11 @@ from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
-from pipeline.data.encoded_files import NOISE_STEM, encoded_stores, stores_digest
+from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
-from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
-from pipeline.data.speech.frontend import (
-    BABBLES,
-    VOICES,
-    MelFilters,
-    Moments,
-    babble,
-    coloured_noises,
-    normalise_speakers,
-)
+from pipeline.data.speech.frontend import Moments, features_of, normalise_speakers, write_noises
 from pipeline.data.speech.manifest import (
     UNNAMED,
     Utterance,
@@ -42,13 +32,12 @@ from pipeline.data.speech.manifest import (
     shared_speakers,
     shared_utterances,
 )
-from pipeline.data.text.alphabet import Alphabet, to_alphabet
+from pipeline.data.text.alphabet import Alphabet
 
 log = logging.getLogger(__name__)
 
 UTTERANCES_PER_CHUNK = 50
 EXAMPLES = 5
-NOISE_SEED = 1
 
 
 def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), processes: int = 1) -> None:
@@ -231,65 +220,6 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     return found
 
 
-def features_of(
-    part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
-) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
-    """Compute the features of each utterance at each speed in turn.
-
-    Args:
-        part: Utterances.
-        dataset: Speech corpus, which sets rate and limits.
-        speeds: Factors; above one is faster.
-
-    Returns:
-        For each utterance and speed: the utterance with its new length, and either spelling and features (T, FEATURES)
-        float16, or the reason why it is left out.
-    """
-    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
-    results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
-    for utterance, speed in product(part, speeds):
-        heard = replace(utterance, seconds=utterance.seconds / speed)
-        try:
-            results.append((heard, features_of_one(utterance, dataset, filters, speed)))
-        except RejectedError as reason:
-            results.append((heard, str(reason)))
-    return results
-
-
-def features_of_one(
-    utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
-) -> tuple[str, np.ndarray]:
-    """Return spelling and features (T, FEATURES) float16 of an utterance at one speed.
-
-    Args:
-        utterance: Utterance as the manifest lists it.
-        dataset: Speech corpus, which sets rate and limits.
-        filters: Filter bank of the corpus' rate.
-        speed: Factor; above one is faster.
-
-    Raises:
-        RejectedError: The text or audio can't be used; the message is the reason.
-    """
-    text, strange = to_alphabet(utterance.text)
-    if strange:
-        raise RejectedError("outside the alphabet")
-    if not text:
-        raise RejectedError("empty text")
-    if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
-        raise RejectedError("too long")
-    if not utterance.seconds and not seconds_of(utterance.audio):
-        raise RejectedError(fault_of(utterance.audio))
-    if utterance.seconds < dataset.min_seconds:
-        raise RejectedError("too short")
-    features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))
-    if not len(features):
-        raise RejectedError("too short")
-    stored = features.astype(FRAME_DTYPE)
-    if not np.isfinite(stored).all():
-        raise RejectedError("features that are not finite")
-    return text, stored
-
-
 def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
     """Check that a split is not empty and as the dataset file expects.
 
@@ -312,38 +242,6 @@ def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcrip
     if expected and expected.utterances != found.utterances:
         raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
     require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
-
-
-def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
-    """Write the features of background noises; babble uses the first readable training utterances.
-
-    Args:
-        dataset: Speech corpus, which sets rate and filters.
-        manifest: Manifest of the training split.
-        corpus: Folder of the corpus.
-    """
-    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
-    readable = voices(manifest, dataset.sample_rate)
-    with write_frames(corpus / "encoded" / NOISE_STEM) as store:
-        for noise in coloured_noises(dataset.sample_rate, NOISE_SEED):
-            store.append(filters(noise))
-        for _ in range(BABBLES):
-            if some := list(islice(readable, VOICES)):
-                store.append(filters(babble(some, dataset.sample_rate)))
-
-
-def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
-    """Yield the samples (n,) float32 of readable utterances.
-
-    Args:
-        manifest: Manifest of the utterances.
-        sample_rate: Rate in Hz.
-    """
-    for utterance in read_manifest(manifest):
-        try:
-            yield read_audio(utterance, sample_rate)
-        except RejectedError:
-            continue
 
 
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:

@@ -13,18 +13,33 @@ a seed, and babble of the corpus' own speakers.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import islice, product
 from pathlib import Path
 
 import kaldi_native_fbank
 import numpy as np
 
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, write_frames
+from pipeline.data.dataset import SpokenDataset, SpokenRecord
+from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, FrameStore, write_frames
+from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
+from pipeline.data.speech.manifest import Utterance, read_manifest
+from pipeline.data.text.alphabet import to_alphabet
 
 WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
 LOW_HZ = 20.0
+LEAST_DEVIATION = 0.3
+"""Smallest deviation of a speaker, relative to training: bands that a speed above one empties are not amplified."""
+NOISE_SECONDS, NOISE_SEED = 10, 1
+EXPONENTS = (0.0, 1.0, 2.0)
+"""Exponents by which power falls with frequency: white, pink and brown noise."""
+PULSES_HZ = (None, 2.0, 8.0)
+"""Pulses per second; None = steady noise."""
+BABBLES, VOICES = 6, 6
+"""Number of babble noises, and of voices in each."""
 
 
 class MelFilters:
@@ -55,8 +70,63 @@ class MelFilters:
         return np.stack(frames) if frames else np.empty((0, FEATURES), np.float32)
 
 
-LEAST_DEVIATION = 0.3
-"""Smallest deviation of a speaker, relative to training: bands that a speed above one empties are not amplified."""
+def features_of(
+    part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
+) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+    """Compute the features of each utterance at each speed in turn.
+
+    Args:
+        part: Utterances.
+        dataset: Speech corpus, which sets rate and limits.
+        speeds: Factors; above one is faster.
+
+    Returns:
+        For each utterance and speed: the utterance with its new length, and either spelling and features (T, FEATURES)
+        float16, or the reason why it is left out.
+    """
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
+    results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
+    for utterance, speed in product(part, speeds):
+        heard = replace(utterance, seconds=utterance.seconds / speed)
+        try:
+            results.append((heard, features_of_one(utterance, dataset, filters, speed)))
+        except RejectedError as reason:
+            results.append((heard, str(reason)))
+    return results
+
+
+def features_of_one(
+    utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
+) -> tuple[str, np.ndarray]:
+    """Return spelling and features (T, FEATURES) float16 of an utterance at one speed.
+
+    Args:
+        utterance: Utterance as the manifest lists it.
+        dataset: Speech corpus, which sets rate and limits.
+        filters: Filter bank of the corpus' rate.
+        speed: Factor; above one is faster.
+
+    Raises:
+        RejectedError: The text or audio can't be used; the message is the reason.
+    """
+    text, strange = to_alphabet(utterance.text)
+    if strange:
+        raise RejectedError("outside the alphabet")
+    if not text:
+        raise RejectedError("empty text")
+    if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
+        raise RejectedError("too long")
+    if not utterance.seconds and not seconds_of(utterance.audio):
+        raise RejectedError(fault_of(utterance.audio))
+    if utterance.seconds < dataset.min_seconds:
+        raise RejectedError("too short")
+    features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))
+    if not len(features):
+        raise RejectedError("too short")
+    stored = features.astype(FRAME_DTYPE)
+    if not np.isfinite(stored).all():
+        raise RejectedError("features that are not finite")
+    return text, stored
 
 
 @dataclass
@@ -121,14 +191,6 @@ def normalised(frames: np.ndarray, own: Statistics, wanted: Statistics) -> np.nd
     return found.astype(frames.dtype)
 
 
-SECONDS = 10
-EXPONENTS = (0.0, 1.0, 2.0)
-"""Exponents by which power falls with frequency: white, pink and brown noise."""
-PULSES_HZ = (None, 2.0, 8.0)
-"""Pulses per second; None = steady noise."""
-BABBLES, VOICES = 6, 6
-
-
 def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
     """Yield samples (n,) float32 of each colour, steady and pulsing.
 
@@ -137,7 +199,7 @@ def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
         seed: Seed of the noises.
     """
     rng = np.random.default_rng(seed)
-    count = SECONDS * sample_rate
+    count = NOISE_SECONDS * sample_rate
     time = np.arange(count) / sample_rate
     for exponent in EXPONENTS:
         for pulses in PULSES_HZ:
@@ -156,10 +218,42 @@ def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
         voices: Samples (n,) of each voice.
         sample_rate: Rate in Hz.
     """
-    count = SECONDS * sample_rate
+    count = NOISE_SECONDS * sample_rate
     return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
 
 
 def scaled(samples: np.ndarray) -> np.ndarray:
     """Scale samples to a root mean square of 0.1."""
     return (0.1 * samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)).astype(np.float32)
+
+
+def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
+    """Write the features of background noises; babble uses the first readable training utterances.
+
+    Args:
+        dataset: Speech corpus, which sets rate and filters.
+        manifest: Manifest of the training split.
+        corpus: Folder of the corpus.
+    """
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
+    readable = voices(manifest, dataset.sample_rate)
+    with write_frames(corpus / "encoded" / NOISE_STEM) as store:
+        for noise in coloured_noises(dataset.sample_rate, NOISE_SEED):
+            store.append(filters(noise))
+        for _ in range(BABBLES):
+            if some := list(islice(readable, VOICES)):
+                store.append(filters(babble(some, dataset.sample_rate)))
+
+
+def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
+    """Yield the samples (n,) float32 of readable utterances.
+
+    Args:
+        manifest: Manifest of the utterances.
+        sample_rate: Rate in Hz.
+    """
+    for utterance in read_manifest(manifest):
+        try:
+            yield read_audio(utterance, sample_rate)
+        except RejectedError:
+            continue
