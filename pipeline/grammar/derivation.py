@@ -160,7 +160,7 @@ class Deriver(NominalDeriver):
     def _infinitive(self, subject: structure.Nominal) -> structure.Clause:
         for _ in range(20):
             verb = BY_FRAME["t"](self.rng)
-            perceived = any(piece.endswith("见") for piece in verb.zh)  # nobody decides to see
+            perceived = any(piece.endswith("见") for piece in verb.zh)  # people do not decide to see
             if "person" in verb.subjects and not verb.stative and not perceived:
                 break
         self.notes.verbs.append(verb)

@@ -78,7 +78,9 @@ def test_without_a_mirror_the_documents_are_fetched_and_joined(tmp_path, monkeyp
 
 def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
-    with pytest.raises(UserError, match=r"127.0.0.1:9/a\.tree.*put t\.gz into .*name a folder that has it as t\.gz"):
+    with pytest.raises(
+        UserError, match=r"127.0.0.1:9/a\.tree.*put t\.gz into .*set `mirror:` to a folder that has it as t\.gz"
+    ):
         collect(tmp_path, fetched(source))
 
 
@@ -186,7 +188,7 @@ def test_sources_and_packages_are_those_that_splits_name(tmp_path):
     record = fetched(write_gz(tmp_path / "t.gz", TREES))
     with pytest.raises(UserError, match=r"no split uses source u\.gz"):
         make_treebank(**record | {"sources": record["sources"] | {"u.gz": record["sources"]["t.gz"]}})
-    with pytest.raises(UserError, match="needs `otherwise` where there are packages"):
+    with pytest.raises(UserError, match="set `otherwise` if, and only if, there are `packages`"):
         make_treebank(**{key: value for key, value in licensed().items() if key != "otherwise"})
 
 

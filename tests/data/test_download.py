@@ -276,9 +276,9 @@ def stage(options):
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"packages": {}, "otherwise": None}, "splits name P, which is not under packages"),
+        ({"packages": {}, "otherwise": None}, "splits name P, but it is not under packages"),
         ({"packages": {"P": "x", "Q": "y"}}, "no split uses package Q"),
-        ({"otherwise": None}, "needs `otherwise` where there are packages"),
+        ({"otherwise": None}, "set `otherwise` if, and only if, there are `packages`"),
     ],
 )
 def test_packages_and_splits_must_agree(changes, fault):

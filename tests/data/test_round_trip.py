@@ -93,8 +93,8 @@ def test_a_round_trip_of_lower_cased_text_ignores_case():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tgt": "ja"}, "moses splits at spaces, which ja does not have"),
-        ({"tgt": "zh"}, "moses splits at spaces, which zh does not have"),
+        ({"tgt": "ja"}, "moses splits at spaces, but ja has none"),
+        ({"tgt": "zh"}, "moses splits at spaces, but zh has none"),
         ({"tokeniser": "none", "tgt": "zh", "segmenter": "jieba"}, "segmenter has no effect"),
         ({"tokeniser": "none", "subwords": {"kind": "word", "vocab_size": 9}}, "needs the words of a tokeniser"),
         ({"tgt": False}, 'write "no" in quotation marks'),

@@ -72,7 +72,7 @@ def test_new_dataset_describes_downloads_inline_or_in_files(root):
     origin.unlink()
     require(call(root, "snakemake", "-n", *TOY))
     edit(path, lambda dataset: dataset.update(sources={}))
-    message = "fsdd.yaml: splits name fsdd.tar.gz, which is neither under sources nor in workflow/files"
+    message = "fsdd.yaml: splits name fsdd.tar.gz, but it is neither under sources nor in workflow/files"
     assert message in require(call(root, "snakemake", "-n", *TOY))  # a warning where nothing reads it
     done = call(root, "snakemake", "-n", "--config", "scale=small", "--", "results/small/coldfusion/recordings.csv")
     assert done.returncode != 0 and message in (done.stdout + done.stderr).partition("InputFunctionException")[2]

@@ -27,9 +27,9 @@ class Batch:
     """B sequences with targets tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
 
     host_values: ClassVar[tuple[str, ...]] = ("real_targets",)
-    """Properties computed on the host and carried to the device, so that nobody waits for the device."""
+    """Properties computed on the host and copied with the batch, so that reading them never waits for the device."""
     host_values_on_grid: ClassVar[tuple[str, ...]] = ("on_grid", "num_tokens")
-    """The same for a batch on the grid, whose tensors depend on its shape alone."""
+    """The same for a batch on the grid, whose tensors depend only on its shape."""
 
     @cached_property
     def on_grid(self) -> bool:

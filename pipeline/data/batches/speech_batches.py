@@ -29,7 +29,7 @@ from pipeline.models.settings import ModelSettings
 log = logging.getLogger(__name__)
 
 FRAMES_PER_CHARACTER = 3
-"""Fewest frames of a character: nobody says more than 33 characters per second."""
+"""Fewest frames per character; speech has at most 33 characters per second."""
 
 
 class NoiseMixer:

@@ -36,8 +36,10 @@ class BpeSubwords(Closed):
 
     kind: Literal["bpe"] = Field(description="Byte-pair encoding")
     vocab_size: Count = Field(description="Entries, the four reserved ids included")
-    sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
-    seed: Seed = Field(default=1, description="Seed of that draw")
+    sample_pairs: Count = Field(
+        description="Size of the random sample of training pairs that it is learnt from; all pairs if fewer"
+    )
+    seed: Seed = Field(default=1, description="Seed of the sample")
 
 
 class WordVocabulary(Closed):
@@ -50,7 +52,7 @@ class WordVocabulary(Closed):
 class SymbolVocabulary(Closed):
     """Vocabulary of whole space-separated symbols, e.g. of linearised trees."""
 
-    kind: Literal["symbols"] = Field(description="Every symbol of the training text is an entry")
+    kind: Literal["symbols"] = Field(description="One entry for each symbol of the training text")
 
 
 class CorpusSize(Closed):
@@ -59,7 +61,9 @@ class CorpusSize(Closed):
     pairs: list[Count] = Field(min_length=3, description="Sentence pairs of train, dev, and each test set")
     src_subwords: Positive = Field(description="Subwords of a source sentence, on average")
     tgt_subwords: Positive = Field(description="Subwords of a target sentence, on average")
-    tgt_vocab: Count | None = Field(default=None, description="Entries of the target vocabulary, if its own symbols")
+    tgt_vocab: Count | None = Field(
+        default=None, description="Entries of the target vocabulary, if `tgt_subwords` has symbols"
+    )
     raw_bytes: Bytes = Field(description="Bytes of the raw splits, both sides")
 
 
@@ -74,9 +78,9 @@ class DatasetRecord(Closed):
 
     name: str = Field(description="Name of the file, given by `load_dataset`")
     title: str = Field(description="One-line description")
-    licence: str = Field(description="Terms of use; by default those of the files it names")
+    licence: str = Field(description="Terms of use; default: those of its files")
     citation: str = Field(description="Citation for users of the data")
-    stands_in_for: str | None = Field(default=None, description="What it replaces at a smaller scale, and why")
+    stands_in_for: str | None = Field(default=None, description="Dataset that it replaces at a smaller scale, and why")
     dev_set: str = Field(description="Name of the dev set, shown with every score on it")
     test_set: str = Field(description="Name of the test set, shown with every score on it")
     further_test_sets: list[str] = Field(
@@ -98,12 +102,14 @@ class TokenisedRecord(DatasetRecord):
     """Fields of all datasets with subwords or other symbols on both sides."""
 
     subwords: Annotated[BpeSubwords | WordVocabulary, Field(discriminator="kind")] = Field(
-        description="The models' vocabulary, of the source side alone if the target has one"
+        description="Vocabulary of both sides, or of the source side if `tgt_subwords` is set"
     )
     tgt_subwords: Annotated[BpeSubwords | WordVocabulary | SymbolVocabulary, Field(discriminator="kind")] | None = (
-        Field(default=None, description="The target side's own vocabulary; null = one for both sides")
+        Field(default=None, description="Vocabulary of the target side; null = `subwords` for both sides")
     )
-    size: CorpusSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+    size: CorpusSize | None = Field(
+        default=None, description="Expected size, for `plan`; null = `plan` needs the encoded corpus"
+    )
 
     @model_validator(mode="after")
     def size_is_of_all_splits(self):
@@ -148,7 +154,7 @@ def check_places(named: set[str], described: Iterable[str], key: str) -> None:
         ValueError: An entry is missing or unused.
     """
     for name in sorted(named - set(described)):
-        raise ValueError(f"splits name {name}, which is not under {key}{nearest(name, described)}")
+        raise ValueError(f"splits name {name}, but it is not under {key}{nearest(name, described)}")
     if unused := set(described) - named:
         raise ValueError(f"no split uses {key.removesuffix('s')} {', '.join(sorted(unused))}")
 
@@ -156,9 +162,11 @@ def check_places(named: set[str], described: Iterable[str], key: str) -> None:
 class LicensedPackages(Closed):
     """Data that users must get from its owners; config.yaml names the folders that hold it."""
 
-    packages: dict[str, str] = Field(default={}, description="Licensed packages: what the folder in config.yaml holds")
+    packages: dict[str, str] = Field(
+        default={}, description="Licensed packages by name, with a description of the folder that config.yaml names"
+    )
     otherwise: str | None = Field(
-        default=None, description="Dataset that replaces it while config.yaml names no folder for a package"
+        default=None, description="Dataset to use instead if config.yaml names no folder for a package"
     )
 
     @property
@@ -177,7 +185,7 @@ class LicensedPackages(Closed):
             ValueError: There is one without the other.
         """
         if self.may_be_missing != bool(self.otherwise):
-            raise ValueError("needs `otherwise` where there are packages, and only there")
+            raise ValueError("set `otherwise` if, and only if, there are `packages`")
         return self
 
 
@@ -200,17 +208,17 @@ class GrammarSource(Closed):
 
     domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
     sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
-    seed: Seed = Field(description="Seed of all its choices")
+    seed: Seed = Field(description="Seed of all random choices")
     chained: dict[SplitName, Count] = Field(
         default={},
-        description="Splits whose lines chain several sentences, with the fewest English words of a line, "
-        "punctuation not counted",
+        description="Splits whose lines join several sentences, with the minimum of English words per line, "
+        "punctuation excluded",
     )
     words: Annotated[tuple[Count, Count], Field(strict=False)] = Field(
-        default=(3, 40), description="Fewest and most English words of a sentence, punctuation not counted"
+        default=(3, 40), description="Minimum and maximum of English words per sentence, punctuation excluded"
     )
     vocabulary: Count | None = Field(
-        default=None, description="Number of most frequent English words of the domain to use, names aside; null = all"
+        default=None, description="Use only the most frequent English words of the domain, names excluded; null = all"
     )
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ class Documents(Closed):
     """Files of one folder on the web, read in order and verified by the digest of the split."""
 
     folder: str = Field(pattern="/$", description="Address of the folder")
-    names: list[FileName] = Field(min_length=1, description="Files in it, in the order in which they are read")
+    names: list[FileName] = Field(min_length=1, description="Files in the folder, in reading order")
 
 
 class Source(Closed):
@@ -46,10 +46,10 @@ class Source(Closed):
     md5: Md5 | None = Field(default=None, description="MD5 of the file, if no SHA-256 is published")
     bytes: Bytes | None = Field(default=None, description="Size of the file, in bytes, if known")
     documents: Documents | None = Field(
-        default=None, description="Documents on the web from which a file of trees was joined"
+        default=None, description="Web documents that the file of trees was joined from"
     )
-    licence: str | None = Field(default=None, description="Its terms; null = those of its origin, or of the dataset")
-    redistributable: bool = Field(default=False, description="Whether anyone may pass it on, as its origin says")
+    licence: str | None = Field(default=None, description="Terms of use; null = those of its origin, or of the dataset")
+    redistributable: bool = Field(default=False, description="The licence lets anyone redistribute the file")
 
     @model_validator(mode="after")
     def has_one_checksum(self):
@@ -79,9 +79,9 @@ class Origin(Closed):
 
     licence: str = Field(description="Terms of use of the files, with their name")
     redistributable: bool = Field(
-        description="Whether anyone may pass the files on, for any purpose; false if the terms don't say so"
+        description="The licence lets anyone redistribute the files for any purpose; false if it does not say"
     )
-    files: Sources = Field(min_length=1, description="By file name")
+    files: Sources = Field(min_length=1, description="The files, by name")
 
 
 def load_files(folder: Path) -> dict[str, Source]:
@@ -98,7 +98,7 @@ def load_files(folder: Path) -> dict[str, Source]:
         origin: Origin = validate(Origin, load_yaml(path), str(path))
         terms = {"licence": origin.licence, "redistributable": origin.redistributable}
         if twice := sorted(set(origin.files) & set(files)):
-            raise UserError(f"{path}: files: {shown(twice[0])}: another file of {folder} already describes it")
+            raise UserError(f"{path}: files: {shown(twice[0])}: described in two files of {folder}; remove one")
         files |= {name: source.model_copy(update=terms) for name, source in origin.files.items()}
     return files
 
@@ -123,7 +123,7 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
     for name in needed:
         if name not in files:
-            fault = f"splits name {one_line(name, 80)}, which is neither under sources nor in workflow/files"
+            fault = f"splits name {one_line(name, 80)}, but it is neither under sources nor in workflow/files"
             raise UserError(f"{where}: {fault}{nearest(name, files)}")
     if not needed:
         return record

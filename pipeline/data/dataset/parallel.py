@@ -52,9 +52,9 @@ class Part(Closed):
     src: Side = Field(description="Place of the source side")
     tgt: Side = Field(description="Place of the target side")
     further_references: list[Side] = Field(default=[], description="Further translations of a dev or test set")
-    first: Count = Field(default=1, description="Number of the first line taken")
+    first: Count = Field(default=1, description="Number of the first line to take, from 1")
     every: Count = Field(default=1, description="Take every n-th line from the first one on")
-    lines: Count | None = Field(default=None, description="Lines per side, asserted of what is taken")
+    lines: Count | None = Field(default=None, description="Expected number of lines per side")
 
     @property
     def sides(self) -> list[Side]:
@@ -65,7 +65,7 @@ class Part(Closed):
 class DownloadedSplit(Closed):
     """Parts of a split, joined in order."""
 
-    parts: list[Part] = Field(min_length=1, description="Joined in this order")
+    parts: list[Part] = Field(min_length=1, description="Parts, joined in this order")
 
     @property
     def references(self) -> int:
@@ -74,7 +74,7 @@ class DownloadedSplit(Closed):
 
     @model_validator(mode="after")
     def parts_have_equal_references(self):
-        """Check that all parts have equally many references.
+        """Check that all parts have the same number of references.
 
         Returns:
             The record.
@@ -83,7 +83,7 @@ class DownloadedSplit(Closed):
             ValueError: They differ.
         """
         if len({len(part.further_references) for part in self.parts}) > 1:
-            raise ValueError("all parts of a split need equally many references")
+            raise ValueError("all parts of a split need the same number of references")
         return self
 
 
@@ -101,8 +101,10 @@ class Cleaning(Closed):
     Counts are of tokens, or of words with `tokeniser: none`.
     """
 
-    max_tokens: Count = Field(description="Pairs with a longer side are left out")
-    max_ratio: Number = Field(ge=1, description="Pairs whose longer side over shorter side exceeds this are left out")
+    max_tokens: Count = Field(description="Maximum length of a side; longer pairs are dropped")
+    max_ratio: Number = Field(
+        ge=1, description="Maximum ratio of the longer to the shorter side; other pairs are dropped"
+    )
 
 
 class CorpusRecord(base.TokenisedRecord):
@@ -111,20 +113,23 @@ class CorpusRecord(base.TokenisedRecord):
     form: ClassVar = "sentences"
     src: base.Language = Field(description="Source language")
     tgt: base.Language = Field(description="Target language")
-    expected: dict[base.SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
+    expected: dict[base.SplitName, Expected] = Field(
+        default={}, description="Sizes and digests that the raw splits must have"
+    )
     cleaning: Cleaning = Field(description="Limits on training pairs")
     tokeniser: base.TokeniserName = Field(
-        description="moses: sacremoses, no escaping, no splitting of dashes, as papers have it; "
-        "none: subwords of the text as it is, for any language, so that translations keep its spacing"
+        description="moses: sacremoses without escaping and without splitting of dashes; "
+        "none: subwords of the raw text, for any language, which keeps its spacing"
     )
     segmenter: base.Segmenter | None = Field(
-        default=None, description="Splits Chinese into words in place of Moses; null = none"
+        default=None, description="Segments Chinese text instead of Moses; null = no segmenter"
     )
     lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
-    compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
+    compound_split: bool = Field(description="The paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
     bleu: Literal["multi-bleu", "nist"] = Field(
         default="multi-bleu",
-        description="The paper's BLEU: of tokenised text; or NIST's: case-insensitive, shortest reference's length",
+        description="The paper's BLEU. multi-bleu: of tokenised text; "
+        "nist: case-insensitive, with the length of the shortest reference",
     )
 
     @property
@@ -164,7 +169,7 @@ class CorpusRecord(base.TokenisedRecord):
         """
         unknown = [one for one in self.languages if is_unspaced(one) and not (self.segmenter and one == "zh")]
         if unknown and self.tokeniser == "moses":
-            raise ValueError(f"tokeniser: moses splits at spaces, which {unknown[0]} does not have; write none")
+            raise ValueError(f"tokeniser: moses splits at spaces, but {unknown[0]} has none between words; write none")
         whole_words = (self.subwords, self.tgt_subwords)
         if self.tokeniser == "none" and any(isinstance(one, base.WordVocabulary) for one in whole_words):
             raise ValueError("a vocabulary of kind `word` needs the words of a tokeniser; write bpe")

@@ -22,12 +22,12 @@ class TextPart(Closed):
     )
     layout: TextLayout = Field(
         default="plain",
-        description="plain: a sentence a line; transcripts: an id before it; "
-        "stm: after six fields; tedlium: clitics apart (it 's) and </s> at the end",
+        description="plain: one sentence per line; transcripts: an id before each; "
+        "stm: six fields before each; tedlium: separate clitics (it 's), and </s> at the end",
     )
-    first: Count = Field(default=1, description="Number of the first line taken")
+    first: Count = Field(default=1, description="Number of the first line to take, from 1")
     every: Count = Field(default=1, description="Take every n-th line from the first one on")
-    lines: Count | None = Field(default=None, description="Lines taken at most; null = all")
+    lines: Count | None = Field(default=None, description="Maximum number of lines to take; null = all")
     keywords: bool = Field(
         default=False, description="Replace each line by its distinct words in random order, as in queries"
     )
@@ -62,10 +62,10 @@ class GrammarText(Closed):
     domains: list[GrammarDomain] = Field(
         min_length=1,
         description="film: full sentences of film scripts; search: search queries; queries: alternates search queries "
-        "and shuffled words of film sentences; films then differ from it in language, not in vocabulary",
+        "and shuffled words of film sentences, so that it differs from film in language, not in vocabulary",
     )
-    sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
-    seed: Seed = Field(description="Seed of all its choices")
+    sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before cleaning")
+    seed: Seed = Field(description="Seed of all random choices")
 
 
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
@@ -100,8 +100,8 @@ class SpeechSize(Closed):
 class ExpectedUtterances(Closed):
     """Size and digest that a split must have, so that no score is taken on another set of that name."""
 
-    utterances: Count = Field(description="Utterances that are kept")
-    sha256: Sha256 | None = Field(default=None, description="Digest of prepared/<split>.en, the transcripts kept")
+    utterances: Count = Field(description="Number of utterances kept")
+    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the kept transcripts, prepared/<split>.en")
 
 
 class SpokenRecord(DatasetRecord):
@@ -111,19 +111,23 @@ class SpokenRecord(DatasetRecord):
     domain: str = Field(pattern=r"^[\w-]+$", description="Domain of the text")
     sample_rate: SampleRate = Field(description="Rate of all audio in Hz; other rates are rejected")
     high_hz: Number = Field(ge=1000, description="Upper edge of the mel filters, in Hz")
-    min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
-    max_seconds: Positive = Field(description="Longer utterances are left out and counted")
-    max_characters: Count = Field(description="Utterances of a longer transcript are left out and counted")
+    min_seconds: Positive = Field(default=0.1, description="Shorter utterances are dropped and counted")
+    max_seconds: Positive = Field(description="Longer utterances are dropped and counted")
+    max_characters: Count = Field(description="Utterances with longer transcripts are dropped and counted")
     speeds: list[Annotated[float, Field(ge=0.25, le=4, strict=False), NUMBER]] = Field(
-        default=[1.0], min_length=1, description="Speeds at which training utterances are repeated, by resampling"
+        default=[1.0], min_length=1, description="Speeds at which training utterances are added, by resampling"
     )
     speaker_cmvn: bool = Field(
         default=False,
-        description="Normalise each feature of each speaker and speed to its mean and deviation in training",
+        description="Normalise the features of each speaker and speed to the mean and deviation of the training set",
     )
-    disjoint_speakers: bool = Field(default=False, description="Whether a speaker in two splits is an error")
-    expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
-    size: SpeechSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+    disjoint_speakers: bool = Field(default=False, description="Fail if a speaker is in two splits")
+    expected: dict[SplitName, ExpectedUtterances] = Field(
+        default={}, description="Sizes and digests that the prepared splits must have"
+    )
+    size: SpeechSize | None = Field(
+        default=None, description="Expected size, for `plan`; null = `plan` needs the encoded corpus"
+    )
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -150,7 +154,7 @@ class ReaderPool(Closed):
 
     voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
     words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
-    pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, of 1-99")
+    pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, 1 to 99")
     seed: Seed = Field(description="Seed of the draws")
 
     @model_validator(mode="after")
@@ -164,7 +168,7 @@ class ReaderPool(Closed):
             ValueError: A range goes from high to low.
         """
         if self.words_per_minute[0] > self.words_per_minute[1] or self.pitch[0] > self.pitch[1]:
-            raise ValueError("a range goes from low to high")
+            raise ValueError("a range must go from low to high")
         return self
 
 
@@ -173,12 +177,14 @@ class DomainGap(Closed):
 
     source: str = Field(description="Dataset of the source domain")
     unknown_words: Number = Field(
-        ge=0, le=1, description="Largest share of test words that the source's training set lacks"
+        ge=0, le=1, description="Maximum share of test words that are unknown to the source's training set"
     )
     perplexity_ratio: Range = Field(
-        description="Range of the perplexity of test text under a model of the source over one of this domain"
+        description="Allowed ratio of the test text's perplexity under models of the source and of this domain"
     )
-    characters_a_position: Positive = Field(description="Largest mean in either domain's recognisers")
+    characters_a_position: Positive = Field(
+        description="Maximum of characters per output position, on average, in both domains"
+    )
 
 
 class ReadAloudDataset(SpokenRecord, FromText):
@@ -187,7 +193,9 @@ class ReadAloudDataset(SpokenRecord, FromText):
     collector: ClassVar = "collect-text"
     is_read_aloud: ClassVar = True
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
-    utterances: dict[SplitName, Count] = Field(description="Number of sentences read of each split: the first that fit")
+    utterances: dict[SplitName, Count] = Field(
+        description="Number of sentences to read of each split: the first that fit"
+    )
     readers: ReaderPool = Field(description="Voices that read")
     gap: DomainGap | None = Field(default=None, description="Required differences to the source domain; null = none")
     sample_rate: Literal[22050] = Field(default=22050, description="Rate of eSpeak NG's voices, in Hz")
@@ -198,7 +206,9 @@ class RecordingPart(Closed):
 
     source: str = Field(description="A name in workflow/files, or under `sources`: an archive of audio")
     members: str = Field(description="Pattern of paths to take, such as an4/train/*")
-    table: str | None = Field(default=None, description="TSV file of layout `table`, named likewise")
+    table: str | None = Field(
+        default=None, description="TSV file of layout `table`: a name in workflow/files, or under `sources`"
+    )
 
 
 class RecordedDataset(SpokenRecord):
@@ -227,7 +237,7 @@ class RecordedDataset(SpokenRecord):
         parts = [part for split in self.splits.values() for part in split]
         check_places({name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources")
         if any((part.table is None) == (self.layout == "table") for part in parts):
-            raise ValueError("`table` is given with layout `table`, and only with it")
+            raise ValueError("set `table` if, and only if, the layout is `table`")
         return self
 
 
@@ -237,7 +247,7 @@ class OwnFolder(DatasetRecord, LicensedPackages):
     suffix: ClassVar[str]
     """Suffix of the file of each split."""
     folder: str | None = Field(
-        default=None, min_length=1, description="The folder; null = config.yaml names that of the one package"
+        default=None, min_length=1, description="The folder; null = config.yaml names the folder of the only package"
     )
 
     @model_validator(mode="before")
@@ -298,12 +308,16 @@ class TextRecord(DatasetRecord):
     form: ClassVar = "characters"
     collector: ClassVar = "collect-text"
     domain: str = Field(pattern=r"^[\w-]+$", description="Domain of the text")
-    max_characters: Count = Field(description="Longer sentences are left out and counted")
+    max_characters: Count = Field(description="Longer sentences are dropped and counted")
     sentences: dict[SplitName, Count] = Field(
-        default={}, description="Most sentences of a split, the first that fit; none = all"
+        default={}, description="Maximum number of sentences of a split: the first that fit; default: all"
     )
-    expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
-    size: TextSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+    expected: dict[SplitName, ExpectedUtterances] = Field(
+        default={}, description="Sizes and digests that the prepared splits must have"
+    )
+    size: TextSize | None = Field(
+        default=None, description="Expected size, for `plan`; null = `plan` needs the encoded corpus"
+    )
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -314,14 +328,14 @@ class TextRecord(DatasetRecord):
 class CharacterDataset(TextRecord, FromText):
     """Text of the grammar, or from public addresses."""
 
-    kind: Literal["characters"] = Field(description="Text alone, in the characters of transcripts")
+    kind: Literal["characters"] = Field(description="Text without speech, in the characters of transcripts")
 
 
 class OwnText(TextRecord, OwnFolder):
     """Text of the user's own: a folder with <split>.txt, one sentence per line."""
 
     suffix: ClassVar = ".txt"
-    kind: Literal["own-text"] = Field(description="Text alone, in a folder of the user's own")
+    kind: Literal["own-text"] = Field(description="Text without speech, in a folder of the user's own")
 
 
 SpokenDataset = ReadAloudDataset | RecordedDataset | ManifestDataset

@@ -13,8 +13,8 @@ class TreePart(base.Placed):
     """Trees from one place: a source, or files of a licensed package."""
 
     files: list[str] = Field(default=[], description="Files of the package; `{0200..0299}` stands for each number")
-    first: Count = Field(default=1, description="Number of the first tree taken")
-    trees: Count | None = Field(default=None, description="Trees taken; null = all from the first on")
+    first: Count = Field(default=1, description="Number of the first tree to take, from 1")
+    trees: Count | None = Field(default=None, description="Number of trees to take; null = all from the first on")
     parser: str | None = Field(default=None, description="Parser of the sentences; null = parsed by hand")
 
     @model_validator(mode="after")
@@ -35,13 +35,13 @@ class TreePart(base.Placed):
 class TreeSplit(Closed):
     """Parts of a split, joined in order."""
 
-    parts: list[TreePart] = Field(min_length=1, description="Joined in this order")
+    parts: list[TreePart] = Field(min_length=1, description="Parts, joined in this order")
 
 
 class ExpectedTrees(Closed):
     """Size and digest that a split must have, so that no score is taken on another set of that name."""
 
-    lines: Count = Field(description="Trees of the split, one a line")
+    lines: Count = Field(description="Number of trees of the split")
     sha256: Sha256 | None = Field(default=None, description="Digest of the split's raw trees")
 
 
@@ -51,7 +51,9 @@ class TreebankRecord(base.TokenisedRecord):
     form: ClassVar = "trees"
     src: Literal["en"] = Field(description="Language of the sentences")
     tgt: Literal["brackets"] = Field(default="brackets", description="Linearised trees")
-    expected: dict[base.SplitName, ExpectedTrees] = Field(default={}, description="Asserted of the raw splits")
+    expected: dict[base.SplitName, ExpectedTrees] = Field(
+        default={}, description="Sizes and digests that the raw splits must have"
+    )
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -85,9 +87,9 @@ class TreebankDataset(TreebankRecord, base.LicensedPackages):
 class ExtraTrees(Closed):
     """Training trees with simulated parser errors."""
 
-    parser: str = Field(description="Description of the parser they stand for")
-    after: Count = Field(description="Number of error-free training trees before them")
-    errors: Number = Field(ge=0, le=1, description="Share of phrases whose last part is attached too high")
+    parser: str = Field(description="Parser that the errors stand for")
+    after: Count = Field(description="Number of error-free training trees before the extra ones")
+    errors: Number = Field(ge=0, le=1, description="Share of phrases whose last child is attached too high")
     seed: Seed = Field(description="Seed of the errors")
 
 

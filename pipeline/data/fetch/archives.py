@@ -105,7 +105,7 @@ def member_name(name: str, archive: Path) -> str:
     path = unicodedata.normalize("NFC", name).replace("\\", "/")
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts:
-        raise UserError(f"{archive}: its member {name!r} leads out of its folder; the archive is not used")
+        raise UserError(f"{archive}: member {name!r} leads out of its folder; fetch the archive from another source")
     return "" if path.endswith("/") or not parts.parts else str(parts)
 
 
@@ -191,7 +191,7 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
                     return
                 content = tar.extractfile(entry) if entry.isreg() else None
             yield number, entry, content
-        raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members, which no corpus needs")
+        raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members; is it the right file?")
 
 
 def _next_header(tar: tarfile.TarFile, bounded: "BoundedStream") -> tarfile.TarInfo | None:

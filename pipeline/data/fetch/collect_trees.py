@@ -86,7 +86,7 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
         ]
     except DownloadError as error:
         raise UserError(
-            f"{error}; put {name} into {downloads}, or name a folder that has it as {source.mirror} as `mirror:`"
+            f"{error}; put {name} into {downloads}, or set `mirror:` to a folder that has it as {source.mirror}"
         ) from error
 
 

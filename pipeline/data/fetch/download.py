@@ -121,7 +121,7 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
         raise UserError(
             f"{dataset.name}: {len(missing)} of {len(sources)} files are missing:\n"
             + "\n".join(missing)
-            + f"\nput them into {downloads}, or name a folder that has them as `mirror:`"
+            + f"\nput them into {downloads}, or set `mirror:` to a folder that has them"
         )
     return found
 
