@@ -11,6 +11,7 @@ from toy_corpus import make_dataset, record
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import (
     Dataset,
+    Documents,
     DownloadedDataset,
     LicensedPackages,
     load_dataset,
@@ -18,7 +19,6 @@ from pipeline.data.dataset import (
     load_files,
     sources_of,
 )
-from pipeline.data.dataset.files import Documents
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
 FILES = SHIPPED[0].parents[1] / "files"

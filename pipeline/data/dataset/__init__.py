@@ -1,7 +1,6 @@
 """Datasets as data: the records of `workflow/datasets/<name>.yaml`, one module for each family."""
 
 from pipeline.data.dataset.base import *
-from pipeline.data.dataset.files import Origin, Source, load_files
 from pipeline.data.dataset.loading import *
 from pipeline.data.dataset.parallel import *
 from pipeline.data.dataset.speech import *

@@ -1,6 +1,7 @@
 """Building blocks of the records of all datasets."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -157,6 +158,70 @@ def check_places(named: set[str], described: Iterable[str], key: str) -> None:
         raise ValueError(f"splits name {name}, but it is not under {key}{nearest(name, described)}")
     if unused := set(described) - named:
         raise ValueError(f"no split uses {key.removesuffix('s')} {', '.join(sorted(unused))}")
+
+
+def plain_name(name: str) -> str:
+    """Reject a name that is not a plain file name.
+
+    Returns:
+        The name unchanged.
+
+    Raises:
+        ValueError: It holds a folder, or is empty.
+    """
+    if name != Path(name).name or name in ("", ".."):
+        raise ValueError("must be a plain file name")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(plain_name)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Documents(Closed):
+    """Files of one folder on the web, read in order and verified by the digest of the split."""
+
+    folder: str = Field(pattern="/$", description="Address of the folder")
+    names: list[FileName] = Field(min_length=1, description="Files in the folder, in reading order")
+
+
+class Source(Closed):
+    """One file to fetch."""
+
+    urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
+    path: str | None = Field(default=None, description="Path of the user's own file, read in place")
+    mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
+    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
+    md5: Md5 | None = Field(default=None, description="MD5 of the file, if no SHA-256 is published")
+    bytes: Bytes | None = Field(default=None, description="Size of the file, in bytes, if known")
+    documents: Documents | None = Field(
+        default=None, description="Web documents that the file of trees was joined from"
+    )
+    licence: str | None = Field(default=None, description="Terms of use; null = those of its origin, or of the dataset")
+    redistributable: bool = Field(default=False, description="The licence lets anyone redistribute the file")
+
+    @model_validator(mode="after")
+    def has_one_checksum(self):
+        """Check that there is exactly one checksum.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There is none, or both.
+        """
+        if (self.sha256 is None) == (self.md5 is None):
+            raise ValueError("needs exactly one of sha256 and md5")
+        return self
+
+    @property
+    def known_hash(self) -> str:
+        """Checksum with its algorithm, as pooch writes it."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
+
+
+Sources = dict[FileName, Source]
 
 
 class LicensedPackages(Closed):

@@ -1,14 +1,18 @@
-"""Loading of dataset files: the union of all kinds, and the kinds that a stage accepts."""
+"""Loading of dataset files, and of the files to fetch that they name.
 
+`workflow/files/<origin>.yaml` describes each file to fetch once, and the splits of `workflow/datasets/<name>.yaml` name
+it.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.core.errors import UserError
-from pipeline.core.schema import load_yaml, validate
-from pipeline.data.dataset.base import LicensedPackages
-from pipeline.data.dataset.files import Source, complete, load_files
+from pipeline.core.errors import UserError, one_line, shown
+from pipeline.core.schema import Closed, load_yaml, nearest, validate
+from pipeline.data.dataset.base import LicensedPackages, Source, Sources
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import CharacterDataset, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankDataset
@@ -16,6 +20,16 @@ from pipeline.data.dataset.treebank import Treebank, TreebankDataset
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
 TokenisedDataset = DownloadedDataset | GrammarDataset | Treebank
 Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
+
+
+class Origin(Closed):
+    """Files of one origin, under one licence: `workflow/files/<origin>.yaml`."""
+
+    licence: str = Field(description="Terms of use of the files, with their name")
+    redistributable: bool = Field(
+        description="The licence lets anyone redistribute the files for any purpose; false if it does not say"
+    )
+    files: Sources = Field(min_length=1, description="The files, by name")
 
 
 def load_dataset(path: Path) -> AnyDataset:
@@ -77,6 +91,64 @@ def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
     if isinstance(record, dict):
         record = {"name": path.stem} | record
     return validate(Dataset, record, str(path))
+
+
+def load_files(folder: Path) -> dict[str, Source]:
+    """Load every file that datasets can name, with its licence.
+
+    Returns:
+        The files by name.
+
+    Raises:
+        UserError: A key is unknown, a value is bad, or two origins have files of one name.
+    """
+    files: dict[str, Source] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        origin: Origin = validate(Origin, load_yaml(path), str(path))
+        terms = {"licence": origin.licence, "redistributable": origin.redistributable}
+        if twice := sorted(set(origin.files) & set(files)):
+            raise UserError(f"{path}: files: {shown(twice[0])}: described in two files of {folder}; remove one")
+        files |= {name: source.model_copy(update=terms) for name, source in origin.files.items()}
+    return files
+
+
+def complete(record: Any, files: dict[str, Source], where: str) -> Any:
+    """Add to a dataset's record the files that its splits name but it does not describe, with their licences.
+
+    Args:
+        record: Content of a dataset file; need not be valid yet.
+        files: Files described in workflow/files, by name.
+        where: Dataset file, for the message.
+
+    Returns:
+        The record with the sources added; unchanged if it is malformed.
+
+    Raises:
+        UserError: A file is described nowhere; the message has the nearest spelling.
+    """
+    holder = record.get("text", record) if isinstance(record, dict) else None
+    if not isinstance(holder, dict) or not isinstance(own := holder.get("sources", {}), dict):
+        return record  # `validate` reports the error
+    needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
+    for name in needed:
+        if name not in files:
+            fault = f"splits name {one_line(name, 80)}, but it is neither under sources nor in workflow/files"
+            raise UserError(f"{where}: {fault}{nearest(name, files)}")
+    if not needed:
+        return record
+    sources = {"sources": own | {name: files[name] for name in needed}}
+    licences = dict.fromkeys(files[name].licence for name in needed)
+    terms = {"licence": "; ".join(filter(None, licences))}
+    return terms | record | ({"text": holder | sources} if "text" in record else sources)
+
+
+def named(splits: Any) -> Iterator[str]:
+    """Yield every file name in the splits of a record."""
+    if isinstance(splits, dict):
+        yield from (splits[key] for key in ("source", "table") if isinstance(splits.get(key), str))
+    values = splits.values() if isinstance(splits, dict) else splits if isinstance(splits, list) else ()
+    for part in values:
+        yield from named(part)
 
 
 def sources_of(dataset: AnyDataset) -> dict[str, Source]:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
-from pipeline.data.dataset.files import Sha256, Sources
+from pipeline.data.dataset.base import Sha256, Sources
 from pipeline.data.languages import is_unspaced
 
 Written = Literal["en", "de", "fr", "zh"]

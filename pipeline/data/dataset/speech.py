@@ -5,8 +5,16 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import NUMBER, Bytes, Closed, Count, Number, Positive, Seed
-from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
-from pipeline.data.dataset.files import Sha256, Source, Sources
+from pipeline.data.dataset.base import (
+    DatasetRecord,
+    LicensedPackages,
+    Sha256,
+    Source,
+    Sources,
+    SplitName,
+    check_places,
+    check_splits,
+)
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[Number, Number], Field(strict=False)]

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, Number, Seed
 from pipeline.data.dataset import base
-from pipeline.data.dataset.files import Sha256, Sources
+from pipeline.data.dataset.base import Sha256, Sources
 
 
 class TreePart(base.Placed):
