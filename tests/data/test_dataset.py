@@ -122,7 +122,7 @@ def test_what_a_dataset_describes_itself_is_not_looked_for(tmp_path):
 
 def test_unknown_file_is_reported_with_the_nearest_name(tmp_path):
     path = save_project(tmp_path, downloaded(sources={}), origin=ORIGIN | {"files": {"aa.gz": SOURCE}})
-    with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, which is neither .*; did you mean 'aa\.gz'\?$"):
+    with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, but it is neither .*; did you mean 'aa\.gz'\?$"):
         load_dataset(path)
 
 
