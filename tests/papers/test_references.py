@@ -289,7 +289,7 @@ TYPOS = {
         "workflow/datasets/an4.yaml",
         "splits|dev|0|source",
         "an4.tra",
-        "splits name an4.tra, which is neither .*" + mean("an4.tar"),
+        "splits name an4.tra, but it is neither .*" + mean("an4.tar"),
     ),
     "no seeds": (CONFIG, "seeds", [], r"config.yaml: seeds: List should have at least 1 item.*got \[\]"),
     "a seed twice": (CONFIG, "seeds", [1, 1], r"config.yaml: seeds: a seed is listed twice; remove one, got \[1, 1\]"),
