@@ -18,7 +18,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json, write_json
 from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
-from pipeline.data.fetch.packages import expanded
+from pipeline.data.fetch.packages import expand_numbers
 
 DIGITS = 8
 PREPARATION = TRAINING = 1
@@ -80,7 +80,7 @@ class CorpusContents:
         """Return the digests of a dataset's existing files in the folders of its licensed packages."""
         found: dict[str, str] = {}
         for package in dataset.packages.keys() & self.licensed.keys():
-            names = (name for pattern in dataset.package_members(package) for name in expanded(pattern))
+            names = (name for pattern in dataset.package_members(package) for name in expand_numbers(pattern))
             paths = {f"{package}/{name}": Path(self.licensed[package]) / name for name in names}
             found |= {name: self.files.digest(path) for name, path in paths.items() if path.is_file()}
         return found

@@ -10,9 +10,9 @@ from pipeline.core.disk import format_bytes
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
 from pipeline.data.fetch.collect_trees import documents_folder
-from pipeline.data.fetch.download import addresses, fault_of, is_noted, places, wrong_size
-from pipeline.data.fetch.packages import expanded
-from pipeline.data.fetch.web import Deadline, RequestError, answer
+from pipeline.data.fetch.download import fault_of, is_noted, local_paths, remote_urls, wrong_size
+from pipeline.data.fetch.packages import expand_numbers
+from pipeline.data.fetch.web import Deadline, RequestError, open_response
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that was not verified yet is hashed only on request
 ANSWER_S = 5.0
@@ -78,7 +78,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
         verify: Hash the file even if it is large.
     """
     faults = []
-    for path in places(name, source, downloads, mirror):
+    for path in local_paths(name, source, downloads, mirror):
         if not path.exists():
             continue
         here = path.stat().st_size
@@ -90,7 +90,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
             faults.append(f"{path}: {fault}")
         else:
             return DataFile(name, "verified", str(path), here)
-    known: dict[str, int | None] = dict.fromkeys(addresses(name, source, mirror), source.bytes)
+    known: dict[str, int | None] = dict.fromkeys(remote_urls(name, source, mirror), source.bytes)
     if source.documents:
         documents = documents_folder(name, downloads)
         if all((documents / document).exists() for document in source.documents.names):
@@ -119,7 +119,7 @@ def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile
         Path(folders[package]) / name
         for package in named
         for member in dataset.package_members(package)
-        for name in expanded(member)
+        for name in expand_numbers(member)
     ]
     found = [
         DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)
@@ -146,7 +146,7 @@ def fault_of_address(url: str, expected: int | None) -> str | None:
     try:
         with (
             Deadline(ANSWER_S) as deadline,
-            answer(url, {"Range": "bytes=0-0"}, deadline, ANSWER_S) as response,
+            open_response(url, {"Range": "bytes=0-0"}, deadline, ANSWER_S) as response,
         ):
             if response.status_code not in (200, 206):
                 return f"status {response.status_code} {response.reason}"

@@ -82,12 +82,13 @@ class Plans:
         """Return whether a corpus is here, or every file that it is made from."""
         if any(self.layout.path(kind(dataset)).exists() for kind in (products.Raw, products.Encoded)):
             return True
-        from pipeline.data.fetch.download import places  # imports an HTTP client
+        from pipeline.data.fetch.download import local_paths  # imports an HTTP client
 
         downloads, mirror = self.layout.downloads, self.project.config.mirror
         sources = sources_of(self.project.dataset_records[dataset])
         return all(
-            any(path.exists() for path in places(name, source, downloads, mirror)) for name, source in sources.items()
+            any(path.exists() for path in local_paths(name, source, downloads, mirror))
+            for name, source in sources.items()
         )
 
     def of(self, manifest: products.Product) -> list[products.RunArtifact]:

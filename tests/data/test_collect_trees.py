@@ -12,7 +12,7 @@ from treebank_records import make_treebank, sha256_lines, treebank_record, write
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import load_dataset
 from pipeline.data.fetch import collect_trees, transfer
-from pipeline.data.fetch.packages import expanded
+from pipeline.data.fetch.packages import expand_numbers
 
 TREES = [f"( (S (NN w{number}) (. .)))" for number in range(10)]
 SHIPPED = Path(__file__).parents[2] / "workflow/datasets"
@@ -156,15 +156,18 @@ def test_a_package_that_is_not_there_says_what_to_set(tmp_path, packages, messag
 
 
 def test_numbers_of_files_are_spelt_out():
-    assert expanded("a/w_{0098..0101}.mrg") == [f"a/w_{number}.mrg" for number in ("0098", "0099", "0100", "0101")]
-    assert expanded("a.mrg") == ["a.mrg"]
+    assert expand_numbers("a/w_{0098..0101}.mrg") == [
+        f"a/w_{number}.mrg" for number in ("0098", "0099", "0100", "0101")
+    ]
+    assert expand_numbers("a.mrg") == ["a.mrg"]
 
 
 def test_the_wsj_has_the_2058_files_of_its_22_sections():
     # of 100 files a section, sections 03, 08, 21 and 22 have 81, 21, 73 and 83
     splits = load_dataset(SHIPPED / "wsj.yaml").splits
     counts = {
-        split: sum(len(expanded(name)) for name in splits[split].parts[0].files) for split in ("train", "dev", "test")
+        split: sum(len(expand_numbers(name)) for name in splits[split].parts[0].files)
+        for split in ("train", "dev", "test")
     }
     assert counts == {"train": 2000 - 19 - 79 - 27, "dev": 83, "test": 100}
 
@@ -195,4 +198,4 @@ def test_sources_and_packages_are_those_that_splits_name(tmp_path):
 @pytest.mark.parametrize("pattern", ["{1..999999999}", "{0..100000}", "{1.." + "9" * 5000 + "}"])
 def test_pattern_of_too_many_files_is_refused(pattern):
     with pytest.raises(UserError, match="stands for more than 100,000 files"):
-        expanded(f"wsj_{pattern}.mrg")
+        expand_numbers(f"wsj_{pattern}.mrg")

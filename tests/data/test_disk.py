@@ -12,7 +12,7 @@ from pipeline.core.disk import SPARE_BYTES, cache_folder, format_bytes, own_fold
 from pipeline.core.errors import UserError
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.text.subwords import learn_vocabularies
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_preparing_and_encoding_ask_first(tmp_path, monkeypatch):
             prepare(dataset, tmp_path, 1)
         assert not (tmp_path / "prepared").exists()
     prepare(dataset, tmp_path, 1)
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
         with pytest.raises(UserError, match="the encoded corpus will need"):

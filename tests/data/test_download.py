@@ -17,7 +17,7 @@ from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Source
 from pipeline.data.fetch import transfer
 from pipeline.data.fetch.archives import unpack
-from pipeline.data.fetch.download import expanded, fetch, fetch_all
+from pipeline.data.fetch.download import expand_variables, fetch, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.stages import invoke, parse
 
@@ -298,5 +298,5 @@ def test_duplicate_archive_member_is_never_confused(tmp_path):
 
 def test_variables_in_a_mirror_are_expanded_once(monkeypatch):
     monkeypatch.setenv("REPRISE_MIRROR", "https://me:$HOME@host/files")
-    assert expanded("$REPRISE_MIRROR") == "https://me:$HOME@host/files"
-    assert expanded("../data") == "../data" and expanded(None) is None
+    assert expand_variables("$REPRISE_MIRROR") == "https://me:$HOME@host/files"
+    assert expand_variables("../data") == "../data" and expand_variables(None) is None

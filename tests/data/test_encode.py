@@ -14,7 +14,7 @@ from pipeline.data.dataset import BpeSubwords
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.subwords import learn_subwords, sample, sampled_lines, train
+from pipeline.data.text.subwords import learn_vocabularies, sample, sampled_lines, train
 from pipeline.data.text.vocabulary import Subwords
 
 
@@ -30,9 +30,9 @@ def settings(**changes):
 
 
 def test_two_trainings_agree_and_the_record_has_their_digest(corpus):
-    learn_subwords(make_dataset(), corpus)
+    learn_vocabularies(make_dataset(), corpus)
     first = sha256_file(corpus / "subwords.model")
-    learn_subwords(make_dataset(), corpus)
+    learn_vocabularies(make_dataset(), corpus)
     record = json.loads((corpus / "subwords.json").read_text())
     assert first == sha256_file(corpus / "subwords.model") == record["digest"]
     assert record["sample"] == {"pairs": 300, "of": 300, "seed": 1} and record["vocab_size"] == 60
@@ -95,7 +95,7 @@ def test_bad_models_are_named(tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_encoded_text_decodes_to_the_tokenised_text(corpus, processes):
     dataset = make_dataset()
-    learn_subwords(dataset, corpus)
+    learn_vocabularies(dataset, corpus)
     record = encode(dataset, corpus, processes)
     subwords = Subwords(corpus / "subwords.model")
     for split, side, language in (("train", "src", "en"), ("dev", "tgt", "de"), ("test", "src", "en")):
@@ -112,7 +112,7 @@ def test_encoded_text_decodes_to_the_tokenised_text(corpus, processes):
 
 def test_the_digest_follows_the_content_alone(corpus):
     dataset = make_dataset()
-    learn_subwords(dataset, corpus)
+    learn_vocabularies(dataset, corpus)
     digest = encode(dataset, corpus, 1).digest
     assert digest == encode(dataset, corpus, 2).digest
     path = corpus / "prepared/dev.tok.de"
@@ -123,7 +123,7 @@ def test_the_digest_follows_the_content_alone(corpus):
 
 def test_losses_are_counted(corpus):
     dataset = make_dataset()
-    learn_subwords(dataset, corpus)
+    learn_vocabularies(dataset, corpus)
     path = corpus / "prepared/test.tok.de"
     path.write_bytes("\n".join(["犬 A", "A \u2581 A", *["A"] * 18, ""]).encode())
     counts = encode(dataset, corpus, 1).splits["test"]
@@ -132,7 +132,7 @@ def test_losses_are_counted(corpus):
 
 def test_misaligned_or_missing_text_is_refused(corpus):
     dataset = make_dataset()
-    learn_subwords(dataset, corpus)
+    learn_vocabularies(dataset, corpus)
     path = corpus / "prepared/dev.tok.de"
     path.write_bytes(path.read_bytes() + b"one more\n")
     with pytest.raises(UserError, match="split dev: 20 source but 21 target lines"):

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedTrees
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.encode import encode
-from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.text.subwords import learn_vocabularies
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
 from pipeline.data.trees.prepare_trees import add_errors, prepare_trees
@@ -62,7 +62,7 @@ def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
     trees = write_raw(tmp_path, Random(seed))
     dataset = make_treebank(**PLAIN)
     prepare_trees(dataset, tmp_path)
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     record = encode(dataset, tmp_path, processes=1)
     src, tgt = load_vocabularies(tmp_path)
     assert record.vocab_sizes == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
@@ -78,7 +78,7 @@ def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path):
     write_raw(tmp_path, Random(1))
     dataset = make_treebank(**PLAIN)
     prepare_trees(dataset, tmp_path)
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     _, tgt = load_vocabularies(tmp_path)
     ids = tgt.encode(["(S (NEVER-SEEN NN /NEVER-SEEN /S"])
     assert len(ids[0]) == 5
@@ -90,9 +90,9 @@ def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path):
     write_raw(tmp_path, Random(1))
     dataset = make_treebank(**PLAIN)
     prepare_trees(dataset, tmp_path)
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     joint = make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump())
-    learn_subwords(joint, tmp_path)
+    learn_vocabularies(joint, tmp_path)
     src, tgt = load_vocabularies(tmp_path)
     assert src is tgt
     assert encode(joint, tmp_path, 1).vocab_sizes == (len(src), len(src))

@@ -9,7 +9,7 @@ from toy_corpus import make_dataset, write_raw, write_toy_raw
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedPairs
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.subwords import learn_subwords, train
+from pipeline.data.text.subwords import learn_vocabularies, train
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.data.text.vocabulary import Subwords
 
@@ -64,7 +64,7 @@ def test_characters_that_stay_unknown_are_logged(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(
         "pipeline.data.text.subwords.split_for_sentencepiece", lambda lines: (line.replace("q", "") for line in lines)
     )
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     assert "the vocabulary lacks 1 characters of the sample: ['q']" in caplog.text
 
 

@@ -15,7 +15,7 @@ from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.data.text.checks import name_of_split
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.text.subwords import learn_vocabularies
 from pipeline.grammar.splits import write_splits
 
 LINES = [f"line {number} of a file ." for number in range(40)]
@@ -53,7 +53,7 @@ def test_splits_and_references_pass_through_all_stages(tmp_path):
     report = prepare(dataset, tmp_path, 1)
     assert list(report.splits) == ["train", "dev", "test", "test2"]
     assert (tmp_path / "prepared/test.tok.de2").read_text() == "Eins B\nZwei B\n"
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     assert encode(dataset, tmp_path, 1).splits["test2"].pairs == 8
     assert [name_of_split(dataset, split) for split in ("dev", "test", "test2")] == ["toy-dev", "toy-test", "second"]
 

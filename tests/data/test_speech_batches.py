@@ -192,7 +192,7 @@ def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
         target = torch.from_numpy(split.tgt[index].astype(np.int64))[None]
         sizes = torch.tensor([len(uniform)]), torch.tensor([target.shape[1]])
         losses.append(float(torch.nn.functional.ctc_loss(uniform, target, *sizes, blank=PAD, reduction="sum")))
-    found = split.unwritable(CTCConfig(architecture="ctc"))
+    found = split.exceeds_output(CTCConfig(architecture="ctc"))
     np.testing.assert_array_equal(found, np.isinf(losses))
     assert 20 < found.sum() < 180
     chosen, left_out = select_utterances(split, settings(max_frames=100), CTCConfig(architecture="ctc"), seed=1)

@@ -17,7 +17,7 @@ from pipeline.data.sequence_store import FEATURES, FrameStore, TokenStore
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text, select
-from pipeline.data.speech.features import Kept, compute_features
+from pipeline.data.speech.features import SplitCounts, compute_features
 from pipeline.data.speech.frontend import MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
 from pipeline.data.speech.speak import reader_of, speak
@@ -104,7 +104,7 @@ def test_statistics_do_not_depend_on_the_order_of_frames():
     rng = np.random.default_rng(3)
     frames = (rng.normal(-4, 0.02, (60, FEATURES)) * rng.uniform(0.1, 50, FEATURES)).astype(np.float32)
     frames[:, 7] = 2.5
-    kept, utterance = Kept(), Utterance(Path("a.wav"), "a", "me", "x", 1.0)
+    kept, utterance = SplitCounts(), Utterance(Path("a.wav"), "a", "me", "x", 1.0)
     for part in np.split(frames, [1, 20, 50]):
         kept.add(utterance, "a b", part)
     found, exact = kept.moments.statistics(), frames.astype(np.float64)

@@ -17,7 +17,7 @@ from pipeline.data.dataset import Source
 from pipeline.data.fetch import transfer
 from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
-from pipeline.data.fetch.web import Deadline, RequestError, answer
+from pipeline.data.fetch.web import Deadline, RequestError, open_response
 
 SIZE = len(CONTENT)
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
@@ -204,7 +204,7 @@ def test_size_that_only_a_server_claims_does_not_stop_the_search(server, tmp_pat
 def test_deadline_closes_connections_opened_after_it(server):
     with Deadline(0.05) as deadline:
         time.sleep(0.1)
-        with pytest.raises(RequestError, match="stalled"), answer(f"{server.url}/good", {}, deadline, 1.0):
+        with pytest.raises(RequestError, match="stalled"), open_response(f"{server.url}/good", {}, deadline, 1.0):
             pass
 
 

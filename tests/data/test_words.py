@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.subwords import learn_subwords, train
+from pipeline.data.text.subwords import learn_vocabularies, train
 from pipeline.data.text.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
 
 
@@ -53,7 +53,7 @@ def test_each_side_has_its_words_and_unknown_ones_are_counted(tmp_path):
     sides = {"subwords": {"kind": "word", "vocab_size": 10}, "tgt_subwords": {"kind": "word", "vocab_size": 8}}
     dataset = make_dataset(**sides)
     prepare(dataset, tmp_path, 1)
-    learn_subwords(dataset, tmp_path)
+    learn_vocabularies(dataset, tmp_path)
     record = encode(dataset, tmp_path, 1)
     src, tgt = load_vocabularies(tmp_path)
     assert record.vocab_sizes == (len(src), len(tgt)) == (10, 8)

@@ -7,7 +7,7 @@ import yaml
 
 from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.text.encode import encode
-from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.text.subwords import learn_vocabularies
 from pipeline.data.trees.prepare_trees import prepare_trees
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.decoding.decode import translate
@@ -61,7 +61,7 @@ def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):
     write_splits(corpus, ["en"], SIZES, "film", seed=1)
     record = load_one_of(dataset, TreebankRecord, "a treebank")
     prepare_trees(record, corpus)
-    learn_subwords(record, corpus)
+    learn_vocabularies(record, corpus)
     sizes = encode(record, corpus, processes=1)
     assert sizes.vocab_size != sizes.tgt_vocab_size
     run.mkdir()

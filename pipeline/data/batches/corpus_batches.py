@@ -130,7 +130,7 @@ def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
     """
     if not isinstance(pairs, SpeechSplit):
         return
-    if len(found := np.flatnonzero(pairs.unwritable(spec.model))):
+    if len(found := np.flatnonzero(pairs.exceeds_output(spec.model))):
         first = int(found[0])
         raise UserError(
             f"{pairs.name}: {len(found)} utterances can't be scored; the first is utterance {first + 1}: "

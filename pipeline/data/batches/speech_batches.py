@@ -163,7 +163,7 @@ class SpeechSplit(EncodedSplit):
             )
         self.src_lengths = self.src.lengths()
 
-    def unwritable(self, model: ModelSettings) -> np.ndarray:
+    def exceeds_output(self, model: ModelSettings) -> np.ndarray:
         """Return where the transcript has more characters than the model has output frames, (N,) bool."""
         room = model.output_frames(self.src_lengths)
         if room is None:
@@ -208,7 +208,7 @@ def select_utterances(
         UserError: No utterance is left.
     """
     fits = (pairs.src_lengths <= training.max_frames) & (pairs.tgt_lengths <= training.max_length + 1)
-    if model and (too_long := pairs.unwritable(model) & fits).any():
+    if model and (too_long := pairs.exceeds_output(model) & fits).any():
         log.warning(
             "%s: left out %d utterances whose transcripts have more characters than %s has output frames",
             *(pairs.name, too_long.sum(), model.architecture),

@@ -87,7 +87,7 @@ def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
     Returns:
         The record of the dataset.
     """
-    record = complete(load_yaml(path), files, str(path))
+    record = with_named_files(load_yaml(path), files, str(path))
     if isinstance(record, dict):
         record = {"name": path.stem} | record
     return validate(Dataset, record, str(path))
@@ -112,7 +112,7 @@ def load_files(folder: Path) -> dict[str, Source]:
     return files
 
 
-def complete(record: Any, files: dict[str, Source], where: str) -> Any:
+def with_named_files(record: Any, files: dict[str, Source], where: str) -> Any:
     """Add to a dataset's record the files that its splits name but it does not describe, with their licences.
 
     Args:
@@ -129,7 +129,7 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     holder = record.get("text", record) if isinstance(record, dict) else None
     if not isinstance(holder, dict) or not isinstance(own := holder.get("sources", {}), dict):
         return record  # `validate` reports the error
-    needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
+    needed = [name for name in dict.fromkeys(file_names(holder.get("splits"))) if name not in own]
     for name in needed:
         if name not in files:
             fault = f"splits name {one_line(name, 80)}, but it is neither under sources nor in workflow/files"
@@ -142,13 +142,13 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     return terms | record | ({"text": holder | sources} if "text" in record else sources)
 
 
-def named(splits: Any) -> Iterator[str]:
+def file_names(splits: Any) -> Iterator[str]:
     """Yield every file name in the splits of a record."""
     if isinstance(splits, dict):
         yield from (splits[key] for key in ("source", "table") if isinstance(splits.get(key), str))
     values = splits.values() if isinstance(splits, dict) else splits if isinstance(splits, list) else ()
     for part in values:
-        yield from named(part)
+        yield from file_names(part)
 
 
 def sources_of(dataset: AnyDataset) -> dict[str, Source]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
-from pipeline.data.fetch.download import expanded, fetch
+from pipeline.data.fetch.download import expand_variables, fetch
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
@@ -44,7 +44,9 @@ def collect_trees(
     """
     record = load_one_of(dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
     packages = package_folders(record, package)
-    sources = {name: fetch_trees(name, source, downloads, expanded(mirror)) for name, source in record.sources.items()}
+    sources = {
+        name: fetch_trees(name, source, downloads, expand_variables(mirror)) for name, source in record.sources.items()
+    }
     for split in record.split_names:
         parts = [
             (part, sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files))
@@ -114,7 +116,7 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
     digest, count = hashlib.sha256(), 0
     with atomic_write(path) as output:
         for part, files in parts:
-            for tree in taken(part, files):
+            for tree in trees_of_part(part, files):
                 output.write(f"{tree}\n")
                 digest.update(f"{tree}\n".encode())
                 count += 1
@@ -129,7 +131,7 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
     log.info("%s: %s trees", path, f"{count:,}")
 
 
-def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
+def trees_of_part(part: TreePart, files: list[Path]) -> Iterator[str]:
     """Yield the trees of a part, each on one line.
 
     Args:

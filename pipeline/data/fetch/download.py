@@ -55,7 +55,7 @@ def download(
     folders = package_folders(record, package)
     for name in record.packages:
         existing_files(name, folders[name], record.package_members(name))
-    write_raw_splits(record, fetch_all(record, downloads, expanded(mirror)) | folders, corpus)
+    write_raw_splits(record, fetch_all(record, downloads, expand_variables(mirror)) | folders, corpus)
     write_raw_mark(corpus)
 
 
@@ -87,7 +87,7 @@ def generate(*, dataset: Path, corpus: Path) -> None:
     log.info("%s: %d sentences of domain %s", corpus, sum(wanted.sizes.values()), wanted.domain)
 
 
-def expanded(mirror: str | None) -> str | None:
+def expand_variables(mirror: str | None) -> str | None:
     """Expand environment variables in a mirror's address, so that no command line holds its password."""
     return mirror and os.path.expandvars(mirror)
 
@@ -108,7 +108,9 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
     """
     sources, found, missing = sources_of(dataset), {}, []
     absent = (
-        source for name, source in sources.items() if not any(map(Path.exists, places(name, source, downloads, mirror)))
+        source
+        for name, source in sources.items()
+        if not any(map(Path.exists, local_paths(name, source, downloads, mirror)))
     )
     require_space(downloads, sum(source.bytes or 0 for source in absent), f"fetching {dataset.name}")
     for name, source in sources.items():
@@ -139,15 +141,15 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
         UserError: No place has it; the message lists what happened at each.
     """
     target, failures = downloads / name, []
-    for path in filter(Path.exists, places(name, source, downloads, mirror)):
+    for path in filter(Path.exists, local_paths(name, source, downloads, mirror)):
         if (fault := fault_of(path, source, downloads)) is None:
             return path
         log.warning("%s is not used: %s", path, fault)
         failures.append(f"{path}: {fault}")
-    for url in addresses(name, source, mirror):
+    for url in remote_urls(name, source, mirror):
         try:
             path = fetch_url(url, target, source.known_hash, source.bytes)
-            note(path, source, downloads)
+            note_verified(path, source, downloads)
             return path
         except DownloadError as error:
             log.warning("%s", error)
@@ -157,8 +159,8 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
     )
 
 
-def places(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Return the places where a file may already exist.
+def local_paths(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
+    """Return the paths where a file may already exist.
 
     Args:
         name: Name of the source.
@@ -171,7 +173,7 @@ def places(name: str, source: Source, downloads: Path, mirror: str | None) -> li
     return [*own, downloads / name, *local]
 
 
-def addresses(name: str, source: Source, mirror: str | None) -> list[str]:
+def remote_urls(name: str, source: Source, mirror: str | None) -> list[str]:
     """Return the addresses from which a file may be fetched, best first.
 
     Args:
@@ -195,7 +197,7 @@ def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
         return fault
     fault = mismatch(path, source.known_hash)
     if fault is None:
-        note(path, source, downloads)
+        note_verified(path, source, downloads)
     return fault
 
 
@@ -218,10 +220,10 @@ def is_noted(path: Path, source: Source, downloads: Path) -> bool:
         source: Source with its checksum.
         downloads: Folder of fetched files, which holds the notes.
     """
-    return read_note(VerifiedFile, note_path(source, downloads)) == facts(path)
+    return read_note(VerifiedFile, note_path(source, downloads)) == file_state(path)
 
 
-def note(path: Path, source: Source, downloads: Path) -> None:
+def note_verified(path: Path, source: Source, downloads: Path) -> None:
     """Note that the file was verified.
 
     Args:
@@ -230,7 +232,7 @@ def note(path: Path, source: Source, downloads: Path) -> None:
         downloads: Folder of fetched files, which holds the notes.
     """
     try:
-        facts(path).write(note_path(source, downloads))
+        file_state(path).write(note_path(source, downloads))
     except UserError as error:
         log.info("%s will be hashed again next time: %s", path, error)
 
@@ -245,7 +247,7 @@ def note_path(source: Source, downloads: Path) -> Path:
     return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
 
 
-def facts(path: Path) -> VerifiedFile:
+def file_state(path: Path) -> VerifiedFile:
     """Return path, size and modification time of a file."""
     found = path.stat()
     return VerifiedFile(path=str(path.resolve()), bytes=found.st_size, changed_ns=found.st_mtime_ns)

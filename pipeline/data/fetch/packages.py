@@ -55,7 +55,7 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; correct `licensed: {package}` in config.yaml")
-    paths = [folder / name for pattern in names for name in expanded(pattern)]
+    paths = [folder / name for pattern in names for name in expand_numbers(pattern)]
     if missing := [path for path in paths if not path.is_file()]:
         shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
@@ -81,7 +81,7 @@ def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> di
     return dict(zip(dataset.split_names, paths, strict=True))
 
 
-def expanded(pattern: str) -> list[str]:
+def expand_numbers(pattern: str) -> list[str]:
     """Expand a pattern: `wsj_{0200..0202}.mrg` stands for three names, with numbers as wide as the first.
 
     Returns:

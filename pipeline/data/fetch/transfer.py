@@ -23,7 +23,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from pipeline.core.disk import format_bytes, require_space
 from pipeline.core.errors import UserError, without_secrets
 from pipeline.core.files import sync_folder, write_errors
-from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError, RequestError, answer, block_of
+from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError, RequestError, open_response, read_block
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class Transfer:
         Raises:
             DownloadError: Several consecutive attempts made little progress.
         """
-        patient = Retrying(
+        retry = Retrying(
             sleep=time.sleep,
             stop=stop_after_attempt(ATTEMPTS),
             wait=pause_before,
@@ -163,7 +163,7 @@ class Transfer:
             reraise=True,
         )
         try:
-            while not patient(self.advance):
+            while not retry(self.attempt):
                 time.sleep(FIRST_PAUSE_S)
         except RequestError as error:
             raise DownloadError(f"{self.shown}: {error}") from error
@@ -175,7 +175,7 @@ class Transfer:
         error = state.outcome.exception() if state.outcome else None
         log.info("%s: %s (attempt %d of %d)", self.shown, error, state.attempt_number, ATTEMPTS)
 
-    def advance(self) -> bool:
+    def attempt(self) -> bool:
         """Make one request.
 
         Returns:
@@ -187,7 +187,7 @@ class Transfer:
         """
         before = self.done
         try:
-            self.ask()
+            self.request_rest()
             return True
         except RefusedError as error:
             raise DownloadError(f"{self.shown}: {error}") from error
@@ -202,7 +202,7 @@ class Transfer:
         """Number of bytes received so far."""
         return self.file.seek(0, os.SEEK_END)
 
-    def ask(self) -> None:
+    def request_rest(self) -> None:
         """Request the missing bytes.
 
         Raises:
@@ -216,8 +216,8 @@ class Transfer:
                 raise RequestError(f"had {offset} bytes, expected {self.expected}; restarting from zero")
             return
         headers = {"Range": f"bytes={offset}-"} if offset else {}
-        with Deadline(ANSWER_S) as deadline, answer(self.url, headers, deadline, SILENCE_S) as response:
-            total = self.agree(response, offset)
+        with Deadline(ANSWER_S) as deadline, open_response(self.url, headers, deadline, SILENCE_S) as response:
+            total = self.check_response(response, offset)
             self.check_space_for(total)
             self.receive(response, total, deadline)
 
@@ -235,7 +235,7 @@ class Transfer:
                 raise DownloadError(f"{self.shown}: {error}") from error
             raise
 
-    def agree(self, response: requests.Response, offset: int) -> int | None:
+    def check_response(self, response: requests.Response, offset: int) -> int | None:
         """Prepare the file for the content of a response.
 
         Args:
@@ -258,7 +258,7 @@ class Transfer:
             raise RequestError(f"has nothing after {offset} bytes; restarting from zero")
         if status not in (200, 206):
             raise DownloadError(f"{self.shown}: status {status} {response.reason}")
-        begin, total = self.extent(response)
+        begin, total = self.content_range(response)
         if self.expected is not None and total not in (None, self.expected):
             raise DownloadError(f"{self.shown}: has {total} bytes, expected {self.expected}: another file")
         if begin != offset:
@@ -270,7 +270,7 @@ class Transfer:
             log.info("%s: resuming after %s", self.shown, format_bytes(offset))
         return total
 
-    def extent(self, response: requests.Response) -> tuple[int, int | None]:
+    def content_range(self, response: requests.Response) -> tuple[int, int | None]:
         """Return the first byte of a response, and the size of the whole or None.
 
         Raises:
@@ -301,7 +301,7 @@ class Transfer:
         done = first = extended = self.done
         start = logged = time.monotonic()
         deadline.extend(SLOWEST_S)
-        while block := block_of(response, BLOCK_BYTES, deadline):
+        while block := read_block(response, BLOCK_BYTES, deadline):
             self.file.write(block)
             done += len(block)
             now = time.monotonic()

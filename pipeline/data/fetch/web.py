@@ -114,8 +114,10 @@ class WatchedAdapter(HTTPAdapter):
 
 
 @contextlib.contextmanager
-def answer(url: str, headers: dict[str, str], deadline: Deadline, silence_s: float) -> Iterator[requests.Response]:
-    """Request an address and open the response; read its body with `block_of`.
+def open_response(
+    url: str, headers: dict[str, str], deadline: Deadline, silence_s: float
+) -> Iterator[requests.Response]:
+    """Request an address and open the response; read its body with `read_block`.
 
     Args:
         url: Address; redirects are followed.
@@ -147,7 +149,7 @@ def leave_redirect_unread(response: requests.Response, *_: Any, **__: Any) -> No
         response.raw.close()
 
 
-def block_of(response: requests.Response, size: int, deadline: Deadline) -> bytes:
+def read_block(response: requests.Response, size: int, deadline: Deadline) -> bytes:
     """Return the next bytes of a body; none at its end.
 
     Args:

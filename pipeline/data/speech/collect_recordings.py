@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError, shown
 from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import expanded, fetch_all
+from pipeline.data.fetch.download import expand_variables, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import is_comment, segment_text, table
@@ -43,7 +43,7 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
         mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
     """
     record = load_one_of(dataset, RecordedDataset, "recordings")
-    collect(record, fetch_all(record, downloads, expanded(mirror)), corpus)
+    collect(record, fetch_all(record, downloads, expand_variables(mirror)), corpus)
     write_raw_mark(corpus)
 
 
@@ -161,7 +161,7 @@ def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -
         domain: Domain of the text, for the manifest.
         listing: Unused.
     """
-    for transcripts in fitting(folder, members, ".trans.txt"):
+    for transcripts in matching_files(folder, members, ".trans.txt"):
         for line in lines_of(transcripts, UNPACK):
             name, _, text = line.partition(" ")
             audio = transcripts.with_name(f"{name}.flac")
@@ -180,7 +180,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
     Raises:
         UserError: A line has no segment, or a time is not a number.
     """
-    for transcripts in fitting(folder, members, ".stm"):
+    for transcripts in matching_files(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
         for number, line in enumerate(lines_of(transcripts, UNPACK), start=1):
             if is_comment(line) or not line.strip():
@@ -193,7 +193,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
                 yield Utterance(audio, text, fields[2], domain, end - start, start)
 
 
-def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
+def tabular(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """Yield utterances of a TSV file with columns path, speaker and transcript.
 
     Args:
@@ -212,11 +212,11 @@ def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Ite
 LAYOUTS = {
     "librispeech": Layout((".flac", ".trans.txt"), librispeech, named_once=True),
     "tedlium": Layout((".sph", ".stm"), tedlium, named_once=True),
-    "table": Layout((".flac", ".wav"), listed, named_once=False),
+    "table": Layout((".flac", ".wav"), tabular, named_once=False),
 }
 
 
-def fitting(folder: Path, members: str, suffix: str) -> list[Path]:
+def matching_files(folder: Path, members: str, suffix: str) -> list[Path]:
     """Return the files below `folder` with a suffix whose relative path matches the pattern, sorted.
 
     Args:

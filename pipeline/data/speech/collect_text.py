@@ -27,7 +27,7 @@ from pipeline.data.dataset import (
     load_one_of,
 )
 from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import expanded, fetch_all
+from pipeline.data.fetch.download import expand_variables, fetch_all
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
@@ -56,7 +56,7 @@ def write_raw_text(
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
     record = load_one_of(dataset, WrittenDataset, "text")
-    collect_text(record, downloads, corpus, expanded(mirror), package)
+    collect_text(record, downloads, corpus, expand_variables(mirror), package)
     write_raw_mark(corpus)
 
 

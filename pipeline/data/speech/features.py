@@ -72,7 +72,7 @@ def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), pro
 
 
 @dataclass
-class Kept:
+class SplitCounts:
     """Counts of the utterances of one split.
 
     Attributes:
@@ -168,7 +168,7 @@ def compute_features(
     return write_record(dataset, kept, corpus)
 
 
-def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> Kept:
+def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> SplitCounts:
     """Write features, ids, transcripts and speakers of the utterances that are kept.
 
     Args:
@@ -184,7 +184,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     Raises:
         UserError: A speaker has no name but is normalised, or `check_split` fails.
     """
-    found, alphabet, places = Kept(), Alphabet(), set()
+    found, alphabet, places = SplitCounts(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
     speeds = dataset.speeds if split == "train" else [1.0]
     work = partial(features_of, dataset=dataset, speeds=speeds)
@@ -220,7 +220,9 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     return found
 
 
-def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
+def check_split(
+    dataset: SpokenDataset, split: SplitName, found: SplitCounts, transcripts: Path, manifest: Path
+) -> None:
     """Check that a split is not empty and as the dataset file expects.
 
     Args:
@@ -244,7 +246,7 @@ def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcrip
     require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
 
 
-def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
+def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], corpus: Path) -> SpeechCorpus:
     """Write `encoded/corpus.json` and return it.
 
     Args:

@@ -175,7 +175,7 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
     Returns:
         The number for each pair of splits that share any, under a key such as `dev and train`.
     """
-    held_out = {split: distinct(path) for split, path in splits.items() if split != "train"}
+    held_out = {split: distinct_keys(path) for split, path in splits.items() if split != "train"}
     shared: Counter[str] = Counter()
     for number, (split, sentences) in enumerate(held_out.items()):
         for other in list(held_out)[:number]:
@@ -193,6 +193,6 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
     return found
 
 
-def distinct(path: Path) -> set[str]:
+def distinct_keys(path: Path) -> set[str]:
     """Return the distinct sentences of a file by their `comparison_key`."""
     return set(map(comparison_key, lines_of(path, "run `prepare` again")))

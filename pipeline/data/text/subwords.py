@@ -59,10 +59,10 @@ def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
         dataset: Dataset file.
         corpus: Folder of the corpus.
     """
-    learn_subwords(load_one_of(dataset, TokenisedDataset, "parallel text or a treebank"), corpus)
+    learn_vocabularies(load_one_of(dataset, TokenisedDataset, "parallel text or a treebank"), corpus)
 
 
-def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
+def learn_vocabularies(dataset: TokenisedDataset, corpus: Path) -> None:
     """Learn the vocabularies of a dataset and write them with their record.
 
     Args:
@@ -77,15 +77,15 @@ def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
     tgt = None
     if dataset.tgt_subwords is None:
         tgt_model.unlink(missing_ok=True)
-        src = learn(dataset.subwords, files, corpus / MODEL, f"{dataset.name}: subwords")
+        src = learn_model(dataset.subwords, files, corpus / MODEL, f"{dataset.name}: subwords")
     else:
-        src = learn(dataset.subwords, files[:1], corpus / MODEL, f"{dataset.name}: subwords")
-        tgt = learn(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
+        src = learn_model(dataset.subwords, files[:1], corpus / MODEL, f"{dataset.name}: subwords")
+        tgt = learn_model(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
     learnt = Vocabularies(**dict(src), tgt=tgt, sentencepiece=sentencepiece.__version__)
     learnt.write(corpus / "subwords.json")
 
 
-def learn(
+def learn_model(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
 ) -> Vocabulary:
     """Learn one model from the training text of one or both sides, and write it.
@@ -105,7 +105,7 @@ def learn(
         case BpeSubwords():
             chosen = sample(pairs, settings)
             model = train("bpe", sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
-            warn_of_unlearnt(model, sampled_lines(files, chosen), where)
+            warn_of_missing_characters(model, sampled_lines(files, chosen), where)
             sampled = Sampled(pairs=len(chosen), of=pairs, seed=settings.seed)
         case WordVocabulary():
             model = train("word", sampled_lines(files, np.arange(pairs)), settings.vocab_size, f"{where}.vocab_size")
@@ -113,7 +113,7 @@ def learn(
             model = train("word", sampled_lines(files, np.arange(pairs)), None, where)
     with atomic_write(path, "wb") as file:
         file.write(model)
-    size = entries(model)
+    size = vocabulary_size(model)
     log.info("%s: %d entries from %d of %d pairs", where, size, sampled.pairs, pairs)
     digest = hashlib.sha256(model).hexdigest()
     return Vocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
@@ -181,7 +181,7 @@ def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -
             raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
     if failed_reads:
         raise failed_reads[0]
-    if vocab_size is not None and (found := entries(model.getvalue())) != vocab_size:
+    if vocab_size is not None and (found := vocabulary_size(model.getvalue())) != vocab_size:
         raise UserError(
             f"{where} = {vocab_size}, but the text has only {found} distinct pieces; lower it to at most {found}"
         )
@@ -195,7 +195,7 @@ def split_for_sentencepiece(lines: Iterator[str]) -> Iterator[str]:
             yield line[begin : begin + LONGEST_LINE]
 
 
-def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
+def warn_of_missing_characters(model: bytes, lines: Iterator[str], where: str) -> None:
     """Log the characters of the sample that the vocabulary lacks.
 
     Args:
@@ -206,8 +206,8 @@ def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
     characters = set[str]().union(*map(escape_reserved, lines))
-    if unlearnt := sorted(characters - known - {" "}):
-        log.warning("%s: the vocabulary lacks %d characters of the sample: %s", where, len(unlearnt), ascii(unlearnt))
+    if missing := sorted(characters - known - {" "}):
+        log.warning("%s: the vocabulary lacks %d characters of the sample: %s", where, len(missing), ascii(missing))
 
 
 def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSError]) -> Iterator[str]:
@@ -223,6 +223,6 @@ def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSEr
         failed_reads.append(error)
 
 
-def entries(model: bytes) -> int:
+def vocabulary_size(model: bytes) -> int:
     """Return the number of entries of a model."""
     return sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()

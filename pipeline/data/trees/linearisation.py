@@ -104,7 +104,7 @@ def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs
     while builder.labels:
         repairs.empty_phrases += not builder.close()
     repairs.missing_tags = len(left)
-    return Tree(TOP, with_words(builder.roots, left[::-1])), repairs
+    return Tree(TOP, add_untagged_words(builder.roots, left[::-1])), repairs
 
 
 def close(builder: Builder, label: str, repairs: Repairs) -> None:
@@ -126,7 +126,7 @@ def close(builder: Builder, label: str, repairs: Repairs) -> None:
         repairs.missing_closers += 1
 
 
-def with_words(roots: tuple[Tree, ...], words: Sequence[str]) -> tuple[Tree, ...]:
+def add_untagged_words(roots: tuple[Tree, ...], words: Sequence[str]) -> tuple[Tree, ...]:
     """Add words without tags to the last phrase.
 
     Args:
