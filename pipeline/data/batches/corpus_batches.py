@@ -88,8 +88,11 @@ def evaluation_split(
     Args:
         corpus_folder: Folder of the encoded corpus.
         split: Name of the split.
-        statistics_of: Encoded corpus whose statistics normalise speech (`normalisation_corpus`); None = this corpus.
-        kind: What is read of the corpus; None = everything.
+        statistics_of: Encoded corpus whose statistics normalise speech (`normalisation_corpus`); None uses this corpus.
+        kind: Kind of input to read; None reads everything that the corpus has.
+
+    Returns:
+        The split.
     """
     if (kind or read_corpus(corpus_folder).kind) == "text":
         return TextOnlySplit(corpus_folder, split)
@@ -97,7 +100,7 @@ def evaluation_split(
 
 
 def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
-    """Open a split with a source.
+    """Open a split that has a source side.
 
     Args:
         corpus_folder: Folder of the encoded corpus.
@@ -156,7 +159,7 @@ class EvalBatches(Generic[SplitT, BatchT]):
     Iterating yields (indices (B,), batch).
 
     Args:
-        pairs: The split.
+        pairs: Split to evaluate on.
         batch_positions: Most source positions of a batch, padding included; a single sequence may have more.
     """
 

@@ -21,10 +21,10 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
     """Training batches of `sentences_per_update` sequences per step.
 
     Args:
-        pairs: The split.
+        pairs: Split to train on.
         kept: Indices of the sequences to train on; at least one.
         training: Settings of the training.
-        micro_batch_positions: Most positions of a micro-batch.
+        micro_batch_positions: Most positions of a micro-batch, padding included.
         seed: Seed of the run.
     """
 

@@ -43,7 +43,7 @@ class NoiseMixer:
         self.settings, self.seed = settings, seed
 
     def mixed(self, frames: np.ndarray, step: int, utterance: int) -> np.ndarray:
-        """Return the frames of an utterance in step `step`, with noise at the configured probability.
+        """Return the frames of an utterance in a training step, with noise at the configured probability.
 
         Args:
             frames: Clean log-mel frames, (T, features).
@@ -196,9 +196,9 @@ def select_utterances(
     """Select the utterances of a split to train on.
 
     Args:
-        pairs: The split.
+        pairs: Split to select from.
         training: Limits on length, and the share to train on.
-        model: Leave out utterances whose transcript is too long for its output frames; None = keep them.
+        model: Leave out utterances whose transcript is too long for its output frames; None keeps them.
         seed: Seed of the share.
 
     Returns:
