@@ -1,4 +1,4 @@
-"""A web server on this machine that serves CONTENT, and misbehaves as a path says."""
+"""Local web server that serves CONTENT and misbehaves as the path says."""
 
 import gzip
 import threading
@@ -16,7 +16,7 @@ DRIPS = {
     "slow-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;",
     "slow-body": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
 }
-"""Beginnings of answers that go on with a byte now and then, for ever."""
+"""Beginnings of endless answers, which continue with a byte now and then."""
 REDIRECTS = {
     "moved": "/good",
     "moved-cut": "/cut",
@@ -27,7 +27,7 @@ REDIRECTS = {
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`server.asked` lists paths, with `@offset` where a range was asked for."""
+    """Request handler; `server.asked` lists requested paths, with `@offset` for ranges."""
 
     protocol_version = "HTTP/1.1"
 
@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             self.file(path, asked, start, first)
 
     def drip(self, begin: bytes, piece: bytes, pause_s: float):
-        """Answer without an end, until the client goes."""
+        """Answer without end, until the client closes the connection."""
         self.close_connection = True
         try:
             self.wfile.write(begin)
@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
                     time.sleep(0.05)
             else:
                 self.wfile.write(sent)
-        except OSError:  # the client has gone
+        except OSError:  # the client closed the connection
             pass
         self.close_connection = True
 
@@ -133,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving():
-    """The running server; its address is `.url`."""
+    """Run the server; its address is `.url`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.block_on_close = False

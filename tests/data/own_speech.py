@@ -1,4 +1,4 @@
-"""A corpus as a user lists it: its dataset file, and recordings of noise."""
+"""A user's own speech corpus: its dataset file and recordings of noise."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ FEATURES = 5
 def write_speech(
     folder: Path, utterances: int, seed: int, longest: int = 60, splits=("train", "dev", "test")
 ) -> dict[str, list[np.ndarray]]:
-    """Write an encoded corpus; returns the frames of each split."""
+    """Write an encoded corpus and return the frames of each split."""
     rng = np.random.default_rng(seed)
     written, records = {}, {}
     for split in splits:

@@ -1,4 +1,4 @@
-"""Random trees in Penn bracketing, with all that treebanks put into them."""
+"""Random trees in Penn bracketing, with every construct that treebanks use."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ WORDS = ("mice", "†XP", "café", "-LRB-", "1\\/2", "a\N{NO-BREAK SPACE}b", "'s
 
 
 def random_tree(rng: Random, depth: int = 6) -> Tree:
-    """A cleaned tree: TOP over one or more parts, unary chains among them."""
+    """Return a cleaned tree: TOP over one or more parts, some of them unary chains."""
     return Tree(TOP, tuple(random_part(rng, depth) for _ in range(rng.choice((1, 1, 1, 2)))))
 
 

@@ -21,7 +21,7 @@ def seeded(seed):
 
 
 def entry(name: str, content: bytes = b"", pax: dict[str, str] | None = None, **fields) -> bytes:
-    """One tar entry with its content; `pax` headers may be false."""
+    """Return one tar entry with its content; `pax` headers may be false."""
     header = tarfile.TarInfo(name)
     header.size, header.pax_headers = len(content), pax or {}
     for field, value in fields.items():
@@ -77,7 +77,7 @@ def test_symbolic_links_inside_a_tar_are_read(tmp_path):
 
 
 def random_tree(folder: Path) -> dict[str, str]:
-    """Files and links, also to folders and through links, in `folder`; returns the targets of the links."""
+    """Write files and links, some to folders and through links; return the targets of the links."""
     names = [f"{a}/{b}/{c}" for a in "ab" for b in "cd" for c in "ef" if RNG.random() < 0.7] or ["a/c/e"]
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def random_tree(folder: Path) -> dict[str, str]:
 
 
 def reached(folder: Path) -> dict[str, bytes]:
-    """Files of a tree by all names without a loop, as the system finds them."""
+    """Return the files of a folder by all names without a loop, as the system finds them."""
     found = {}
 
     def walk(path: Path, name: str, above: tuple[Path, ...]) -> None:

@@ -21,7 +21,7 @@ BUDGET, MICRO, LONGEST = 512, 160, 40
 
 @pytest.fixture
 def corpus(tmp_path, seed):
-    """700 pairs with lengths like those of real text: correlated, long-tailed."""
+    """Write 700 pairs whose lengths are correlated and long-tailed, like those of real text."""
     generator = np.random.default_rng(seed)
     base = generator.lognormal(2.3, 0.6, 700)
     lengths = [np.clip(base * generator.lognormal(0, 0.2, 700), 1, 60).astype(int) for _ in "st"]
@@ -112,7 +112,7 @@ def test_steps_counted_in_sentences_are_even_and_complete(corpus):
 
 
 def test_updates_are_even(corpus):
-    """None but those at a change of width is less than half full."""
+    """Only steps at a change of width are less than half full."""
     data = batches(corpus)
     fill = np.diff(data.cuts) * data.step_widths.max(axis=1) / BUDGET
     assert fill.max() <= 1
@@ -203,7 +203,7 @@ def test_random_keys_are_a_function_of_the_place():
 
 
 def test_order_of_steps_differs_by_epoch_and_seed(corpus):
-    """Their lengths, one after the other, are those of another epoch in another order."""
+    """The lengths are those of another epoch in another order."""
     orders = [
         [data.pairs.tgt_lengths[data.sequences_of(epoch * len(data) + step)].mean() for step in range(len(data))]
         for data in (batches(corpus), batches(corpus, seed=2))

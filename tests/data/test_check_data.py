@@ -1,4 +1,4 @@
-"""What is here and what is missing is said in seconds, without fetching anything; what can't be had is an error."""
+"""`check-data` lists existing and missing files without fetching any; files without a source are an error."""
 
 import hashlib
 import logging
@@ -103,7 +103,7 @@ def toy_project(tmp_path, **config):
 
 
 def with_source(project, url, name="multi30k-en-de"):
-    """The project, with every file of a dataset at one address."""
+    """Return a project with every file of a dataset at one address."""
     record = project.dataset_records[name]
     sources = dict.fromkeys(record.sources, source(url))
     project.__dict__["dataset_records"] = project.dataset_records | {

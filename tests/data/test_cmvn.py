@@ -1,4 +1,4 @@
-"""Features made alike for all speakers: what a microphone does to all that somebody says is gone, noises are kept."""
+"""Normalisation by speaker removes the effect of a microphone, and keeps noises."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ SPEEDS = [1.0, 0.5]
 
 
 def said(speaker: str, number: int) -> np.ndarray:
-    """Noise that swells, the same for all; `far` is quieter, `shrill` and `stranger` heard through a filter."""
+    """Write the same swelling noise for all speakers; `far` is quieter, `shrill` and `stranger` are filtered."""
     rng = np.random.default_rng(number)
     samples = rng.normal(0, 0.2, RATE // 2) * np.linspace(0.3, 1, RATE // 2)
     if speaker in ("shrill", "stranger"):
@@ -47,7 +47,7 @@ def recordings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpora(recordings, tmp_path_factory):
-    """The encoded corpora without and with CMVN."""
+    """Encode the corpora without and with CMVN."""
     folders = [tmp_path_factory.mktemp(name) for name in ("plain", "alike")]
     for folder, asked in zip(folders, (False, True), strict=True):
         compute_features(own(speaker_cmvn=asked, speeds=SPEEDS), recordings, folder, 1)
@@ -55,7 +55,7 @@ def corpora(recordings, tmp_path_factory):
 
 
 def frames(encoded, split: str) -> dict[tuple[str, int], list[np.ndarray]]:
-    """By speaker and place of the speed."""
+    """Group frames by speaker and by index of the speed."""
     store, speeds = FrameStore(encoded / split, 40), len(SPEEDS) if split == "train" else 1
     found: dict[tuple[str, int], list[np.ndarray]] = {}
     for place in range(len(store)):
@@ -86,7 +86,7 @@ def test_each_speaker_and_speed_gets_the_training_statistics(corpora):
 
 
 def test_a_band_that_stands_still_stays_still():
-    """Nothing is said there: what is left is not blown up to the deviation of speech."""
+    """Empty bands are not amplified to the deviation of speech."""
     heard, wanted = Moments(), Statistics(mean=[1.0] * 40, deviation=[2.0] * 40)
     frames = np.random.default_rng(3).normal(-9, 2, (50, 40))
     frames[:, 7] = -15 + 1e-3 * frames[:, 7]
@@ -106,7 +106,7 @@ def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
 
 
 def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_path):
-    """Each corpus' speakers have its own mean and deviation: by these they are normalised, whoever learnt where."""
+    """Speakers are normalised by the statistics of their own corpus, even if the model was trained on another."""
     louder = {}
     for split, manifest in recordings.items():
         utterances = list(read_manifest(manifest))

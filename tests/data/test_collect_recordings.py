@@ -1,4 +1,4 @@
-"""Published corpora of recordings become manifests; nothing else of an archive is unpacked, and nothing escapes it."""
+"""Published recordings become manifests; only needed members are unpacked, and none outside the folder."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Trees come from a mirror, from documents or from a licensed folder, and a split is the one described or an error."""
+"""Trees come from a mirror, documents or a licensed folder; a split that differs from its description is an error."""
 
 import threading
 from functools import partial
@@ -26,7 +26,7 @@ def no_pauses(monkeypatch):
 def collect(
     tmp_path: Path, record: dict, mirror: Path | None = None, packages: tuple[str, ...] = ()
 ) -> dict[str, list]:
-    """Run the stage on a dataset file; the trees of each split."""
+    """Run the stage on a dataset file and return the trees of each split."""
     dataset = tmp_path / "toy-trees.yaml"
     dataset.write_text(yaml.safe_dump(record), encoding="utf-8")
     folders = {"downloads": tmp_path / "downloads", "corpus": tmp_path / "corpus"}
@@ -39,7 +39,7 @@ def collect(
 
 
 def fetched(source: dict, **changes) -> dict:
-    """Ten trees of one file: seven to train, two dev, one test."""
+    """Return a dataset of ten trees in one file: seven train, two dev, one test."""
     places = {"train": (1, 7), "dev": (8, 2), "test": (10, 1)}
     splits = {
         split: {"parts": [{"source": "t.gz", "first": first, "trees": count}]}
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_bracketing_is_named_with_its_line(tmp_path):
 
 
 def licensed() -> dict:
-    """Two sections of a package to train, one file to test."""
+    """Return a dataset with two sections of a package for training and one file for testing."""
     files = {"train": ["wsj/02/w_{0200..0203}.mrg", "wsj/03/w_{00..01}.mrg"], "dev": ["d.mrg"], "test": ["t.mrg"]}
     return treebank_record(
         kind="treebank",

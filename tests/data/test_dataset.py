@@ -23,9 +23,9 @@ from pipeline.data.dataset import (
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
 FILES = SHIPPED[0].parents[1] / "files"
 OWN = {path.stem for path in SHIPPED if path.stem.startswith("own-")}
-"""Of the user's own."""
+"""Datasets of the user's own."""
 UNPUBLISHED = {"tedlium3", "tedlium3-text", "librispeech-text", "librispeech-tedlium3-text"}
-"""How many utterances or sentences are left of them, once those that can't be spelt are left out, nobody published."""
+"""Datasets whose number of utterances or sentences that can be spelt is not published."""
 SOURCE = {"urls": ["http://localhost/a.gz"], "sha256": "0" * 64}
 
 
@@ -34,7 +34,7 @@ OF_ANCHORS = {
     *("an4-complete", "an4-official"),
     *(f"fsdd-without-{speaker}" for speaker in ("lucas", "nicolas", "theo", "yweweler")),
 }
-"""Sets that others publish results on, and which stand in for nothing."""
+"""Datasets with published results, which replace no other."""
 
 
 def downloaded(**changes) -> dict:
@@ -99,7 +99,7 @@ ORIGIN = {"licence": "none", "redistributable": True, "files": {"a.gz": SOURCE}}
 
 
 def save_project(folder: Path, record: dict, **origins: dict) -> Path:
-    """A dataset file beside the files that origins describe."""
+    """Write a dataset file beside the files of origins, and return its path."""
     for name in ("files", "datasets"):
         (folder / name).mkdir()
     for name, origin in origins.items():

@@ -1,4 +1,4 @@
-"""Space is asked for before it is used, and the message says how much is missing and what to do."""
+"""Stages check for disk space first, and the message says how much is missing and what to do."""
 
 import pwd
 import tempfile
@@ -67,7 +67,7 @@ def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatc
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # its standard: to be passed over
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # the XDG standard ignores relative paths
     assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)

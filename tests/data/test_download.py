@@ -229,7 +229,7 @@ def test_a_damaged_zip_is_named(tmp_path):
 
 @pytest.mark.parametrize(("field", "value", "why"), [(6, 1, "encrypted"), (8, 99, "compression method")])
 def test_a_zip_that_is_encrypted_or_packed_otherwise_is_named(tmp_path, field, value, why):
-    """`field`: where flags and method stand in a member's header; two bytes later in that of the directory."""
+    """Change a field of a member's header; in the directory it is two bytes later."""
     data = bytearray(packed({"a": b"1"}, "zip"))
     data[field] = data[data.index(b"PK\1\2") + field + 2] = value
     (tmp_path / "a").write_bytes(data)

@@ -127,7 +127,7 @@ def test_losses_are_counted(corpus):
     path = corpus / "prepared/test.tok.de"
     path.write_bytes("\n".join(["犬 A", "A \u2581 A", *["A"] * 18, ""]).encode())
     counts = encode(dataset, corpus, 1).splits["test"]
-    assert (counts.tgt_unknown, counts.tgt_changed, counts.src_changed) == (2, 2, 0)  # ▁ is a character as any other
+    assert (counts.tgt_unknown, counts.tgt_changed, counts.src_changed) == (2, 2, 0)  # ▁ is an ordinary character
 
 
 def test_misaligned_or_missing_text_is_refused(corpus):

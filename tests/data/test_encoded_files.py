@@ -1,4 +1,4 @@
-"""What training and decoding read is hashed before it is used, once as long as it does not change."""
+"""Encoded corpora are hashed before use, once while they do not change."""
 
 import os
 import random

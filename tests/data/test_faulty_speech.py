@@ -1,4 +1,4 @@
-"""Samples that are none, and utterances listed more than once, neither spoil a corpus nor pass in silence."""
+"""Bad samples and repeated utterances are left out of a corpus and reported."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_statistics_that_are_not_finite_are_refused():
 
 
 def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:
-    """Manifests of utterances of half a second, given as (file, start)."""
+    """Write manifests of utterances of half a second, given as (file, start)."""
     manifests = {}
     for split, rows in splits.items():
         manifests[split] = folder / f"{split}.tsv"

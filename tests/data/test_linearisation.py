@@ -1,4 +1,4 @@
-"""Trees survive linearisation, and any symbols at all become a tree over exactly the words of the sentence."""
+"""Trees survive linearisation, and any symbols become a tree over exactly the words of the sentence."""
 
 import time
 from random import Random
@@ -12,7 +12,7 @@ from pipeline.data.trees.trees import TOP, Tree, parse_tree, words
 
 
 def repaired(symbols: str, sentence: str) -> tuple[str, dict[str, int]]:
-    """The tree, and those repairs that are not zero."""
+    """Return the tree and the repairs that are not zero."""
     tree, repairs = rebuild(symbols.split(), sentence.split())
     return str(tree), {kind: count for kind, count in vars(repairs).items() if count}
 

@@ -23,7 +23,7 @@ def test_tokens_are_the_text_split_by_single_spaces(language):
 @pytest.mark.parametrize("line", ["He said: 'Go home.'", "U.S.&.'"])
 @pytest.mark.parametrize("language", SENTENCES)
 def test_a_stop_and_a_quote_at_the_end_leave_no_empty_word(language, line):
-    """Moses puts `.'` apart after it has tidied up its spaces."""
+    """Moses separates `.'` only after it has removed extra spaces."""
     words = tokenise(line, language).split(" ")
     assert "" not in words and words[-2:] == [".", "'"] and "".join(words) == line.replace(" ", "")
 

@@ -29,7 +29,7 @@ PLAIN = {
 
 
 def write_raw(corpus, rng: Random, count: int = 60) -> dict[str, list[Tree]]:
-    """raw/<split>.trees of random annotated trees; returns them cleaned."""
+    """Write raw/<split>.trees of random annotated trees, and return them cleaned."""
     trees = {split: [random_tree(rng) for _ in range(count)] for split in SPLITS}
     (corpus / "raw").mkdir(parents=True)
     for split in SPLITS:

@@ -1,4 +1,4 @@
-"""Text of every script comes back from tokens and subwords, and what does not is measured and said."""
+"""Text of every script survives tokens and subwords; losses are measured and reported."""
 
 import random
 import unicodedata
@@ -18,7 +18,7 @@ BLOCK = 0x100
 
 
 def blocks() -> list[list[str]]:
-    """The assigned characters of each 256 code points up to the third plane, but controls and white space."""
+    """Return the assigned characters of each block of 256 code points, without controls and white space."""
     found = []
     for begin in range(0, 0x30000, BLOCK):
         characters = [chr(code) for code in range(begin, begin + BLOCK)]

@@ -1,4 +1,4 @@
-"""Segmentation loses nothing but white space, and is what the dataset file says."""
+"""Segmentation loses only white space, and follows the dataset file."""
 
 import random
 import time

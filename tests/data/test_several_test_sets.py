@@ -1,4 +1,4 @@
-"""Test sets beside the first, further references of one, and parts of a file: as data, from raw files to the store."""
+"""Further test sets, further references and parts of files, from raw files to the encoded corpus."""
 
 import gzip
 import hashlib
@@ -28,7 +28,7 @@ SIDE = {"source": "all.gz"}
 
 
 def downloaded(tmp_path, **changes):
-    """A dataset of one file and one XML test set in a mirror."""
+    """Return a dataset of one file and one XML test set in a mirror."""
     files = {"all.gz": gzip.compress(("\n".join(LINES) + "\n").encode(), mtime=0), "x.xml": XML.encode()}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""Sentences and speakers that several splits have are counted in the report and said in the log."""
+"""Sentences and speakers that several splits share are counted in the report and logged."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Text of many languages comes back from the tokeniser of Moses as it was written."""
+"""Text of many languages survives Moses' tokeniser unchanged."""
 
 import random
 

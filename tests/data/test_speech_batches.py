@@ -1,4 +1,4 @@
-"""Batches of utterances: every one once an epoch, position computed, noise a function of seed and step."""
+"""Batches of utterances hold each once an epoch; their noise is a function of seed and step."""
 
 import shutil
 
@@ -179,7 +179,7 @@ def test_what_is_too_long_is_left_out_and_counted(corpus):
 
 
 def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
-    """Of texts of two symbols, full of repeats, with a uniform distribution over symbols in each output frame."""
+    """Compute CTC losses of texts of two symbols with many repeats, from uniform output frames."""
     rng = np.random.default_rng(6)
     with write_frames(tmp_path / "x") as frames, write_tokens(tmp_path / "x.tgt", len(Alphabet())) as tokens:
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""From text to features: reading aloud is a function of the dataset file, and each fault of an utterance is counted."""
+"""From text to features: speech is a function of the dataset file, and each fault of an utterance is counted."""
 
 import json
 from pathlib import Path
@@ -166,7 +166,7 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path, caplog):
     cut = write_noise(tmp_path / "cut.wav", 0.5)
     faults = {
         "missing audio": (tmp_path / "nowhere.wav", "a", 1.0),
-        "unreadable audio": (broken, "a", 0.0),  # whose length nobody could tell
+        "unreadable audio": (broken, "a", 0.0),  # its length is unknown
         "wrong rate": (write_noise(tmp_path / "fast.wav", 1.0, rate=16000), "a", 1.0),
         "several channels": (write_noise(tmp_path / "two.wav", 1.0, channels=2), "a", 1.0),
         "truncated audio": (cut, "a", 1.0),

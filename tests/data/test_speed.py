@@ -1,4 +1,4 @@
-"""Speech at another speed: pitch and length move together, and a training set holds every utterance at each speed."""
+"""Speech at another speed changes pitch and length, and training sets hold each utterance at each speed."""
 
 import numpy as np
 import pytest

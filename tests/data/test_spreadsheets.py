@@ -1,4 +1,4 @@
-"""Tables are read as they are, or as spreadsheets quote them; every change and every doubt is logged."""
+"""Tables are read as written, or as spreadsheets quote them; changes and doubtful cells are logged."""
 
 import csv
 import io

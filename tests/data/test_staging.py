@@ -1,4 +1,4 @@
-"""A corpus on a network disk is read from the node's own, the same bytes, where there is room; else once in order."""
+"""A corpus on a network disk is copied to the local disk if there is room, and else read once in order."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from pipeline.data.sequence_store import TokenStore, write_tokens
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """A folder on a disk that takes itself for a network's, beside a /tmp of its own."""
+    """Return a folder that counts as a network disk, beside a temporary folder on a local disk."""
     folder, near = tmp_path / "far", tmp_path / "near"
     folder.mkdir()
     near.mkdir()

@@ -1,4 +1,4 @@
-"""What can't be read while a vocabulary is learnt is the error of its file, not one of the text."""
+"""Read errors while a vocabulary is learnt name the file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Words are set on the tags that a model wrote by the likeliest alignment; every word gets a tag, in its phrase."""
+"""Predicted tags are aligned with words by likelihood, and every word gets a tag in its phrase."""
 
 import math
 from itertools import combinations
@@ -26,7 +26,7 @@ TREE = "(S (NP DT JJ NN /NP (VP VBD (NP DT NN /NP /VP . /S"
 
 @pytest.fixture
 def lexicon():
-    """Each word was seen ten times, always with one tag."""
+    """Return a lexicon in which each word occurs ten times, always with one tag."""
     return TagLexicon([(list(WORDS), list(WORDS.values()))] * 10)
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
 
 
 def likeliest_by_trying_all(tags_written: list[str], sentence: list[str], lexicon: TagLexicon) -> float:
-    """The log-probability of the best alignment, of all that there are."""
+    """Return the log-probability of the best of all alignments."""
     best = -math.inf
     for count in range(min(len(tags_written), len(sentence)) + 1):
         gaps = UNALIGNED * (len(tags_written) + len(sentence) - 2 * count)

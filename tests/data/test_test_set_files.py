@@ -1,4 +1,4 @@
-"""SGML and XML test sets that are damaged, or that someone wrote to make a parser hang."""
+"""SGML and XML test sets that are damaged, or written to make a parser hang."""
 
 import io
 import random

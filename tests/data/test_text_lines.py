@@ -1,4 +1,4 @@
-"""Where lines of text come from: in which order, and what becomes of them."""
+"""Order and content of the lines that text is taken from."""
 
 import time
 from itertools import islice

@@ -1,4 +1,4 @@
-"""The token store gives back what was put in, notices damage, and pads rows correctly."""
+"""The token store returns what was written, notices damage, and pads rows correctly."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A download ends whole and verified, or in one line that says why; what has come is never fetched twice."""
+"""A download ends complete and verified, or with one line that says why; received bytes are not fetched again."""
 
 import fcntl
 import hashlib
@@ -37,7 +37,7 @@ def target(tmp_path):
 
 
 def fetched(server, path, target, known_hash=SHA256, expected=SIZE):
-    """The content that arrives; nothing else is left beside it."""
+    """Fetch a file and return its content, after checking that no other file is left."""
     fetch_url(f"{server.url}/{path}", target, known_hash, expected)
     assert [item.name for item in target.parent.iterdir()] == [target.name]
     return target.read_bytes()

@@ -1,4 +1,4 @@
-"""Penn bracketing is read whatever its layout, and what parsers are not asked for is removed."""
+"""Penn bracketing is read in any layout, and what parsers need not predict is removed."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""A word vocabulary keeps the most frequent words whole; every other word is one symbol, there and back."""
+"""A word vocabulary keeps the most frequent words; every other word is one symbol, which decodes to <unk>."""
 
 import json
 from collections import Counter

@@ -12,7 +12,7 @@ WORDS = ["the", "a", "man", "dog", "sees", "house", "with", "two", "cafÃ©", "naÃ
 
 
 def record(**changes) -> dict:
-    """The content of a dataset file; `changes` replace its keys."""
+    """Return the content of a dataset file; `changes` replace its keys."""
     return {
         "kind": "grammar",
         "name": "toy",
@@ -48,14 +48,14 @@ def write_raw(corpus: Path, split: str, src: list[str | bytes], tgt: list[str | 
 
 
 def write_toy_raw(corpus: Path, pairs: int = 300, seed: int = 1) -> None:
-    """Random parallel text; both sides of a pair are alike in length."""
+    """Write random parallel text; both sides of a pair have similar lengths."""
     for split, count in (("train", pairs), ("dev", 20), ("test", 20)):
         lines = random_lines(count, seed)
         write_raw(corpus, split, lines, [line.upper() for line in lines])
 
 
 def write_encoded(folder: Path, src_lengths, tgt_lengths, seed: int = 0, vocab_size: int = 500) -> None:
-    """An encoded train split of random ids; the first id of a pair's sides tells the pairs apart."""
+    """Write an encoded train split of random ids; the first id of a pair identifies it."""
     generator = np.random.default_rng(seed)
     for side, lengths in (("src", src_lengths), ("tgt", tgt_lengths)):
         with write_tokens(folder / f"train.{side}", vocab_size) as store:

@@ -9,7 +9,7 @@ from pipeline.data.dataset import Dataset, Treebank
 
 
 def treebank_record(**changes) -> dict:
-    """What all treebank files hold; `changes` replace or add keys."""
+    """Return the keys that all treebank files share; `changes` replace or add keys."""
     return {
         "name": "toy-trees",
         "title": "Toy",
@@ -33,7 +33,7 @@ def grammar_treebank(extra: dict | None = None) -> Treebank:
 
 
 def write_gz(path: Path, trees: list[str]) -> dict:
-    """A mirror's file of trees; returns its description as a source, whose documents are nowhere."""
+    """Write a mirror's file of trees, and describe it as a source whose documents do not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress("".join(f"{tree}\n" for tree in trees).encode(), mtime=0))
     return {

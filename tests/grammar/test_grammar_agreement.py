@@ -48,7 +48,7 @@ def subordinator(word):
 
 
 def texts(statement, question=""):
-    """(English, German, French, Chinese) of a statement or clause."""
+    """Return the English, German, French and Chinese text of a statement or clause."""
     statement = Statement(statement) if isinstance(statement, Clause) else statement
     utterance = Utterance(statement, question)
     return (

@@ -131,7 +131,7 @@ def french_text_has(text, fixed):
 
 
 def test_german_verb_final_clauses_end_with_their_verb(film):
-    """Nothing but punctuation, a conjunction, a further clause or the frame's own verb follows a clause-final verb."""
+    """Punctuation, a conjunction, another clause or the frame's own verb follows a clause-final verb."""
     for sentence in film:
         for words in sentence.phenomena["verb_final"]:
             assert re.search(rf"(^|\s){re.escape(words)}[,.?]", sentence.de), (words, sentence.de)

@@ -11,7 +11,7 @@ NOUNS = "# A comment.\n== nouns | classes | gender | English | German | French |
 
 @pytest.fixture
 def nouns(tmp_path, monkeypatch):
-    """Reads rows of nouns, given as text."""
+    """Read rows of nouns, given as text."""
     monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
 
     def read(rows):
