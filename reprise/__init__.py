@@ -9,7 +9,7 @@
 import importlib
 from typing import Any
 
-__all__ = ["claims", "curves", "open_run", "table"]
+__all__ = ["claims", "curves", "open_run", "table"]  # noqa: F822 (made by __getattr__)
 
 
 def __dir__() -> list[str]:

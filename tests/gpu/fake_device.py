@@ -29,7 +29,6 @@ def load(library: Path) -> None:
     """Have torch believe in a GPU and in eight processes, of which this is the first."""
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     import fused
-    import torch
     import torch.cuda.amp.common
     import torch.distributed
     from torch.testing._internal.distributed import fake_pg

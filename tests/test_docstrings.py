@@ -1,0 +1,101 @@
+"""Docstrings of public functions say what their parameters mean, the shapes of tensors, and what is raised.
+
+ruff checks the form of the sections that are there; these tests check that they are there.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+SHAPE = re.compile(r"\([^()]*\w\s*,[^()]*\)|\(\w+\)|scalar|[Ss]hape")
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for package in ("pipeline", "reprise"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def public(body: list[ast.stmt], owner: ast.ClassDef | None = None) -> Iterator[tuple[Function, ast.ClassDef | None]]:
+    """Yield the public functions and methods of a module with their classes."""
+    for node in body:
+        if isinstance(node, Function) and not node.name.startswith("_"):
+            yield node, owner
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public(node.body, node)
+
+
+def base_names(owner: ast.ClassDef) -> list[str]:
+    return [ast.unparse(base).split("[")[0].split(".")[-1] for base in owner.bases]
+
+
+def documented_methods() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+    """Return the bases, and the methods with a docstring, of every class by its name."""
+    classes = [node for _, module in modules() for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    methods = {
+        node.name: {one.name for one in node.body if isinstance(one, Function) and ast.get_docstring(one)}
+        for node in classes
+    }
+    return {node.name: base_names(node) for node in classes}, methods
+
+
+BASES, METHODS = documented_methods()
+
+
+def is_inherited(name: str, bases: list[str]) -> bool:
+    """Return whether a base class documents a method, so that an override needs no docstring."""
+    return any(name in METHODS.get(base, ()) or is_inherited(name, BASES.get(base, [])) for base in bases)
+
+
+def documented() -> Iterator[tuple[str, Function, str]]:
+    """Yield place, node and docstring of every public function but overriding methods and overloads."""
+    for path, module in modules():
+        for node, owner in public(module.body):
+            text = ast.get_docstring(node) or ""
+            decorated = [ast.unparse(one) for one in node.decorator_list]
+            if not text and owner is not None and is_inherited(node.name, base_names(owner)):
+                continue
+            if not any(one.endswith(("setter", "overload")) for one in decorated):
+                yield f"{path}:{node.lineno} {node.name}", node, text
+
+
+FUNCTIONS = list(documented())
+
+
+def parameters(node: Function) -> list[str]:
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    return [one.arg for one in arguments if one.arg not in ("self", "cls")]
+
+
+def has_tensors(node: Function) -> bool:
+    return "Tensor" in ast.unparse(node.args) + (ast.unparse(node.returns) if node.returns else "")
+
+
+def says_parameters(node: Function, text: str) -> bool:
+    return ("Args:" if parameters(node) else "Returns:") in text
+
+
+def raises(node: Function) -> bool:
+    return any(isinstance(one, ast.Raise) and one.exc for part in node.body for one in ast.walk(part))
+
+
+CHECKS = {
+    "docstring": (lambda node: True, lambda node, text: bool(text)),
+    "Args": (lambda node: has_tensors(node) or len(parameters(node)) > 1, says_parameters),
+    "shapes": (has_tensors, lambda node, text: bool(SHAPE.search(text))),
+    "Raises": (raises, lambda node, text: "Raises:" in text),
+}
+
+
+@pytest.mark.parametrize("section", CHECKS)
+def test_public_functions_document(section):
+    concerned, is_said = CHECKS[section]
+    asked = [(place, node, text) for place, node, text in FUNCTIONS if concerned(node)]
+    missing = [place for place, node, text in asked if not is_said(node, text)]
+    assert len(asked) > 100
+    assert len(missing) <= 0.05 * len(asked), "\n".join(missing)
