@@ -9,6 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.records.outputs import MetricValue
 from pipeline.core.yaml_file import yaml_text
+from pipeline.data.languages import base_language
 from pipeline.papers.project import Project
 from pipeline.report.markup import literal
 from pipeline.workflow.targets import names_of_rules
@@ -137,7 +138,7 @@ def hub_tags(record: "PortableModel") -> list[str]:
     """Return the YAML lines by which the Hugging Face Hub finds a model: task, languages and architecture."""
     tasks = {"speech": "automatic-speech-recognition", "sentences": "translation"}
     task = tasks.get(record.preparation.form)
-    sides = {record.preparation.src, record.preparation.tgt} - {"speech", "brackets"}
+    sides = {base_language(side) for side in (record.preparation.src, record.preparation.tgt)} - {"speech", "brackets"}
     lines = [f"pipeline_tag: {task}"] if task else []
     lines += ["language:", *(f"- {yaml_text(language)}" for language in sorted(sides))] if sides else []
     return [*lines, "tags:", f"- {yaml_text(record.spec.model.architecture)}", f"- {yaml_text(record.spec.paper)}"]

@@ -1,4 +1,4 @@
-"""Language codes, and languages whose script has no spaces between words."""
+"""Language tags, and languages whose script has no spaces between words."""
 
 from functools import cache
 from typing import Literal
@@ -18,25 +18,40 @@ HAN = frozenset({"Hani", "Hans", "Hant"})
 
 @cache
 def canonical(code: str) -> str:
-    """Return the shortest ISO 639 code of a language: `zh` for `zho`, `chi` and `cmn`, `en` for `eng`.
+    """Return the standard tag of a language: `zh` for `zho`, `chi` and `cmn`, `zh-TW` for `zh_tw`.
 
     Args:
-        code: Two or three lowercase letters, or `UNNAMED`.
+        code: An ISO 639 code, or a BCP 47 tag of language, script, region and variants.
 
     Raises:
-        ValueError: ISO 639 has no such code.
+        ValueError: There is no such language, script or region, or the tag has an extension.
     """
-    if code == UNNAMED:
-        return code
-    if not (code.isascii() and code.isalpha() and code.islower() and 2 <= len(code) <= 3 and tag_is_valid(code)):
-        raise ValueError(f"{code!r} is not an ISO 639 code; write e.g. en, de or zh ({UNNAMED} if it has none)")
-    found = standardize_tag(code, macro=True).partition("-")[0]
-    return found if len(found) <= len(code) else code
+    if code.lower() == UNNAMED:
+        return UNNAMED
+    if not is_tag(code):
+        raise ValueError(
+            f"{code!r} is not an ISO 639 code or BCP 47 tag; write e.g. en, zh or pt-BR ({UNNAMED} if it has none)"
+        )
+    return standardize_tag(code, macro=True)
+
+
+def is_tag(code: str) -> bool:
+    """Return whether a code names a language, and nothing but script, region and variants of it."""
+    try:
+        found = Language.get(code, normalize=False)
+        return tag_is_valid(code) and not (found.extlangs or found.extensions or found.private)
+    except ValueError:
+        return False
+
+
+def base_language(tag: str) -> str:
+    """Return the ISO 639 code of a tag: `pt` of `pt-BR`."""
+    return tag.partition("-")[0]
 
 
 @cache
 def script_of(code: str) -> str | None:
-    """Return the usual script of a language (ISO 15924); None if it is unknown."""
+    """Return the script of a tag, by default the usual one of its language (ISO 15924); None if unknown."""
     return Language.get(code).maximize().script
 
 

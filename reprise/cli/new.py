@@ -27,6 +27,8 @@ FILE_KINDS = frozenset(
     (
         *("bak", "csv", "doc", "ids", "log", "low", "new", "old", "org", "raw", "seg"),
         *("sgm", "src", "srt", "tex", "tgt", "trg", "trn", "tsv", "txt", "val", "xml"),
+        *("bin", "bpe", "ctm", "dev", "lab", "lst", "mrg", "odt", "one", "spm", "stm", "sub"),
+        *("tab", "tar", "tgz", "tmp", "tst", "two", "xls"),
     )
 )
 """File endings that are ISO 639 codes, but do not name the language of a file."""
@@ -52,7 +54,7 @@ class DataOptions:
         dev: Development set: SRC TGT, or one file of trees.
         test: Test set, likewise.
         split: Shares of train, dev and test, if there are no --dev and --test; by default 0.98/0.01/0.01.
-        languages: Languages as ISO 639 codes; by default the endings of the files.
+        languages: Languages as ISO 639 codes or BCP 47 tags; by default the endings of the files.
         licence: Licence of the data; by default it is marked as not known.
         citation: How to cite the data; by default none is given.
         redistributable: Anyone may pass the data on.
@@ -209,7 +211,7 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
     if given.pairs and not given.languages:
         raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
-    if kinds := [one for one in named if one in FILE_KINDS and not given.languages]:
+    if kinds := [one for one in named if one.lower() in FILE_KINDS and not given.languages]:
         raise UserError(f"--languages: name the two languages, such as en de; a file ends in {kinds[0]!r}")
     try:
         src, tgt = map(canonical, named)

@@ -6,6 +6,7 @@ from toy_corpus import make_dataset
 from pipeline.core.errors import UserError
 from pipeline.data.languages import bleu_tokenizer, canonical, is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces, length
+from pipeline.data.text.tokenisation import Tokenisation
 
 SHORTENED = {
     "zh": ["zh", "zho", "chi", "cmn"],
@@ -18,7 +19,16 @@ SHORTENED = {
     "no": ["no", "nor"],
     "cs": ["ces", "cze"],
     "yue": ["yue"],
-    "xx": ["xx"],
+    "xx": ["xx", "XX"],
+    "zh-Hant": ["zh-Hant", "zh_hant", "ZHO-HANT", "cmn-hant"],
+    "zh-TW": ["zh-TW", "zh_TW", "chi-tw", "zh-tw"],
+    "zh-Hans-CN": ["zh_Hans_CN", "cmn-hans-cn"],
+    "pt-BR": ["pt-BR", "pt_br", "por-BR"],
+    "sr-Latn": ["sr-Latn", "srp_latn", "sh"],
+    "en-GB": ["en-UK", "eng_GB"],
+    "de-1996": ["ger-1996"],
+    "es-419": ["es_419"],
+    "fil": ["fil", "tl", "tgl"],
 }
 
 
@@ -27,23 +37,62 @@ def test_codes_of_one_language_are_one(code):
     assert [canonical(one) for one in SHORTENED[code]] == [code] * len(SHORTENED[code])
 
 
-@pytest.mark.parametrize("code", ["zzq", "qq", "english", "EN", "e", "", "d3", "de-AT", "öö"])
-def test_codes_that_iso_639_lacks_are_refused(code):
-    with pytest.raises(ValueError, match="not an ISO 639 code"):
+CODES_OF_NONE = [
+    *(
+        "zzq",
+        "qq",
+        "english",
+        "e",
+        "",
+        "d3",
+        "öö",
+        "en ",
+        "en-",
+        "-en",
+        "en--US",
+        "en\n",
+        "en US",
+        "zz-ZZ",
+        "en-ABC",
+        "zh-yue",
+    ),
+    *("en-x-mine", "en-u-co-phonebk", "en_US.UTF-8", "de_DE@euro", "../en", "en/US", "en-US-US", "zh-Xxxx"),
+]
+
+
+@pytest.mark.parametrize("code", CODES_OF_NONE)
+def test_codes_of_no_language_are_refused(code):
+    with pytest.raises(ValueError, match="not an ISO 639 code or BCP 47 tag"):
         canonical(code)
 
 
 @pytest.mark.parametrize(
     ("codes", "tokenizer"),
     [
-        (["zh", "yue", "wuu"], "zh"),
-        (["ja", "th", "lo", "km", "my", "bo", "dz"], "char"),
+        (["zh", "yue", "wuu", "zh-TW", "zh-Hans", "yue-HK"], "zh"),
+        (["ja", "th", "lo", "km", "my", "bo", "dz", "ja-JP", "th-TH"], "char"),
         (["en", "de", "fr", "cs", "ru", "ar", "fa", "hi", "ko", "vi", "he", "am", "xx"], "13a"),
+        (["pt-BR", "sr-Latn", "zh-Latn", "ja-Latn", "az-Arab", "fr-CA"], "13a"),
     ],
 )
 def test_the_script_of_a_language_chooses_the_tokenizer(codes, tokenizer):
     assert [bleu_tokenizer(code) for code in codes] == [tokenizer] * len(codes)
     assert all(is_unspaced(code) == (tokenizer != "13a") for code in codes)
+
+
+@pytest.mark.parametrize(("tag", "code"), [("fr-CA", "fr"), ("pt-BR", "pt"), ("en-GB", "en"), ("it-CH", "it")])
+@pytest.mark.parametrize("text", ["L’eau, « oui » ? J'ai dit “c'est 5 %”.", "The Sr. of dell'arte can't, S.A. Paulo."])
+def test_moses_takes_a_tag_for_its_language(tag, code, text):
+    moses = Tokenisation()
+    tokens = moses.tokens(text, tag)
+    assert tokens == moses.tokens(text, code) and moses.text(tokens, tag) == moses.text(tokens, code)
+
+
+@pytest.mark.parametrize("tag", ["zh-TW", "zh-Hans"])
+def test_chinese_of_any_region_is_segmented(tag):
+    how = Tokenisation(segmenter="characters")
+    assert how.tokens("他在車站", tag) == "他 在 車 站" and how.text("他 在 車 站", tag) == "他在車站"
+    assert how.scored_as(tag) == "characters"
 
 
 def test_datasets_have_the_short_code():

@@ -25,7 +25,7 @@ def no_yaml_word(value: Any) -> Any:
 
 
 Language = Annotated[str, AfterValidator(canonical), BeforeValidator(no_yaml_word)]
-"""ISO 639 code, in its shortest form (`zho` becomes `zh`)."""
+"""Standard BCP 47 tag: `zho` becomes `zh`, and `pt_br` becomes `pt-BR`."""
 TokeniserName = Literal["moses", "none"]
 Segmenter = Literal["jieba", "characters"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
 from pipeline.data.dataset.base import Sha256, Sources
-from pipeline.data.languages import is_unspaced
+from pipeline.data.languages import base_language, is_unspaced
 
 Written = Literal["en", "de", "fr", "zh"]
 """Languages that the grammar writes."""
@@ -151,7 +151,7 @@ class CorpusRecord(base.TokenisedRecord):
         Raises:
             ValueError: No side is Chinese, or the text is not tokenised.
         """
-        if self.segmenter and "zh" not in self.languages:
+        if self.segmenter and "zh" not in map(base_language, self.languages):
             raise ValueError("segmenter is for Chinese, which is on neither side")
         if self.segmenter and self.tokeniser == "none":
             raise ValueError("segmenter has no effect beside tokeniser: none")
@@ -167,7 +167,8 @@ class CorpusRecord(base.TokenisedRecord):
         Raises:
             ValueError: Moses would tokenise text without spaces, or whole words have no tokeniser.
         """
-        unknown = [one for one in self.languages if is_unspaced(one) and not (self.segmenter and one == "zh")]
+        segmented = [one for one in self.languages if self.segmenter and base_language(one) == "zh"]
+        unknown = [one for one in self.languages if is_unspaced(one) and one not in segmented]
         if unknown and self.tokeniser == "moses":
             raise ValueError(f"tokeniser: moses splits at spaces, but {unknown[0]} has none between words; write none")
         whole_words = (self.subwords, self.tgt_subwords)

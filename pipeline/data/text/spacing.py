@@ -3,30 +3,33 @@
 Tables of languages follow the typographic rules of Unicode's CLDR and common style guides.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
 
-from pipeline.data.languages import is_unspaced
+from pipeline.data.languages import base_language, is_unspaced
+from pipeline.data.text.apostrophes import LEADING, apostrophe, straight_apostrophe
+from pipeline.data.text.marks import CLOSING, QUOTES, Context, Spaces, kind_of, word_like
 from pipeline.data.text.segmentation import UNSPACED
 
 SPACED_GUILLEMETS = frozenset({"fr", "br"})
 """Languages that write `« oui »`."""
-ELISIONS = frozenset({"fr", "it", "ca", "oc", "ga", "br", "co", "fur", "lij", "mt", "pms", "sc", "scn", "vec", "wa"})
-"""Languages that end a word in an apostrophe before the next one: `l’eau`."""
-CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em", "cause", "clock", "n"})
-"""English clitics, which follow an apostrophe."""
-QUOTES = {"„": "“”„", "“": "”", "”": "”", "«": "»", "»": "«", "‚": "‘’", "‘": "’", "‹": "›", "›": "‹", "「": "」"}
-"""Opening quotation marks with their closing ones."""
+REVERSED_GUILLEMETS = frozenset({"de", "da", "sl", "hr", "bs", "sr", "mk", "cs", "sk", "pl", "hu", "sv", "fi", "xx"})
+"""Languages that may write `»so«` or `»so»`."""
 GLUE = frozenset("\u200b\u200c\u200d\u00ad\u2060\u2010\u2011\u05be·‧་׳״፡_")
 """Marks inside words: joiners, hyphens, and points and separators of some scripts."""
-LEFT = frozenset("™®ºª°\u200e\u200f")
-"""Symbols without a space before them, beside final punctuation."""
-NOT_FINAL = frozenset("§¶†‡•※‖¿¡@#&/*\\\"'")
-"""Punctuation of Unicode's class Po that does not end a phrase."""
-LONGEST_ENCLITIC = 3
-"""Most letters of a word that follows an apostrophe, as in `geht's`."""
 FRENCH_SPACED = frozenset("?!:;%")
+BETWEEN_DIGITS = frozenset(":٫٬′’")
+"""Marks inside a number or a time: `2:30`."""
+PRINTF = frozenset("sdiufxcgp")
+"""Letters of placeholders such as `%s`."""
+ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos", "nbsp"})
+DEGREES = frozenset("CFK")
+ARMENIAN_MARKS, ARMENIAN_VOWELS = frozenset("՛՜՞"), frozenset("աեէըիոօԱԵԷԸԻՈՕ")
+KOREAN_PARTICLE = re.compile(
+    r"(이?라[고는며면]|이?란|으?로|에|와|과|도|만|은|는|이|가|을|를|의|하고|까지|부터|처럼|보다)"
+)
+"""What follows a Korean quotation without a space."""
 
 
 def correct_spaces(tokens: list[str], text: str, language: str) -> str:
@@ -34,8 +37,8 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
 
     Args:
         tokens: Tokens of one line.
-        text: The same tokens as Moses joined them.
-        language: ISO 639 code.
+        text: The tokens as Moses joined them.
+        language: Tag of the language.
 
     Returns:
         The text with corrected spaces; unchanged if Moses changed more than spaces.
@@ -50,7 +53,7 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
     return "".join(f"{token}{' ' * space}" for token, space in zip(tokens, [*spaces, False], strict=True))
 
 
-UNKNOWN_ASCII = frozenset("_/$'")
+UNKNOWN_ASCII = frozenset("_/$':#@%&+(")
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
@@ -84,16 +87,17 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
         Index of the token before the gap, and whether the gap is a space.
     """
     opened: list[str] = []
-    unspaced = is_unspaced(language)
+    unspaced, language = is_unspaced(language), base_language(language)
+    after: bool | None = None
+    single = tokens.count("'") == 1
     for place, token in enumerate(tokens):
-        left = tokens[place - 1] if place else ""
-        right = tokens[place + 1] if place + 1 < len(tokens) else ""
-        before, after = spaces_around(token, left, right, tokens[place + 1 :], language, opened)
-        if unspaced and left and (borders(left[-1]) or borders(token[0])):
+        at = Context(tokens, place, language, opened, joined=after is False, single=single)
+        before, after = spaces_around(token, at)
+        if unspaced and place and (borders(at.left[-1]) or borders(token[0])):
             before = False
         if before is not None and place:
             yield place - 1, before
-        if after is not None and right:
+        if after is not None and at.right:
             yield place, after
 
 
@@ -102,154 +106,132 @@ def borders(character: str) -> bool:
     return bool(UNSPACED.match(character)) or unicodedata.east_asian_width(character) in "WF" or character in "“”‘’…—·"
 
 
-def spaces_around(
-    token: str, left: str, right: str, rest: list[str], language: str, opened: list[str]
-) -> tuple[bool | None, bool | None]:
-    """Return whether a space stands before and after a token; None = as Moses has it.
-
-    Args:
-        token: Token that the rules look at.
-        left: Token before it, or empty.
-        right: Token after it, or empty.
-        rest: All tokens after it.
-        language: ISO 639 code.
-        opened: Stack of open quotation marks; changed here.
-    """
-    if token == "'":
-        return straight_apostrophe(left, right, rest, language)
-    if token.isascii() and token not in UNKNOWN_ASCII:
-        return None, None
-    if token == "’" and (found := apostrophe(left, right, language, opened)):
+def spaces_around(token: str, at: Context) -> Spaces:
+    """Return whether a space stands before and after a token; None = as Moses has it."""
+    left, right, language = at.left, at.right, at.language
+    if token in BETWEEN_DIGITS and left[-1:].isdecimal() and right[:1].isdecimal():
+        return False, False
+    if token.isascii():
+        return ascii_spaces(token, at)
+    if token == "’" and language in ("sv", "fi", "da") and word_like(left[-1:]) and at.closes_later("’"):
+        return (True, False) if word_like(right[:1]) else (False, None)
+    if token == "’" and (found := apostrophe(left, right, language, at.may_close)):
         return found
     if token in QUOTES or token in CLOSING:
-        before, after = quotation(token, rest, language, opened)
-        return (not is_opening(left) if before is None else before), after
-    if token == "/":
-        joined = word_like(left[-1:]) and word_like(right[:1])
-        return (False, False) if joined else (None, None)
+        before, after = quotation(token, at)
+        return (not at.follows_opening if before is None else before), after
     if token in GLUE and not (token == "·" and language == "el"):
         return False, False
+    if token in ARMENIAN_MARKS:
+        return False, bool(ARMENIAN_VOWELS & set(right))
+    if token == "°" and right in DEGREES:
+        return language != "en" or None, False
     if all(kind_of(character) == "currency" for character in token):
-        return currency(left, right)
+        return currency(at)
     if token == "–" and left.isdecimal() and right.isdecimal():
         return False, False
     if token == "−" and right[:1].isdecimal():
         return (True, False) if not left[-1:].isdecimal() else (None, None)
     kinds = {kind_of(character) for character in token}
     if kinds == {"opening"}:
-        return not is_opening(left), False
+        return not at.follows_opening, False
     if kinds <= {"closing", "mark"}:
         spaced = language == "fr" and kinds == {"closing"} and token in FRENCH_SPACED
         return spaced, None
+    if language == "ko" and left in CLOSING and not at.joined and KOREAN_PARTICLE.match(token):
+        return False, None
     return None, None
 
 
-def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around `'`, which Moses handles in English and languages with elision, not in `geht's`.
-
-    Args:
-        left: Token before the apostrophe, or empty.
-        right: Token after it, or empty.
-        rest: All tokens after it; another `'` makes a quotation possible.
-        language: ISO 639 code.
-
-    Returns:
-        Whether a space stands before and after it; None leaves the gap to Moses.
-    """
-    known = language == "en" or language in ELISIONS
-    if known or not (word_like(left[-1:]) and word_like(right[:1])):
-        return None, None
-    quoted = "'" in rest
-    return (False, False) if len(right) <= (1 if quoted else LONGEST_ENCLITIC) else (None, None)
-
-
-def apostrophe(left: str, right: str, language: str, opened: list[str]) -> tuple[bool, bool] | None:
-    """Return the spaces around `’` if it is an apostrophe, None if it is a quotation mark.
-
-    Args:
-        left: Token before the mark, or empty.
-        right: Token after it, or empty.
-        language: ISO 639 code.
-        opened: Stack of open quotation marks, which `’` may close.
-    """
-    if not (word_like(left[-1:]) and word_like(right[:1])):
-        return None
-    quoted = bool(opened) and "’" in QUOTES[opened[-1]]
-    if language == "en":
-        clitic = right.lower() in CLITICS or (len(left) == 1 and left.isupper())
-        possessive = left[-1:].lower() == "s" and not quoted
-        return (False, False) if clitic else (False, True) if possessive else None if quoted else (False, False)
-    return None if quoted and language not in ELISIONS else (False, False)
-
-
-def is_opening(token: str) -> bool:
-    """Return whether no space follows a token, e.g. a bracket."""
-    return bool(token) and (token in "([{/" or kind_of(token[-1]) == "opening")
+def ascii_spaces(token: str, at: Context) -> Spaces:
+    """Return the spaces around ASCII marks that Moses does not know, and around words after a quotation mark."""
+    left, right = at.left, at.right
+    match token:
+        case "'":
+            quoted = "'" in at.rest
+            return straight_apostrophe(left, right, at.single, quoted, at.language)
+        case "_":
+            return False, False
+        case "/":
+            return slash(at)
+        case ":" if at.rest[:2] == ["/", "/"]:
+            return False, False
+        case ":" if at.language in ("fi", "sv") and left.isupper() and right.islower():
+            return False, False
+        case "@" if word_like(right[:1]):
+            is_mail = word_like(left[-1:]) and "." in right.strip(".")
+            return (False if is_mail else None), False
+        case "#" if word_like(right[:1]):
+            return (False, None) if len(left) == 1 and left.isupper() else (None, False)
+        case "%" if right in PRINTF and not left[-1:].isdecimal():
+            return True if word_like(left[-1:]) else None, False
+        case "&" if right in ENTITIES and at.rest[1:2] == [";"]:
+            return None, False
+        case "(" if right == ")" and word_like(left[-1:]):
+            return False, False
+        case "+" if right == "+" and word_like(left[-1:]):
+            return False, False
+        case "+" if left == "+" and at.joined:
+            return False, None
+        case "$":
+            return currency(at)
+    if token[0] == "-" and len(token) > 1 and left in CLOSING and not at.joined:
+        return False, None
+    return None, None
 
 
-CLOSING = frozenset("".join(QUOTES.values()))
+def slash(at: Context) -> Spaces:
+    """Return the spaces around `/`, which joins words and begins an address."""
+    if at.left in (":", "/") and at.joined:
+        return False, False
+    if at.right == "/" and at.left == ":":
+        return False, False
+    joined = word_like(at.left[-1:]) and word_like(at.right[:1])
+    return (False, False) if joined else (None, None)
 
 
-def quotation(token: str, rest: list[str], language: str, opened: list[str]) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a quotation mark, and open or close a quotation.
-
-    Args:
-        token: The quotation mark.
-        rest: All tokens after it.
-        language: ISO 639 code.
-        opened: Stack of open quotation marks; changed here.
-    """
-    spaced = language in SPACED_GUILLEMETS and token in "«»‹›"
-    if opened and token in QUOTES[opened[-1]] and not (token == "„" and opened[-1] == "„" and "“" in rest):
+def quotation(token: str, at: Context) -> Spaces:
+    """Return the spaces around a quotation mark, which opens or closes according to `at.opened`."""
+    spaced = at.language in SPACED_GUILLEMETS and token in "«»‹›"
+    opened = at.opened
+    if opened and token in QUOTES[opened[-1]] and not (token == "„" and opened[-1] == "„" and "“" in at.rest):
         opened.pop()
         return spaced, None
-    if token in CLOSING and not opens(token, rest):
+    if token == "‘" and is_letter(at):
+        return (False, False) if at.language == "uz" else (None, False)
+    if token in CLOSING and not opens(token, at):
         return spaced, None
     opened.append(token)
     return None, spaced
 
 
-def opens(token: str, rest: list[str]) -> bool:
-    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`.
+def is_letter(at: Context) -> bool:
+    """Return whether `‘` is no quotation mark: in Uzbek, or in the place of an apostrophe, as in `‘90s`."""
+    if at.language == "uz":
+        return at.left[-1:].lower() in ("o", "g")
+    return at.language == "en" and (at.right[:1].isdecimal() or at.right.lower() in LEADING)
 
-    Args:
-        token: A quotation mark.
-        rest: All tokens after it, where its counterpart may follow.
-    """
+
+def opens(token: str, at: Context) -> bool:
+    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`."""
     if token in "“„‘":
         return True
+    if token == "’" or (token in "»›" and at.language not in REVERSED_GUILLEMETS):
+        return False
     second = QUOTES.get(token, "")
-    following = next((one for one in rest if one in QUOTES or one in CLOSING), None)
-    return token != "’" and following is not None and following in second
+    following = next((one for one in at.rest if one == token or one in second), None)
+    return following is not None and following in second
 
 
-def currency(left: str, right: str) -> tuple[bool | None, bool | None]:
-    """Return the spaces around a currency sign, which belongs to the number beside it.
-
-    Args:
-        left: Token before the sign, or empty.
-        right: Token after it, or empty.
-    """
-    if right[:1].isdecimal() and not left[-1:].isdecimal():
-        return None, False
-    return True, True if right and (word_like(right[0])) else None
+def currency(at: Context) -> Spaces:
+    """Return the spaces around a currency sign, which belongs to the number beside it."""
+    has_sign = bool(at.token(-2)) and kind_of(at.token(-2)[-1]) == "currency"
+    is_prefix = has_sign or at.token(0) in PREFIXES or not at.left[-1:].isdecimal()
+    if is_prefix and at.right[:1].isdecimal():
+        return True if has_sign else None, False
+    return True, None if at.right[:1] in NO_SPACE_BEFORE else True
 
 
-def word_like(character: str) -> bool:
-    """Return whether a character, possibly empty, is a letter, a digit or a combining mark."""
-    return bool(character) and unicodedata.category(character)[0] in "LNM"
-
-
-@cache
-def kind_of(character: str) -> str:
-    """Return the role of a character in spacing: opening, closing, mark, currency or other."""
-    category = unicodedata.category(character)
-    if category == "Sc":
-        return "currency"
-    if category[0] == "M" or category == "No" or "\U0001f3fb" <= character <= "\U0001f3ff":
-        return "mark"
-    if category in ("Ps", "Pi") or character in "¿¡":
-        return "opening"
-    if category in ("Pe", "Pf") or character in LEFT or (category == "Po" and character not in NOT_FINAL):
-        return "closing"
-    return "other"
+PREFIXES = frozenset("$£₹¥₩₪₱฿₦")
+"""Currency signs that stand before a number."""
+NO_SPACE_BEFORE = frozenset(["", *",.;:!?)]}%'\"/-…"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import regex
 
 from pipeline.data.dataset import CorpusRecord, Segmenter, TokeniserName
-from pipeline.data.languages import bleu_tokenizer, is_unspaced
+from pipeline.data.languages import base_language, bleu_tokenizer, is_unspaced
 from pipeline.data.text.segmentation import length, segment
 from pipeline.data.text.spacing import correct_spaces
 
@@ -44,7 +44,7 @@ class Tokenisation:
         """
         if self.tokeniser == "none":
             tokens = text if VISIBLE.search(text) else ""
-        elif self.segmenter and language == "zh":
+        elif self.segmenter and base_language(language) == "zh":
             tokens = segment(text, self.segmenter)
         else:
             tokens = tokenise(text, language)
@@ -87,7 +87,7 @@ class Tokenisation:
         """Return the name, for signatures, of the tokeniser behind `scored`."""
         if self.tokeniser == "none":
             return "characters" if is_unspaced(language) else "moses"
-        return self.segmenter if self.segmenter and language == "zh" else "moses"
+        return self.segmenter if self.segmenter and base_language(language) == "zh" else "moses"
 
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def tokenizer(language: str) -> "MosesTokenizer":
     """Return the Moses tokenizer of a language."""
     from sacremoses import MosesTokenizer  # takes 0.25 s
 
-    return MosesTokenizer(lang=language)
+    return MosesTokenizer(lang=base_language(language))
 
 
 @cache
@@ -107,7 +107,8 @@ def detokenizer(language: str) -> "MosesDetokenizer":
     """Return the Moses detokenizer of a language."""
     from sacremoses import MosesDetokenizer
 
-    return MosesDetokenizer(lang=language)
+    # sacremoses' rules for Czech join numbers to words and raise TypeError.
+    return MosesDetokenizer(lang="en" if language == "cs" else base_language(language))
 
 
 def tokenise(line: str, language: str) -> str:
@@ -130,7 +131,11 @@ def detokenise(line: str, language: str) -> str:
         language: ISO 639 code.
     """
     tokens = line.split(" ")
-    return correct_spaces(tokens, detokenizer(language).detokenize(tokens, return_str=True, unescape=False), language)
+    marks = tokens
+    if base_language(language) == "en" and tokens[0][0:1] == "'" and tokens[0] != "'" and "'" in tokens:
+        marks = ["'", tokens[0][1:], *tokens[1:]]  # the tokenizer leaves a mark at the beginning of a line
+    text = detokenizer(language).detokenize(marks, return_str=True, unescape=False)
+    return correct_spaces(tokens, text, language)
 
 
 LOSSLESS = 99.0
@@ -155,7 +160,7 @@ def round_trip(how: Tokenisation, language: str, text: Sequence[str], tokens: Se
 
     Args:
         how: Tokenisation that made the tokens.
-        language: ISO 639 code.
+        language: Tag of the language.
         text: Original lines; at least one.
         tokens: The same lines as tokens.
 
