@@ -236,8 +236,12 @@ class References:
                 yield f"{where}systems.{name}: is trained as published; remove its rules"
 
     def _dataset_faults(self) -> Faults:
-        """Yield the faults of stand-ins for licensed data, and of packages in config.yaml."""
+        """Yield the faults of other datasets that a dataset names, and of packages in config.yaml."""
         records = self.project.dataset_records
+        for name, record in records.items():
+            if gap := getattr(record, "gap", None):
+                where = f"workflow/datasets/{name}.yaml: gap.source"
+                yield unknown(gap.source, self.project.datasets, where)
         licensed = {name: record for name, record in records.items() if isinstance(record, LicensedPackages)}
         needing = {name for name, record in licensed.items() if record.otherwise}
         for name in needing:

@@ -285,6 +285,12 @@ TYPOS = {
         "crft",
         "wsj.yaml: otherwise: unknown name 'crft'.*" + mean("craft"),
     ),
+    "source of a domain gap": (
+        "workflow/datasets/grammar-speech-target.yaml",
+        "gap|source",
+        "grammar-speech-sorce",
+        "gap.source: unknown name 'grammar-speech-sorce'.*" + mean("grammar-speech-source"),
+    ),
     "source": (
         "workflow/datasets/an4.yaml",
         "splits|dev|0|source",
