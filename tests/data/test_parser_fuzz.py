@@ -32,10 +32,10 @@ from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.collect_trees import read_trees
 from pipeline.data.fetch.raw_text import files_listed, read_lines
+from pipeline.data.sequence_store import TokenStore, write_tokens
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import part_content, table
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.data.store.sequence_store import TokenStore, write_tokens
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.data.trees.linearisation import linearise
