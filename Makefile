@@ -15,7 +15,7 @@ NOT_FAST := workflow cluster qa use site planning/test_free.py \
 FAST := -m "not slow and not cluster" $(addprefix --ignore tests/,$(NOT_FAST))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test unit oldest mutants chaos campaign env lock check clean remove-work help qa
+.PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
@@ -84,6 +84,14 @@ mutants: env
 
 # what takes hours and is for the night: faults in every stage, a campaign of all papers, mutants of PACKAGE
 qa: chaos campaign $(if $(PACKAGE),mutants)
+
+# the documentation site in public/; Mermaid, which draws its diagram, is packed with it rather than loaded from elsewhere
+docs: env
+	$(PIP) --editable '.[docs]'
+	mkdir -p docs/assets
+	cd docs/assets && npm pack --silent mermaid@11.4.0 >/dev/null && tar -xzf mermaid-11.4.0.tgz --strip-components 2 \
+		package/dist/mermaid.min.js && rm mermaid-11.4.0.tgz
+	$(BIN)/mkdocs build --strict --site-dir public
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .

@@ -17,8 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
+MERMAID = "assets/mermaid.min.js"
+
+
 def on_config(config: Any) -> Any:
-    """Link to the results site that is published beside the documentation."""
+    """Use Mermaid as `make docs` packed it, and link to the results site that is published beside the documentation."""
+    if (Path(config.docs_dir) / MERMAID).exists():  # else the theme loads it from elsewhere
+        config.extra_javascript.append(MERMAID)
     if config.site_url:
         config.nav.append({"Example of a results site": f"{config.site_url}example/index.html"})
     return config

@@ -1,5 +1,7 @@
 """The navigation of the documentation site names every page once."""
 
+import re
+
 import yaml
 from copied_project import ROOT
 
@@ -16,7 +18,18 @@ def pages(entries) -> list[str]:
 
 
 def settings() -> dict:
-    return yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    """Read mkdocs.yml without the meaning of MkDocs' own tags (`!ENV`, `!!python/name`): their values stay text."""
+    return yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
+
+
+def test_diagrams_are_drawn_not_shown_as_code():
+    """Material turns a block of class `mermaid` into a picture, which a fence without that class does not become."""
+    (fences,) = [one["pymdownx.superfences"]["custom_fences"] for one in settings()["markdown_extensions"]]
+    assert {"mermaid"} == {fence["name"] for fence in fences} == {fence["class"] for fence in fences}
+    used = {
+        name for page in (ROOT / "docs").rglob("*.md") for name in re.findall(r"^```(mermaid)", page.read_text(), re.M)
+    }
+    assert used == {"mermaid"}
 
 
 def test_navigation_names_every_page_once():
