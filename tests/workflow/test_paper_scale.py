@@ -60,7 +60,7 @@ def test_paper_scale_submits_the_documented_number_of_jobs(graph):
     ]
     trainings = {job: [one for one in needs[job] if rules[one] == "train"] for job in rules}
     late = [job for job, rule in rules.items() if rule == "decode" and len(trainings[job]) > 1]
-    said = re.search(r"Slurm is asked for (\d+) jobs", " ".join(PAGE.read_text(encoding="utf-8").split()))
+    said = re.search(r"submits (\d+) jobs to Slurm", " ".join(PAGE.read_text(encoding="utf-8").split()))
     assert int(said[1]) == len(submitted) + len(late) <= MOST_SUBMITTED
     assert all(trainings[job] for job, rule in rules.items() if rule == "decode"), "at the end of which training?"
 
