@@ -1,4 +1,4 @@
-"""A trained model with its preparation of text or sound; its outputs equal those of the workflow."""
+"""A trained model for text or sound as users have it; its outputs equal those of the workflow."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """A model that translates, parses or transcribes, as it was trained to.
+    """A trained model that translates, parses or transcribes.
 
     Attributes:
         trained: Network in evaluation mode, with its settings and corpus.
@@ -45,12 +45,15 @@ class Model:
 
     @classmethod
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
-        """Return the model of a run, loaded.
+        """Load the model of a run.
 
         Args:
             found: The run.
-            decoding: Text of `--decoding`; "" means the usual decoding.
+            decoding: Text of `--decoding`; "" means the default decoding.
             threads: CPU threads; None means all cores.
+
+        Returns:
+            The model, in evaluation mode.
 
         Raises:
             UserError: Weights or settings are missing, damaged or do not fit.
@@ -58,10 +61,10 @@ class Model:
         chosen = decoding_of(found, decoding)
         trained = with_training_statistics(TrainedModel.load(chosen.weights, threads))
         symbols = vocabularies(Path(trained.spec.corpus))
-        return cls.ready(trained, chosen.config, Preparation.of(found.dataset), symbols, chosen.language_model)
+        return cls.assemble(trained, chosen.config, Preparation.of(found.dataset), symbols, chosen.language_model)
 
     @classmethod
-    def ready(
+    def assemble(
         cls,
         trained: TrainedModel,
         config: DecodingConfig,
@@ -69,14 +72,17 @@ class Model:
         symbols: tuple[Subwords | None, Subwords | Alphabet],
         language_model: Path | None = None,
     ) -> "Model":
-        """Return a model made from its loaded parts and its decoding.
+        """Assemble a model from its loaded network, its preparation and its decoding.
 
         Args:
             trained: The loaded network; its branch weights may be replaced by those of the decoding.
             config: Settings of the decoding.
             preparation: How text or sound is prepared.
             symbols: Vocabularies of source and target.
-            language_model: Folder of the run of an external language model, if the decoding uses one.
+            language_model: Run folder of an external language model, if the decoding uses one.
+
+        Returns:
+            The model.
         """
         replace_branch_weights(trained, config)
         search = build_decoder(trained.model, config, prepare_language_model(trained, config, language_model))
@@ -100,7 +106,7 @@ class Model:
             verb: The task, for the message.
 
         Raises:
-            UserError: It was not.
+            UserError: The model was trained for another task.
         """
         reads = "characters" if self.trained.spec.model.reads == "text" else self.preparation.form
         if reads != form:
@@ -112,13 +118,13 @@ class Model:
         """Translate lines, and detokenise the translations.
 
         Args:
-            lines: Sentences as written, not tokenised.
+            lines: Sentences as plain text, not tokenised.
 
         Returns:
             One translation per line; empty for a line without words.
 
         Raises:
-            UserError: It is no translation model, or a line is longer than its positions.
+            UserError: The model does not translate, or a line has more tokens than the model has positions.
         """
         self.require("sentences", "translate")
         return self.map_lines(lines, lambda tokens: self.preparation.text(self.decode_tokens(tokens)))
@@ -127,13 +133,13 @@ class Model:
         """Parse lines of words that are separated by spaces.
 
         Args:
-            lines: Sentences as in the treebank.
+            lines: Sentences tokenised as in the treebank.
 
         Returns:
             One bracketed tree per line; empty for a line without words.
 
         Raises:
-            UserError: It is no parser, or a line is longer than its positions.
+            UserError: The model does not parse, or a line has more tokens than the model has positions.
         """
         self.require("trees", "parse")
 
@@ -164,11 +170,11 @@ class Model:
 
     def decode_tokens(self, tokens: list[str]) -> list[str]:
         """Return the tokenised outputs of tokenised lines."""
-        assert self.symbols[0] is not None, "only speech has no source symbols, and it is not read here"
+        assert self.symbols[0] is not None, "only speech has no source symbols, and `require` refused it"
         return self.decode(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decode(self, split: GivenText | GivenSpeech) -> list[str]:
-        """Decode a split.
+        """Decode prepared inputs.
 
         Args:
             split: Prepared inputs.
@@ -195,7 +201,7 @@ class Model:
             The transcript.
 
         Raises:
-            UserError: It is no speech model, or the recording is too short or no sound.
+            UserError: The model does not transcribe, or the recording is too short or invalid.
         """
         return self.transcribe_all({"the recording": (samples, rate)})[0]
 
@@ -209,17 +215,20 @@ class Model:
             The transcripts in the same order.
 
         Raises:
-            UserError: It is no speech model, or a recording is too short or no sound.
+            UserError: The model does not transcribe, or a recording is too short or invalid.
         """
         from reprise.sound import features, normalise_speaker  # soundfile is needed for speech only
 
         self.require("speech", "transcribe")
-        known, corpus = self.preparation, self.trained.corpus
-        assert known.sample_rate and known.high_hz and isinstance(corpus, SpeechCorpus), "all speech has them"
+        preparation, corpus = self.preparation, self.trained.corpus
+        assert preparation.sample_rate and preparation.high_hz and isinstance(corpus, SpeechCorpus), "set for speech"
         for name, (samples, rate) in sounds.items():
-            if known.max_seconds and (seconds := len(samples) / max(rate, 1)) > known.max_seconds:
-                log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, known.max_seconds)
-        frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
+            longest = preparation.max_seconds
+            if longest and (seconds := len(samples) / max(rate, 1)) > longest:
+                log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, longest)
+        frames = [
+            features(name, *sound, preparation.sample_rate, preparation.high_hz) for name, sound in sounds.items()
+        ]
         if self.normalises_by_speaker:
             if len(sounds) == 1:
                 log.warning("the model normalises by speaker, which needs several recordings; give them at once")
@@ -228,7 +237,7 @@ class Model:
 
 
 def with_training_statistics(trained: TrainedModel) -> TrainedModel:
-    """Use the feature statistics of training: those of another corpus for a fine-tuned model."""
+    """Replace the feature statistics by those of training, which differ for a fine-tuned model."""
     if not isinstance(trained.corpus, SpeechCorpus):
         return trained
     statistics = {"statistics": SpeechCorpus.read(normalisation_corpus(trained.spec) / CORPUS_FILE).statistics}

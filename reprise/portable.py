@@ -207,7 +207,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     sizes = (len(symbols[0]), len(symbols[1])) if symbols[0] else record.corpus.vocab_sizes
     if sizes != record.corpus.vocab_sizes or (any(heard) and not (all(heard) and record.corpus.kind == "speech")):
         raise UserError(f"{folder / PACKED_FILE}: is of another model than the files beside it; get the model again")
-    return Model.ready(trained, config, record.preparation, symbols)
+    return Model.assemble(trained, config, record.preparation, symbols)
 
 
 def load_model(record: PortableModel, path: Path) -> Seq2Seq:

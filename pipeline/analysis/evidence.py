@@ -1,19 +1,19 @@
 """Effect sizes, standard errors and p-values for claims.
 
-A claim is turned into quantities that are positive if it is true: a difference, the distance from a bound. Each is a
-weighted sum over systems of a score, or of another number of a training. Its standard error has two sources:
+A claim is turned into quantities that are positive if it is true, e.g. a difference or the distance from a bound. Each
+is a weighted sum over systems of a score, or of another result of training. Its standard error has two sources:
 
     error^2 = sum_k w_k^2 s^2 / n_k  +  max(0, B - sum_k e_k^2 / n_k)
 
-- s^2 is the run-to-run variance. All systems of a family are taken to have the same, which is pooled over them
-  (`Sample.pool`); n_k is the number of seeds of system k and w_k its weight.
-- B is the variance of the quantity over resampled sentences, the same ones for every system and seed (paired
-  bootstrap; Koehn 2004). e_k^2 is the part of it that differs between the seeds of system k: run-to-run variance,
-  which s^2 already contains.
+- s^2 is the run-to-run variance. It is assumed equal for all systems of a family and pooled over them (`Sample.pool`).
+  n_k is the number of seeds of system k, and w_k its weight.
+- B is the variance of the quantity over resampled sentences. All systems and seeds share the resamples (paired
+  bootstrap; Koehn 2004). e_k^2 is the part of B that differs between the seeds of system k. It is run-to-run variance,
+  which s^2 contains already.
 
-The quantity over its error is taken for a Student t with degrees of freedom by Welch and Satterthwaite. For a system
-under several decodings, or on several parts of a test set, the terms of each training are summed first, because they
-share its noise.
+The quantity divided by its error is treated as Student's t, with degrees of freedom by Welch and Satterthwaite. If a
+system has several decodings or several parts of a test set, the terms of each training are summed first, because they
+share its run-to-run noise.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class Evidence:
     name: str
     value: float
     error: float | None
-    """Standard error; None if nothing is known about the noise."""
+    """Standard error; None if the noise is unknown."""
     degrees_of_freedom: float = np.inf
     noise: str = ""
     """Source of the run-to-run variance, in words."""
@@ -80,7 +80,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Sample:
-    """A score of one system, or another number of its trainings, for each of n seeds."""
+    """A score of one system, or another result of its trainings, for each of n seeds."""
 
     by_seed: np.ndarray
     """Shape (n,)."""
@@ -89,7 +89,7 @@ class Sample:
     test_set: str
     system: str = ""
     pool: tuple[np.ndarray, ...] = ()
-    """`by_seed` of every system of the family including this one, in a fixed order; empty: this system alone."""
+    """`by_seed` of every system of the family, including this one, in a fixed order; empty means this system alone."""
     rows: int = 1
     """Number of sentences that are resampled."""
     noise: str = "over its own seeds"
@@ -104,7 +104,7 @@ class Sample:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the 95 % interval that comes from sentences alone."""
+        """Return the 95 % bootstrap interval, which covers the choice of sentences but not of seeds."""
         low, high = np.percentile(self.draws.mean(axis=0), [2.5, 97.5])
         return float(low), float(high)
 
@@ -121,13 +121,15 @@ class Sample:
             weight: Weight of the sample in a sum over systems.
 
         Returns:
-            A sample whose pool lacks the groups that became infinite.
+            The rescaled sample; groups that became infinite are dropped from its pool.
         """
         by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
-        return replace(self, by_seed=by_seed, draws=draws, pool=tuple(one for one in pool if np.isfinite(one).all()))
+        return replace(
+            self, by_seed=by_seed, draws=draws, pool=tuple(group for group in pool if np.isfinite(group).all())
+        )
 
     def __add__(self, other: "Sample") -> "Sample":
-        """Add a sample of the same trainings; the noise is that of the sum."""
+        """Add a sample of the same trainings; its noise is then estimated from the sum alone."""
         return replace(
             self, by_seed=self.by_seed + other.by_seed, draws=self.draws + other.draws, pool=(), noise=Sample.noise
         )
@@ -171,8 +173,8 @@ def bootstrap_sample(
     """Score and resample the sentences of each seed.
 
     Args:
-        statistics: `statistics[seed][i]` of shape (N_i, F). i counts decodings of one test set, or test sets; the
-            scores of a seed are averaged over i.
+        statistics: `statistics[seed][i]` of shape (N_i, F): F counts for each of N_i sentences. i is the index of a
+            decoding or of a test set; the scores of a seed are averaged over i.
         total: Maps summed statistics to scores.
         test_set: Name of the test set.
         system: Name of the system.
@@ -184,7 +186,7 @@ def bootstrap_sample(
         UserError: The numbers of sentences differ between seeds.
     """
     if len({tuple(map(len, seed)) for seed in statistics}) != 1:
-        raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
+        raise UserError("can't compare scores of different test sets: their numbers of sentences differ")
     draws = [np.mean([resampled(one, total) for one in seed], axis=0) for seed in statistics]
     return Sample(seed_scores(statistics, total), np.array(draws), test_set, system, rows=len(statistics[0][0]))
 
@@ -202,12 +204,12 @@ def seed_scores(statistics: Sequence[Sequence[np.ndarray]], total: Total) -> np.
 def training_sample(
     values: Sequence[float] | np.ndarray, system: str, pool: Sequence[np.ndarray] = (), noise: str = ""
 ) -> Sample:
-    """Make a sample of one number per training, which has no sentences to resample.
+    """Return a sample of one number per training, without sentences to resample.
 
     Args:
         values: One number per training, shape (n,).
         system: Name of the system.
-        pool: Values of every system over which the run-to-run variance is pooled; empty: this system alone.
+        pool: Values of each system over which the run-to-run variance is pooled; empty means this system alone.
         noise: Source of `pool`, in words.
 
     Returns:
@@ -232,27 +234,28 @@ def contrast(
         Evidence for the sum. Its error is unknown if the noise is, or if the sum is infinite on the scale.
 
     Raises:
-        UserError: The samples are of several test sets, of different numbers of sentences, or counted differently.
+        UserError: The samples differ in test set, number of sentences, or references and signature of the metric.
     """
-    for all_of in zip(*((one.test_set, f"{one.rows} sentences", one.basis) for _, one in terms), strict=True):
-        if len(found := set(all_of)) > 1:
-            raise UserError(f"can't compare scores on {' and '.join(sorted(found))} ({name})")
+    for values in zip(*((term.test_set, f"{term.rows} sentences", term.basis) for _, term in terms), strict=True):
+        if len(distinct := set(values)) > 1:
+            raise UserError(f"can't compare scores on {' and '.join(sorted(distinct))} ({name})")
     with np.errstate(divide="ignore", invalid="ignore"):
         systems = summed_by_system([term.rescaled(scale, weight) for weight, term in terms])
-        value = offset + sum(one.mean for one in systems)
-        squared, degrees = pooled_noise(systems)
-        known = degrees > 0 and (squared > 0 or systems[0].draws.shape[1] > 1)
-        sentences = float(np.sum([one.draws.mean(axis=0) for one in systems], axis=0).var())
-        total = squared + max(0.0, sentences - sum(map(seed_part, systems)))
-    if not np.isfinite(total) or not (known or sentences):
+        value = offset + sum(system.mean for system in systems)
+        run_variance, degrees = pooled_noise(systems)
+        known = degrees > 0 and (run_variance > 0 or systems[0].draws.shape[1] > 1)
+        sentence_variance = float(np.sum([system.draws.mean(axis=0) for system in systems], axis=0).var())
+        variance = run_variance + max(0.0, sentence_variance - sum(map(seed_part, systems)))
+    if not np.isfinite(variance) or not (known or sentence_variance):
         return Evidence(name, value, None, noise=UNKNOWN)
-    spread_out = (total / squared) ** 2 if squared else np.inf
-    noise = " and ".join(dict.fromkeys(one.noise for one in systems)) if known else UNKNOWN
-    return Evidence(name, value, total**0.5, degrees * spread_out if known else np.inf, noise)
+    # Welch and Satterthwaite, if only the run-to-run variance has finite degrees of freedom.
+    gain = (variance / run_variance) ** 2 if run_variance else np.inf
+    noise = " and ".join(dict.fromkeys(system.noise for system in systems)) if known else UNKNOWN
+    return Evidence(name, value, variance**0.5, degrees * gain if known else np.inf, noise)
 
 
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
-    """Test by how much the logarithm of d / c exceeds that of b / a, so that a grows to b by the smaller factor.
+    """Test whether the factor b / a is smaller than d / c, by the difference of their logarithms.
 
     Args:
         a: First value of the smaller factor.
@@ -268,8 +271,8 @@ def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
 
 def summed_by_system(terms: Sequence[Sample]) -> list[Sample]:
     """Sum the terms of each system."""
-    ordered = sorted(terms, key=lambda one: one.system)
-    return [sum(rest, first) for _, (first, *rest) in groupby(ordered, key=lambda one: one.system)]
+    ordered = sorted(terms, key=lambda term: term.system)
+    return [sum(rest, first) for _, (first, *rest) in groupby(ordered, key=lambda term: term.system)]
 
 
 def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
@@ -277,32 +280,32 @@ def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
 
     Systems of one pool share one estimate.
     """
-    parts: dict[tuple[float, int], float] = {}
-    for one in systems:
-        if not (degrees := degrees_of_freedom(one.groups)):
+    variances: dict[tuple[float, int], float] = {}  # of each pool, by its variance and degrees of freedom
+    for system in systems:
+        if not (degrees := degrees_of_freedom(system.groups)):
             return 0.0, 0.0
-        key = pooled_variance(one.groups), degrees
-        parts[key] = parts.get(key, 0.0) + key[0] / len(one.by_seed)
-    squared = sum(parts.values())
-    each = sum(part**2 / degrees for (_, degrees), part in parts.items())
-    return squared, squared**2 / each if each else float(max(degrees for _, degrees in parts))
+        pool = pooled_variance(system.groups), degrees
+        variances[pool] = variances.get(pool, 0.0) + pool[0] / len(system.by_seed)
+    total = sum(variances.values())
+    welch = sum(variance**2 / degrees for (_, degrees), variance in variances.items())
+    return total, total**2 / welch if welch else float(max(degrees for _, degrees in variances))
 
 
 def degrees_of_freedom(groups: Iterable[np.ndarray]) -> int:
     """Return the degrees of freedom of the pooled variance."""
-    return sum(len(one) - 1 for one in groups)
+    return sum(len(group) - 1 for group in groups)
 
 
 def pooled_variance(groups: Sequence[np.ndarray]) -> float:
     """Return the variance within groups; zero if no group has two values."""
-    return float(sum(((one - one.mean()) ** 2).sum() for one in groups)) / max(1, degrees_of_freedom(groups))
+    return float(sum(((group - group.mean()) ** 2).sum() for group in groups)) / max(1, degrees_of_freedom(groups))
 
 
-def seed_part(one: Sample) -> float:
+def seed_part(sample: Sample) -> float:
     """Return e_k^2 / n_k: the part of the variance over resampled sentences that is run-to-run variance."""
-    if len(one.by_seed) < 2:
+    if len(sample.by_seed) < 2:
         return 0.0
-    return float(one.draws.var(axis=1).mean() - one.draws.mean(axis=0).var()) / (len(one.by_seed) - 1)
+    return float(sample.draws.var(axis=1).mean() - sample.draws.mean(axis=0).var()) / (len(sample.by_seed) - 1)
 
 
 def t_sf(value: float, degrees_of_freedom: float) -> float:

@@ -208,14 +208,14 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
         The jobs of the folder.
 
     Raises:
-        UserError: The launcher is `slurm`, and there is no sbatch.
+        UserError: The launcher is `slurm`, but sbatch is not installed.
     """
     resources = options.resources()
     if options.launcher == "local":
         acquire_gpus(options.gpus, options.trainings_per_gpu)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
-        raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
+        raise UserError("no sbatch on this machine; omit --profile slurm, or use a login node of Slurm")
     return SlurmJobs(folder, order, resources, Queue(options.queue_interval))
 
 

@@ -1,10 +1,10 @@
-"""The state of a job, which launchers and jobs share in the folder of a run, and the identity of this process.
+"""State that launchers and jobs share through the folder of a run, and the identity of this process.
 
-    done.json               the job is done; its function writes it last
+    done.json               the job is done; the job writes it last
     state.jsonl             submissions, starts, stops, failures, unfit nodes (pipeline/core/records/jobs.py)
-    checkpoints/step-N…     written by the job's function; N shows progress between starts
+    checkpoints/step-N…     weights and resume files; N shows the progress between starts
 
-docs/reference/files.md describes all state files.
+The *key* of a run or job is a digest of its settings and inputs. docs/reference/files.md describes all state files.
 """
 
 import os
@@ -16,7 +16,7 @@ from pipeline.core.records import jobs
 from pipeline.core.records.record import read_note
 from pipeline.training.checkpoint_files import RESUME, WEIGHTS, numbered
 
-UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
+UNFIT_FOR_S = 24 * 3600  # a node is tried again after a day, as it may have been repaired
 
 
 def is_done(run: Path, key: str) -> bool:
@@ -33,14 +33,14 @@ def is_done(run: Path, key: str) -> bool:
 
 
 def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
-    """Return the last failure of a run, unless it was started or tried again since; None if there is none.
+    """Return the last failure of a run, unless the run was started or retried since.
 
     Args:
         run: The run folder.
-        key: The run's key; None accepts the failure of any.
+        key: The run's key; None accepts a failure with any key.
 
     Returns:
-        The failure, or None.
+        The failure; None if there is none.
     """
     for event in reversed(jobs.read_events(run)):
         if isinstance(event, jobs.Retry) or (isinstance(event, jobs.StartLine) and event.event == "start"):
@@ -86,10 +86,10 @@ def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
 
 
 def unfit_nodes(run: Path) -> list[jobs.UnfitNode]:
-    """Return the nodes that failed their check within a day, the last check of each.
+    """Return the nodes that failed their check within a day, each with its last check.
 
-    A broken node may have a slow clock. So a check counts as made after the submission before it, whose time is by the
-    clock of the launcher.
+    A broken node may have a slow clock. So a check counts as no older than the last submission before it, whose time is
+    from the clock of the launcher.
     """
     found: dict[str, jobs.UnfitNode] = {}
     submitted = 0.0
@@ -123,5 +123,5 @@ def job_name() -> str:
 
 
 def node_name() -> str:
-    """Return Slurm's name of this node, by which it can be excluded."""
+    """Return Slurm's name of this node, as `sbatch --exclude` takes it."""
     return os.environ.get("SLURMD_NODENAME", os.uname().nodename)

@@ -1,8 +1,8 @@
-"""Wait for a run to end, and decide whether a job that ended without a result is restarted.
+"""Wait for a run to end, and decide whether to submit another job when one ended without a result.
 
-Restarted are jobs that the cluster stopped (time limit, preemption without requeue, lost node) or that were killed, as
-long as they make progress. Jobs on an unfit node are restarted on another one. Not restarted are jobs that failed by
-themselves, were cancelled, or need more memory.
+Another job is submitted if the cluster stopped the last one (time limit, preemption without requeue, lost node) or if
+it was killed, as long as the run makes progress. If the node was unfit, the next job excludes it. No other job is
+submitted if the last one failed by itself, was cancelled, or needs more memory.
 """
 
 import logging
@@ -20,10 +20,10 @@ from pipeline.core.records.jobs import Retry, UnfitNode, record_event
 
 log = logging.getLogger(__name__)
 
-DEATHS_WITHOUT_PROGRESS = 3
-UNFIT_NODES = 5
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 5.0  # between two checks of the run folder
-SETTLE_S = 10.0  # for the last files of an ended job to appear over a network file system
+DEATHS_WITHOUT_PROGRESS = 3  # jobs in a row; then the launcher gives up
+UNFIT_NODES = 5  # then the launcher gives up
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0  # between two checks of the run folder
+SETTLE_S = 10.0  # a network file system may show the last files of an ended job this late
 
 
 class Jobs(Protocol):
@@ -51,7 +51,7 @@ class Jobs(Protocol):
 
 
 class Waiter:
-    """A wait for one run, through all the jobs that it takes."""
+    """Waits for one run and submits as many jobs as it needs."""
 
     def __init__(self, run: Path, key: str, jobs: Jobs):
         self.run, self.key, self.jobs = run, key, jobs
@@ -62,7 +62,7 @@ class Waiter:
         self.reached = run_state.newest_checkpoint(run)
 
     def wait(self) -> None:
-        """Return when `done.json` carries the run's key.
+        """Submit and follow jobs until `done.json` has the run's key.
 
         Raises:
             UserError: The job failed, was cancelled, or dies repeatedly.
@@ -88,13 +88,17 @@ class Waiter:
         self.jobs.release(self.job)
 
     def _follow(self, job: str, from_start: bool) -> None:
-        """Copy the job's log until the run is done or the job is over; return if another job should continue."""
-        tail = LogTail(self.jobs.log_of(job), from_start)
-        pause_s = FIRST_LOOK_S
+        """Print the job's log until the run is done or the job is over.
+
+        Raises:
+            UserError: The run is not done, and no other job should continue it.
+        """
+        log_reader = LogTail(self.jobs.log_of(job), from_start)
+        pause_s = FIRST_PAUSE_S
         while True:
             state = self.jobs.look_up(job)
             done = run_state.is_done(self.run, self.key)
-            for line in tail.new_lines():
+            for line in log_reader.new_lines():
                 sys.stderr.write(line + "\n")
             if done:
                 return
@@ -104,12 +108,12 @@ class Waiter:
                 if state.is_over:
                     break
             time.sleep(pause_s)
-            pause_s = min(pause_s * 1.3, LONGEST_LOOK_S)
-        if not self._settled(job):
+            pause_s = min(pause_s * 1.3, LONGEST_PAUSE_S)
+        if not self._finished_late(job):
             self._check_resubmission(state)
 
-    def _settled(self, job: str) -> bool:
-        """Return whether `done.json` appeared after the job ended.
+    def _finished_late(self, job: str) -> bool:
+        """Return whether `done.json` appears within `SETTLE_S` of the job's end.
 
         Raises:
             UserError: The job recorded a failure instead.
@@ -121,16 +125,16 @@ class Waiter:
             self._raise_failure(job)
             if time.monotonic() > until or self._unfit_for(job):
                 return False
-            time.sleep(FIRST_LOOK_S)
+            time.sleep(FIRST_PAUSE_S)
 
     def _report(self, state: QueuedJob) -> None:
-        """Log each state of the job once until it runs, because reasons to wait alternate."""
+        """Log each state of the job once until it runs, because Slurm alternates between reasons to wait."""
         if (words := state.in_words) not in self.reported:
             log.info("job %s %s", state.job, words)
         self.reported = {words} if state.state == "RUNNING" else self.reported | {words}
 
     def _raise_failure(self, job: str) -> None:
-        """Raise UserError with the failure that the job recorded."""
+        """Raise a UserError if the job recorded a failure."""
         failure = run_state.read_failure(self.run, self.key)
         if failure is None:
             return
@@ -138,7 +142,7 @@ class Waiter:
         raise UserError("\n".join([f"{self.run}: job {job} failed on {failure.node}: {failure.error}", *more]))
 
     def _check_resubmission(self, state: QueuedJob) -> None:
-        """Return if another job should continue after one that ended without a result.
+        """Check that another job may continue the run after one that ended without a result.
 
         Raises:
             UserError: No other job should start.
@@ -148,14 +152,15 @@ class Waiter:
         step = run_state.newest_checkpoint(self.run)
         outcomes = [line.outcome for line in run_state.read_starts(self.run) if line.job == state.job]
         if outcomes and outcomes[-1] == "taken over":
-            raise UserError(f"{self.run}: another job or process has taken this run over from job {state.job}")
+            raise UserError(f"{self.run}: another job or process took this run over from job {state.job}; wait for it")
         if state.state == "CANCELLED":
             raise UserError(
                 f"{self.run}: job {state.job} was cancelled; the same command resumes from step {step} or later"
             )
         if state.state == "OUT_OF_MEMORY":
             raise UserError(
-                f"{self.run}: job {state.job} ran out of memory; give it more mem_mb\n{self._log_tail(state.job)}"
+                f"{self.run}: job {state.job} ran out of memory; raise mem_mb in the scale file\n"
+                f"{self._log_tail(state.job)}"
             )
         how = f"{state.state.lower()} {state.reason}"
         self.deaths = 1 if step > self.reached else self.deaths + 1
@@ -168,13 +173,19 @@ class Waiter:
         log.warning("job %s died (%s) after step %d; submitting another", state.job, how, step)
 
     def _left_unfit_node(self, state: QueuedJob) -> bool:
-        """Return whether the job ended because its node is unfit: it says so, or could not open its log."""
+        """Return whether the job ended because its node is unfit.
+
+        The job recorded it, or failed without being able to open its log.
+
+        Raises:
+            UserError: No other node is left to try.
+        """
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
             run_state.record_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
         unfit, here = run_state.unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
-            raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")
+            raise UserError(f"{self.run}: this machine failed its check: {here[0].reason}; repair it or use another")
         for marker in here:
             log.warning(
                 "node %s is unfit (%s): excluded; submitting job %s again", marker.node, marker.reason, state.job
@@ -193,7 +204,7 @@ class Waiter:
         return f"last lines of {path or 'its log'}:\n{last_lines(path, 20)}"
 
 
-BACKLOG_BYTES = 4096  # shown of an adopted job
+BACKLOG_BYTES = 4096  # printed of the log when a running job is adopted
 
 
 class LogTail:
@@ -201,7 +212,7 @@ class LogTail:
 
     Args:
         path: The log, which may not exist yet; None if there is none.
-        from_start: False skips all but the last lines of what is there already.
+        from_start: False skips the existing lines but the last.
     """
 
     def __init__(self, path: Path | None, from_start: bool):
@@ -211,7 +222,7 @@ class LogTail:
             self.position = max(0, path.stat().st_size - BACKLOG_BYTES)
 
     def new_lines(self) -> Iterator[str]:
-        """Yield the new lines."""
+        """Yield the complete lines that were added since the last call."""
         if self.path is None or not self.path.exists():
             return
         with open(self.path, "rb") as handle:
@@ -228,7 +239,7 @@ def last_lines(path: Path | None, number: int) -> str:
 
     Args:
         path: The log; None if the job wrote to the launcher's own output.
-        number: Most lines to return.
+        number: Largest number of lines to return.
     """
     if path is None:
         return "(the log is above)"

@@ -1,4 +1,4 @@
-"""Decoding of a run: every output that reports read, made by its own job or at the end of the training job."""
+"""Decoding of a run, in a job of its own or at the end of the training job: every output that reports read."""
 
 import argparse
 import contextlib
@@ -29,21 +29,21 @@ def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], thr
         python -m pipeline decode --run work/demo/runs/attention/base/grammar-en-de/seed1-… \
             --plan '{"name": "final", …}'
 
-    Writes the translations, transcripts, perplexities and maps that reports read into the run's folder. Lists them in
-    `{decoding}/outputs.json`, each with the digests of its inputs, settings and files. Keeps what is there and
-    unchanged. If one output fails, the others are still made, its cause is recorded in `{decoding}/outputs.part.json`,
-    and the exit status is 1. Loads the model only if needed.
+    Writes the translations, transcripts, perplexities and attention maps that reports read into the run's folder. Lists
+    them in `{decoding}/outputs.json`, each with the digests of its inputs, settings and files. Keeps outputs whose
+    digests are unchanged. If an output fails, the others are still made. The cause is then recorded in
+    `{decoding}/outputs.part.json`, and the exit status is 1. Loads the model only if an output is missing.
 
     Args:
         run: Folder of a finished run.
-        plan: Decoding and its outputs.
+        plan: The decoding and its outputs.
         threads: CPU threads; by default all.
     """
     decode(run, parse_json(DecodingPlan, plan, "--plan"), threads)
 
 
 def is_complete(args: argparse.Namespace) -> bool:
-    """Return whether every output is there, so that no job is needed. Needs no torch."""
+    """Return whether every output exists, so that no job is needed; does not import torch."""
     plan = parse_json(DecodingPlan, args.plan, "--plan")
     return not missing(args.run, plan, manifest_at(args.run, plan))
 
@@ -57,7 +57,7 @@ def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> 
         threads: CPU threads; None = all cores that this process may use.
 
     Raises:
-        UserError: An input is missing, or an output failed; the others are there.
+        UserError: An input is missing, or an output failed. All other outputs are made before it is raised.
     """
     manifest = manifest_at(run_folder, plan)
     if keys := missing(run_folder, plan, manifest):
@@ -73,35 +73,35 @@ def manifest_at(run_folder: Path, plan: DecodingPlan) -> ManifestWriter:
 
     Args:
         run_folder: Folder of the run.
-        plan: Decoding, whose name is the manifest's folder.
+        plan: The decoding; its name is the folder of the manifest.
     """
     return ManifestWriter(run_folder, run_folder / plan.name / OUTPUTS_FILE)
 
 
 def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> dict[str, str]:
-    """Return the keys of the outputs to be made, in order.
+    """Return the keys of the missing outputs, in the order of the plan.
 
-    Averaged weights are only made if another output needs them, or while their checkpoints are kept: `reprise free` may
-    have removed both.
+    Averaged weights count as missing only if another output is missing too or some checkpoints exist. Otherwise
+    `reprise free` has removed weights and checkpoints, and nothing needs them.
 
     Args:
         run_folder: Folder of the run.
         plan: Decoding and its outputs.
-        manifest: Manifest of the outputs that are there.
+        manifest: Manifest of the existing outputs.
 
     Returns:
         The digest of inputs and settings of each missing output, by its file.
     """
     keys = output_keys(run_folder, plan)
-    lacking = manifest.lacks(keys)
+    names = manifest.lacks(keys)
     averaged = [output.file for output in plan.outputs if output.kind == "averaged"]
-    if lacking == averaged and not any((run_folder / "checkpoints").glob("step-*.safetensors")):
+    if names == averaged and not any((run_folder / "checkpoints").glob("step-*.safetensors")):
         return {}
-    return {name: keys[name] for name in lacking}
+    return {name: keys[name] for name in names}
 
 
 def decode_ready(run_folder: Path) -> None:
-    """Make the outputs of a run, at the end of its training job, that need no other run and no missing corpus.
+    """Make the outputs of a run that need no other run and no missing corpus, at the end of its training job.
 
     A failure is logged and recorded in the manifest; the rule `decode` retries that output.
     """
@@ -116,13 +116,13 @@ def decode_ready(run_folder: Path) -> None:
                     decode(run_folder, plan, planned.threads)
             except UserError as error:
                 log.error("%s: %s", plan.name, error)
-            except Exception:  # an unforeseen fault here must not cost the training
+            except Exception:  # the training is done; a bug in decoding must not fail its job
                 log.exception("%s", plan.name)
 
 
 @contextlib.contextmanager
 def indented_log() -> Iterator[None]:
-    """Indent log lines, so that the terminal shows only the training's own lines."""
+    """Indent log lines, by which the terminal tells them from the training's own lines and hides them."""
 
     def indent(record: logging.LogRecord) -> bool:
         record.msg = f"  {record.msg}"
@@ -149,6 +149,6 @@ def planned_decodings(run_folder: Path) -> PlannedTraining | None:
 
 
 def is_ready(plan: DecodingPlan) -> bool:
-    """Return whether a decoding needs no language model and every other corpus that it reads is encoded."""
+    """Return whether a decoding needs no language model, and every corpus that it reads is encoded."""
     corpora = (Path(output.corpus) / CORPUS_FILE for output in plan.outputs if output.corpus)
     return plan.language_model is None and all(path.exists() for path in corpora)

@@ -59,21 +59,21 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
 
 
 def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
-    """Write labels, settings, cells and cost of each row as a grid.
+    """Write labels, settings, cells and cost of each row as a Markdown table.
 
     Args:
         filled: The filled table.
-        readings: Readings of the paper.
+        readings: Readings of the paper, i.e. interpretations of unclear passages.
 
     Returns:
-        A Markdown table.
+        The table.
     """
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
         shown = DataFrame([cell.shown(row) for row in filled.values(name)])
         columns.append(shown.add_prefix(f"{name} "))
-    taken = filled.runs[["steps", "device_hours", "status", "deviations"]]
-    columns.append(taken.rename(columns={"device_hours": "hours", "deviations": "notes"}))
+    facts = filled.runs[["steps", "device_hours", "status", "deviations"]]
+    columns.append(facts.rename(columns={"device_hours": "hours", "deviations": "notes"}))
     columns.append(DataFrame({"reading": [other_choices(readings, text) for text in filled.runs["readings"]]}))
     frame = concat(columns, axis=1)
     return grid([str(column) for column in frame], frame.to_numpy().tolist())
@@ -84,13 +84,14 @@ def other_choices(readings: dict[str, Reading], choices: str) -> str:
 
     Args:
         readings: Readings of the paper.
-        choices: `reading choice; …` of the row.
+        choices: Choices of the row, as `reading choice; …`.
     """
-    return "; ".join(one for one in choices.split("; ") if one and one.split()[1] != readings[one.split()[0]].default)
+    pairs = filter(None, choices.split("; "))
+    return "; ".join(pair for pair in pairs if pair.split()[1] != readings[pair.split()[0]].default)
 
 
 def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
-    """Describe the readings that any row of a table is made by.
+    """Describe the readings that the rows of a table follow.
 
     Args:
         readings: Readings of the paper.
@@ -102,9 +103,10 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
     used = {one.split()[0] for text in filled.runs["readings"] for one in text.split("; ") if one}
     lines = []
     for name in filter(used.__contains__, readings):
-        one = readings[name]
-        choices = " ".join(f"{key}: {each.means} ({each.support})" for key, each in one.choices.items())
-        passage = f'({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
+        reading = readings[name]
+        choices = " ".join(f"{key}: {choice.means} ({choice.support})" for key, choice in reading.choices.items())
+        passage = f'({reading.where}): "{reading.passage}" '
+        passage += f"Default, chosen {reading.chosen}: {reading.default}, {reading.why} {choices}"
         lines.append(f"- {name} {literal(passage)}")
     return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
 
@@ -143,13 +145,13 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
     return "\n".join(lines)
 
 
-def column_note(filled: FilledTable, name: str, written: Callable[[str], str] = str) -> str:
-    """Describe a column: its metric, the data that stood in, and why it is not comparable with the printed one.
+def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = str) -> str:
+    """Describe a column: its metric, substituted data, and why it is not comparable with the printed one.
 
     Args:
         filled: The table.
         name: The column.
-        written: Escapes texts of the data.
+        escape: Escapes texts of the data.
 
     Returns:
         One line.
@@ -159,7 +161,7 @@ def column_note(filled: FilledTable, name: str, written: Callable[[str], str] = 
         remark = why_not_comparable(filled, cell, reasons)
     else:
         remark = format_reasons([reason for row in reasons for reason in row if reason.is_stand_in])
-    values = [{key: written(str(value)) for key, value in row.items()} for row in filled.values(name)]
+    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.values(name)]
     return cell.note(values, f"; {remark}" if remark else "")
 
 
@@ -169,7 +171,7 @@ def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequen
     Args:
         filled: The table.
         cell: A cell with printed numbers.
-        reasons: For each row the reasons; none if it is comparable.
+        reasons: Reasons for each row; empty if it is comparable.
 
     Returns:
         Part of a sentence; empty if all rows are comparable.
@@ -200,7 +202,7 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
     if not runs:
         return []
     names = dict.fromkeys(name for run in sorted(runs, key=str) for name in project.lineage(run.paper, run.system))
-    has = {
+    present = {
         section: {key for run in runs for key, value in project.section(run, section) if value is not None}
         for section in ("model", "training")
     }
@@ -209,13 +211,13 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
     for system, rules in {"": project.scale, **systems}.items():
         for section in ("model", "fusion", "training", "decoding"):
             for key, rule in getattr(rules, section).items():
-                if key in has.get(section, {key}):
+                if key in present.get(section, {key}):
                     described.append(f"{system}{': ' if system else ''}{section}.{key} {rule_in_words(rule)}")
     return described
 
 
 def rule_in_words(rule: Rule) -> str:
-    """Describe a rule."""
+    """Describe what a rule of the scale does to a setting."""
     words = {
         "divided by": rule.divide,
         "multiplied by": rule.multiply,

@@ -5,9 +5,11 @@ Dimensions: B sentences in the batch, B' sentences still searched, K beam size, 
 The beam always holds K live hypotheses. At each position the search takes the 2K best continuations, of which at least
 K do not end the sentence. An EOS among the first K finishes a hypothesis; the K best others stay live. A sentence
 leaves the batch when no live hypothesis can still reach the finished ones. It also leaves when it has K finished
-hypotheses and no live one is ahead of the best of them. K finished ones alone would cut long outputs short: among few
-likely symbols a wide beam holds an EOS at every position. A beam of 1 is greedy search, and a beam wide enough is
-exhaustive search. (tensor2tensor takes an EOS from all 2K, with which a beam of 1 is not greedy search.)
+hypotheses and no live one has a better score than the best of them. The count K alone would cut long outputs short: if
+few symbols are likely, a wide beam has an EOS among its candidates at every position.
+
+A beam of 1 is greedy search, and a beam that is wide enough is exhaustive search. tensor2tensor accepts an EOS among
+all 2K candidates, so that its beam of 1 is not greedy search.
 """
 
 from dataclasses import dataclass
@@ -47,7 +49,7 @@ class Hypothesis:
     """`log_prob` over the length penalty, by which the hypotheses of a sentence are ranked."""
 
 
-@torch.no_grad()  # not inference_mode, in which autocast would cast every weight again at each position
+@torch.no_grad()  # in inference_mode, autocast would cast every weight again at each position
 def beam_search(
     model: Seq2Seq,
     batch: SourceBatch,
@@ -65,26 +67,26 @@ def beam_search(
         batch: Source sentences.
         config: Beam size, length normalisation and length limit.
         n_best: Hypotheses per sentence.
-        external_lm: Its weighted log-probabilities are added to those of the model.
+        external_lm: Language model whose weighted log-probabilities are added to those of the model.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if the search found fewer.
 
     Raises:
-        UserError: The model's probabilities are not numbers.
+        UserError: The model's probabilities are NaN.
     """
     search = Search(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
     scorer = ShallowFusion(model, external_lm) if external_lm else ModelScores(model)
     source, cache = scorer.start(batch)
-    source = tree_map(Tensor.contiguous, source)  # once, and not in the matrix multiplications of every position
+    source = tree_map(Tensor.contiguous, source)  # once, not in every matrix multiplication
     device = batch.src_mask.device
     tokens = torch.full((len(search.limits), 1), BOS, device=device)
     log_probs = torch.zeros(tokens.shape, device=device)
     for position in range(int(search.limits.max(initial=0)) + 1):
         scores, cache = scorer.step(tokens, source, cache)
         candidates = expand(scores, log_probs, search.at_limit(position), config.beam_size)
-        live, places = live_candidates(candidates, config.beam_size)
-        remaining = search.record(candidates, places, position)
+        live, live_indices = live_candidates(candidates, config.beam_size)
+        remaining = search.record(candidates, live_indices, position)
         if not len(remaining):
             break
         tokens, log_probs, parents = live.tokens, live.log_probs, live.parents
@@ -105,7 +107,7 @@ def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: i
     Args:
         scores: Scores of the next symbol, shape (B', K, V); overwritten.
         log_probs: Log-probability of the hypotheses so far, shape (B', K).
-        at_limit: Rows whose outputs have to end now by EOS.
+        at_limit: Rows whose outputs have reached their limit, so that only EOS may follow.
         beam_size: K.
 
     Returns:
@@ -154,14 +156,14 @@ def copy_to_host(floats: Tensor, *integers: Tensor) -> tuple[np.ndarray, list[np
 
 
 class Search:
-    """Live and finished hypotheses, kept on the host.
+    """Live and finished hypotheses of a batch, stored on the host.
 
     Each position needs one small copy from the device. `active` holds the indices of the sentences still searched.
     `tokens` and `parents` hold, for each position, the live hypotheses of all sentences (B, K). A finished hypothesis
     is traced back through them at the end.
 
     Args:
-        limits: Most symbols of each output without EOS, shape (B,).
+        limits: Largest number of symbols of each output without EOS, shape (B,).
         config: Beam size and length normalisation.
         n_best: Hypotheses per sentence.
     """
@@ -171,7 +173,7 @@ class Search:
         self.active = np.arange(len(limits))
         self.counts = np.zeros(len(limits), dtype=np.int64)
         self.best_scores = np.full((len(limits), n_best), -np.inf)
-        """Scores of the finished hypotheses, descending, -inf if there are fewer, shape (B, n_best)."""
+        """Scores of the best finished hypotheses, descending, filled up with -inf, shape (B, n_best)."""
         self.finished: list[list[tuple[float, float, int, int]]] = [[] for _ in limits]
         """For each sentence (score, log_prob, position of EOS, index of the continued hypothesis)."""
         self.tokens: list[np.ndarray] = []
@@ -192,12 +194,12 @@ class Search:
         """
         return np.flatnonzero(self.limits[self.active] == position)
 
-    def record(self, candidates: Candidates, places: Tensor, position: int) -> np.ndarray:
-        """Record the candidates of `position`, counted from 0.
+    def record(self, candidates: Candidates, live_indices: Tensor, position: int) -> np.ndarray:
+        """Record the candidates of a position and remove the sentences that are done.
 
         Args:
             candidates: Shape (B', 2K).
-            places: Indices of the live candidates, shape (B', K).
+            live_indices: Indices of the live candidates, shape (B', K).
             position: Number of symbols before the candidates.
 
         Returns:
@@ -205,7 +207,7 @@ class Search:
         """
         beam_size = self.config.beam_size
         log_probs, (parents, tokens, live) = copy_to_host(
-            candidates.log_probs, candidates.parents, candidates.tokens, places
+            candidates.log_probs, candidates.parents, candidates.tokens, live_indices
         )
         ends = tokens == EOS
         if (ended := (ends & np.isfinite(log_probs))[:, :beam_size]).any():
@@ -264,7 +266,7 @@ class Search:
             UserError: A sentence has none, because its log-probabilities are NaN.
         """
         if not all(self.finished):
-            raise UserError("the model's probabilities are not numbers: its training diverged; train it again")
+            raise UserError("the model's probabilities are NaN because its training diverged; train it again")
         ranked = [sorted(found, key=lambda one: -one[0])[: self.n_best] for found in self.finished]
         return [
             [
@@ -280,7 +282,7 @@ class Search:
         Args:
             sentence: Index of the sentence in the batch.
             position: Number of symbols to trace back.
-            slot: Place of the hypothesis in the beam at this position, 0 … K - 1.
+            slot: Index of the hypothesis in the beam at this position, 0 … K - 1.
 
         Returns:
             Symbol ids, first symbol first.

@@ -1,4 +1,4 @@
-"""One training step: prepared ahead in a thread, computed eagerly or by CUDA graphs, its numbers read later."""
+"""Training steps: data prepared in a thread, passes run eagerly or as CUDA graphs, results copied asynchronously."""
 
 import hashlib
 import math
@@ -29,7 +29,7 @@ Prepared = TypeVar("Prepared")
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
-    """Return the random seed of a micro-batch, so that no generator state must be stored.
+    """Return the random seed of a micro-batch; with it, checkpoints need no generator state.
 
     Args:
         seed: Seed of the run.
@@ -57,11 +57,11 @@ class PreparedStep:
 
 
 class AsyncScalars:
-    """A few numbers computed on a device, copied to the host asynchronously; reading them waits for the copy.
+    """Scalars that are copied from a device to the host asynchronously; reading them waits for the copy.
 
     Args:
         values: On the device; later work may overwrite them.
-        known: Numbers already on the host; they come before the last of `values`.
+        known: Scalars that are on the host already; they are inserted before the last of `values`.
     """
 
     def __init__(self, values: Tensor, known: Sequence[float] = ()):
@@ -76,7 +76,7 @@ class AsyncScalars:
 
     @cached_property
     def values(self) -> list[float]:
-        """The numbers, once they have arrived."""
+        """The scalars, after the copy has ended."""
         if self.copied:
             self.copied.synchronize()
         *first, last = self.host.tolist()
@@ -129,7 +129,7 @@ class StepRunner:
     def __post_init__(self):
         self.sums = GradientSums(self.optimiser.parameters, self.group.size)
         self.async_stats = self.device.type == "cuda" or self.captured is not None
-        """Whether the numbers of a step are read while the next one is computed."""
+        """True if the results of a step are read while the next one is computed."""
 
     def prepare(self, step: int) -> PreparedStep:
         """Prepare a step; called ahead of time in a separate thread."""
@@ -142,7 +142,9 @@ class StepRunner:
         return PreparedStep(micro_batches, *self.batches.step_size(step), flops)
 
     def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
-        """Train on a step; on a GPU the device decides whether to skip it, so that the host need not wait.
+        """Run a training step, and skip its optimiser step if the loss or gradient is not finite.
+
+        With `async_stats` the device decides whether to skip, so that the host does not wait.
 
         Args:
             step: Number of the step, from 0.
@@ -154,11 +156,11 @@ class StepRunner:
         """
         if self.captured:
             return self.replay(self.captured, step, prepared, annealings)
-        numbers = self.accumulate(step, prepared)
+        results = self.accumulate(step, prepared)
         if self.async_stats:
-            self.optimiser.step(step, annealings, skip=not_finite(numbers[0], numbers[-1]))
-            return AsyncScalars(numbers)
-        scalars = AsyncScalars(numbers)
+            self.optimiser.step(step, annealings, skip=not_finite(results[0], results[-1]))
+            return AsyncScalars(results)
+        scalars = AsyncScalars(results)
         loss, *_, norm = scalars.values
         if math.isfinite(loss) and math.isfinite(norm):
             self.optimiser.step(step, annealings)
@@ -167,21 +169,21 @@ class StepRunner:
         return scalars
 
     def replay(self, captured: CapturedSteps, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
-        """Train on a step by CUDA graphs; see `run`.
+        """Run a training step by replaying CUDA graphs; see `run`.
 
         Args:
             captured: Replays the steps.
             step: Number of the step, from 0.
-            prepared: Its data, with fitted micro-batches.
+            prepared: Its data, with micro-batches padded to shapes of the graphs.
             annealings: How often the learning rate was lowered.
 
         Returns:
-            The numbers that `run` returns.
+            As `run`.
         """
-        seeds = [micro_seed(self.spec.seed, step, number) for number in range(len(prepared.micro_batches))]
+        seeds = [micro_seed(self.spec.seed, step, index) for index in range(len(prepared.micro_batches))]
         with out_of_memory_explained(self.spec.name, step, prepared.micro_batches[0], self.spec.training):
-            numbers = captured.run(step, annealings, prepared.micro_batches, seeds, self.divisor(prepared))
-        return AsyncScalars(numbers, (prepared.flops, self.stop.signal is not None))
+            results = captured.run(step, annealings, prepared.micro_batches, seeds, self.divisor(prepared))
+        return AsyncScalars(results, (prepared.flops, self.stop.signal is not None))
 
     def divisor(self, prepared: PreparedStep) -> int:
         """Return the number by which the summed loss of a step is divided."""
@@ -200,9 +202,9 @@ class StepRunner:
         """
         totals: Tensor | None = None
         divisor = self.divisor(prepared)
-        for number, batch in enumerate(prepared.micro_batches):
-            torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
-            if number == len(prepared.micro_batches) - 1:
+        for index, batch in enumerate(prepared.micro_batches):
+            torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * index))
+            if index == len(prepared.micro_batches) - 1:
                 self.sums.last_pass()
             added = self.backward(step, batch, divisor)
             totals = added if totals is None else totals + added
@@ -217,7 +219,7 @@ class StepRunner:
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> Tensor:
-        """Add a micro-batch's gradients, and return its summed losses.
+        """Run forward and backward passes of a micro-batch, which add to the gradients.
 
         Args:
             step: Number of the step, for messages.
@@ -234,9 +236,13 @@ class StepRunner:
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def warm_up_largest_batch(self, step: int) -> None:
-        """Run forward and backward of the micro-batch that needs most memory, so that lack of memory shows at once.
+        """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
 
-        The model does not change, nor do its buffers, such as running statistics.
+        Neither weights nor buffers (such as running statistics) change. Placeholders of the optimiser's moments occupy
+        memory meanwhile.
+
+        Args:
+            step: Number of the step, for messages.
 
         Raises:
             UserError: Memory ran out.

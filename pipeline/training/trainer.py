@@ -19,6 +19,7 @@ from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
 SAVING_SHARE = 0.01
+"""Largest share of the time for which training waits for resume files."""
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Trainer:
     Attributes:
         steps: Computes the training steps.
         machine: Recorded in checkpoints.
-        save_every_s: Seconds between resume files, besides those next to kept weights.
+        save_every_s: Seconds between resume files, besides those that accompany checkpoints.
     """
 
     steps: StepRunner
@@ -45,9 +46,9 @@ class Trainer:
         self.group, self.stop = self.steps.group, self.steps.stop
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
-        self.upcoming = Prefetcher(self.steps.prepare)
+        self.prefetcher = Prefetcher(self.steps.prepare)
         self.stop_step: int | None = None
-        """The step in which all processes learnt that one of them was asked to stop."""
+        """The step in whose sums all processes saw that one of them was asked to stop."""
         self.pending_step: tuple[int, PreparedStep, AsyncScalars, float] | None = None
         """The step still being computed: its number, data, results and learning rate."""
 
@@ -56,8 +57,8 @@ class Trainer:
 
         Raises:
             SystemExit: A signal asked to stop; a checkpoint is written.
-            UserError: Memory or disk is full, or the training diverged twice: ten steps in a row had a loss or
-                gradient that is not finite, or the dev loss exploded.
+            UserError: Memory or disk is full, or the training diverged twice. It diverges if the loss or gradient is
+                not finite in ten steps in a row, or if the dev loss explodes.
         """
         self.model.train()
         with self.checkpoints.in_background():
@@ -67,8 +68,8 @@ class Trainer:
     def _loop(self) -> None:
         training, state = self.spec.training, self.state
         if state.step == 0:
-            self.progress.monitor(0, self.model.monitors)  # initial values: the first step changes them
-        for step, prepared in self.upcoming.steps(state.step, training.max_steps):
+            self.progress.monitor(0, self.model.monitors)  # initial values, before the first step changes them
+        for step, prepared in self.prefetcher.steps(state.step, training.max_steps):
             if self.ended:
                 break
             if self.asked_to_stop:
@@ -77,11 +78,11 @@ class Trainer:
                 self.checkpoints.finish()
                 raise SystemExit(self.stop.exit_code)
             scalars = self.steps.run(step, prepared, state.annealings)
-            fault = self._flush_pending_step()  # the previous step, on a GPU
+            fault = self._flush_pending_step()  # with async_stats, the previous step
             self.pending_step = step, prepared, scalars, self.optimiser.rate
             state.step = step + 1
             saving = self.saving_is_due()
-            if fault or saving or self.is_interrupted or not self.steps.async_stats:
+            if fault or saving or self.pauses_after_step or not self.steps.async_stats:
                 fault = self._flush_pending_step() or fault
             if not fault and state.step % training.validate_every == 0:
                 fault = self.validate()
@@ -93,7 +94,7 @@ class Trainer:
                 self.save()
 
     def _flush_pending_step(self) -> str | None:
-        """Read and count the numbers of the pending step; return a fault if too many steps were skipped."""
+        """Wait for the results of the pending step and log them; return a fault if too many steps were skipped."""
         if self.pending_step is None:
             return None
         (step, prepared, scalars, rate), self.pending_step = self.pending_step, None
@@ -107,13 +108,13 @@ class Trainer:
         if stopping and self.stop_step is None:
             self.stop_step = step
         self.cost.count(sums.tokens, flops)
-        self.progress.count(step + 1, sums, rate, norm, self.upcoming.waited_s)
+        self.progress.count(step + 1, sums, rate, norm, self.prefetcher.waited_s)
         self.progress.monitor(step + 1, self.model.monitors)
         return fault
 
     @property
-    def is_interrupted(self) -> bool:
-        """Whether something happens between the last step and the next."""
+    def pauses_after_step(self) -> bool:
+        """True if a validation, a checkpoint or the end follows the last step."""
         training, step = self.spec.training, self.state.step
         return step == training.max_steps or not all(
             step % every for every in (training.validate_every, training.checkpoint_every)
@@ -121,9 +122,9 @@ class Trainer:
 
     @property
     def asked_to_stop(self) -> bool:
-        """Whether to stop now: a single process at once, several after the same step.
+        """True if it is time to stop: a single process stops at once, several stop after the same step.
 
-        A process that saves reads its numbers earlier than the others, and must not stop before them.
+        A process that saves reads the results of a step earlier than the others, and must not stop before them.
         """
         if self.group.size == 1:
             return self.stop.signal is not None
@@ -131,7 +132,7 @@ class Trainer:
 
     @property
     def ended(self) -> bool:
-        """Whether no step is left: all are done, the schedule has ended, or patience has run out."""
+        """True if no step is left: all are done, the schedule has ended, or patience has run out."""
         training, state = self.spec.training, self.state
         finished = self.optimiser.schedule.finished(state.annealings) or state.out_of_patience(training)
         return finished or state.step == training.max_steps
@@ -139,7 +140,8 @@ class Trainer:
     def end(self) -> None:
         """Save a resume file for a longer training, then validate and keep the final weights.
 
-        A longer training would not validate or keep weights after this step, so the resume file comes first.
+        The resume file comes first. A longer training resumes from it, and would not validate or keep weights at this
+        step.
         """
         training, step = self.spec.training, self.state.step
         if self.saved_step != step:
@@ -153,14 +155,17 @@ class Trainer:
             self.checkpoints.prune()
 
     def keep(self) -> None:
-        """Keep the weights for averaging and rolling back, if they are finite; the first process does."""
+        """Keep the weights for averaging and rollback, if they are finite; only the first process writes."""
         if self.group.is_first and all_finite(self.model.parameters()):
             self.checkpoints.save_weights(self.model, self.state.step, self.state.good_step)
 
     def roll_back(self, fault: str) -> None:
-        """Load the last good weights, reset the optimiser, and continue with the next step; no step is repeated.
+        """Load the last good weights, reset the optimiser, and continue with the next step.
 
-        So the data that caused the divergence are passed over.
+        No step is repeated, so training skips the data that caused the divergence.
+
+        Args:
+            fault: Description of the divergence, for the log.
 
         Raises:
             UserError: The training has rolled back before, has no good weights, or has no step left.
@@ -196,16 +201,16 @@ class Trainer:
         return None
 
     def saving_is_due(self) -> bool:
-        """Return whether to write a resume file: next to kept weights, and after `save_every_s`.
+        """Return whether to write a resume file: with every checkpoint, and after `save_every_s`.
 
-        Copying and waiting for the writer take at most `SAVING_SHARE` of the time since the last one.
+        It waits until the duration of the last save is below `SAVING_SHARE` of the time since then.
         """
         since = time.monotonic() - self.saved_at
         wanted = self.state.step % self.spec.training.checkpoint_every == 0 or since > self.save_every_s
         return wanted and self.saving_took_s < SAVING_SHARE * since
 
     def save(self) -> None:
-        """Write a resume file, if the weights are finite; the first process does."""
+        """Write a resume file, if the weights are finite; only the first process writes."""
         started = time.monotonic()
         if self.group.is_first and all_finite(self.model.parameters()):
             cost = self.cost.until(self.state.step)

@@ -1,4 +1,4 @@
-"""Values that the rules ask for: inputs of a job, parameters of its command line, and priorities."""
+"""Functions that the Snakemake rules call: inputs of a job, parameters of its command line, and priorities."""
 
 import json
 import re
@@ -22,7 +22,7 @@ Wildcards = Mapping[str, str]
 
 
 class Rules:
-    """The functions of the rules of one project, of the wildcards of a job."""
+    """Functions of a job's wildcards, for the Snakemake rules of one project."""
 
     def __init__(self, project: Project):
         self.project, self.layout = project, project.layout
@@ -37,23 +37,23 @@ class Rules:
             wildcards: Values of a job's wildcards.
 
         Raises:
-            UserError: The settings or the data changed, so that its folder has another name now.
+            UserError: The digest in the wildcards is outdated, because settings or data changed.
         """
         product = product_of(kind, wildcards)
         path = str(self.layout.path(product))
         if (content := wildcards.get("content")) and f"-{content}/" not in path:
-            raise UserError(f"-{content}/: its settings or data changed; it is now {path}")
+            raise UserError(f"-{content}/: outdated, because settings or data changed; request {path}")
         return product
 
     def inputs(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
-        """Return the files that the job for a product reads; none of a report that no paper describes.
+        """Return the files that the job for a product reads; empty for a report that no paper describes.
 
         Args:
             kind: Class of the product.
             wildcards: Values of a job's wildcards.
 
         Raises:
-            UserError: The table is made at other scales only, or as `product` and `Plans.inputs` do.
+            UserError: The table exists at other scales only, or `product` or `Plans.inputs` raised it.
         """
         product = self.product(kind, wildcards)
         if isinstance(product, Table) and (other := other_scales(self.project, product.paper, product.table)):
@@ -61,7 +61,7 @@ class Rules:
         return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
 
     def datasets(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
-        """Return the dataset files that a decoding's outputs or scores are measured by.
+        """Return the dataset files that the outputs or scores of a decoding depend on.
 
         Args:
             kind: `Outputs` or `Scores`.
@@ -74,11 +74,11 @@ class Rules:
         return str(self.layout.corpus(wildcards["dataset"]))
 
     def record(self, wildcards: Any) -> Any:
-        """Return the dataset file's record."""
+        """Return the settings of a dataset."""
         return self.project.dataset_records[wildcards.dataset]
 
     def section(self, wildcards: Any) -> str:
-        """Return where a paper describes a table that one of three stages makes."""
+        """Return the section of paper.yaml that describes a table: tables, examples or transcripts."""
         record = self.project.papers[wildcards.paper]
         return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
 
@@ -93,11 +93,11 @@ class Rules:
         return str(self.layout.run(self.run(wildcards)))
 
     def specification(self, wildcards: Wildcards) -> str:
-        """Return all settings of a run as JSON; only a change here trains it again."""
+        """Return all settings of a run as JSON; only a change of this text makes Snakemake train it again."""
         return json.dumps(self.project.run_yaml(self.run(wildcards)))
 
     def decoding_plan(self, wildcards: Wildcards) -> str:
-        """Return the plan of a decoding as JSON; a change here redoes what depends on it, but no training."""
+        """Return the plan of a decoding as JSON; a change rebuilds its outputs, but no training."""
         product = self.product(Outputs, wildcards)
         assert isinstance(product, Outputs)
         return self.plans.decoding(product).model_dump_json(exclude_defaults=True)
@@ -109,14 +109,14 @@ class Rules:
         return self.plans.scoring(product).model_dump_json(exclude_defaults=True)
 
     def training_gpus(self, wildcards: Wildcards) -> int:
-        """Return the GPUs that a training asks for."""
+        """Return the number of GPUs that a training requests."""
         return self.project.training_gpus(self.run(wildcards))
 
     def report(self, section: str, wildcards: Wildcards) -> str:
-        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes it.
+        """Return all settings that one report depends on as JSON; a change rebuilds the report.
 
         Args:
-            section: Part of the paper's file: tables, figures, examples, transcripts or layer_costs.
+            section: Section of paper.yaml: tables, figures, examples, transcripts or layer_costs.
             wildcards: Values of a job's wildcards.
         """
         record = self.project.papers[wildcards["paper"]]
@@ -131,7 +131,7 @@ class Rules:
         return json.dumps([claims, self.project.config.seed_list])
 
     def printed_systems(self, wildcards: Wildcards) -> str:
-        """Return what a paper's model sizes are counted from as JSON: its tables, and the systems of all papers."""
+        """Return what a paper's model sizes depend on as JSON: its tables, and the systems of all papers."""
         systems = [record.model_dump(include={"systems"}) for record in self.project.papers.values()]
         tables = self.project.papers[wildcards["paper"]].model_dump(include={"tables"})
         return json.dumps([systems, tables, self.project.printed[wildcards["paper"]]])
@@ -141,13 +141,16 @@ class Rules:
         return [str(self.layout.path(report)) for report in self.graph.reports(papers)]
 
     def fetched(self) -> list[str]:
-        """Return what comes from the network for the papers that are reproduced."""
+        """Return the raw files of the datasets that are downloaded for the reproduced papers."""
         records = self.project.dataset_records
         named = datasets_in(self.graph.closure(self.graph.reports(self.project.reproduced)))
         return [str(self.layout.path(Raw(name))) for name in named if records[name].collector not in (None, "grammar")]
 
     def unknown_targets(self) -> str:
-        """Return the pattern of names, results and runs in folders of former names that no rule makes."""
+        """Return a regular expression of targets that no rule builds.
+
+        They are unknown names, unknown results, and runs in folders with an outdated digest.
+        """
         tops = self.layout.results / self.project.config.paper, self.layout.results.parent
         every = [*self.graph.reports(self.project.papers), *self.plans.on_request]
         made = [self.layout.path(report).with_suffix("") for report in every]
@@ -156,7 +159,7 @@ class Rules:
         return rf"(?!(?:{known})\.\w+$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
 
     def refuse_target(self, wildcards: Wildcards) -> list[str]:
-        """Refuse a target that no other rule makes; this is the last rule that Snakemake tries.
+        """Refuse a target that no other rule builds; Snakemake tries this rule last.
 
         Raises:
             UserError: Always. The message suggests what may have been meant.
@@ -166,7 +169,7 @@ class Rules:
         raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
 
     def write_decodings(self) -> None:
-        """Tell training jobs how their runs are decoded. Plans of runs with other settings stay."""
+        """Write how training jobs decode their runs; keep the plans of runs with other settings."""
         plans = {run: plan.model_dump(exclude_defaults=True) for run, plan in self.plans.trainings().items()}
         try:
             known = read_json(self.layout.decodings)
@@ -207,11 +210,11 @@ USUAL_SHAPES: dict[Reads, tuple[int, int, int]] = {
     "speech": (32, 300, 40),
     "text": (32, 0, 40),
 }
-"""Vocabulary and positions per side of a usual sentence, since corpora are unknown before they are made."""
+"""Assumed target vocabulary and positions per side of a sentence, because a corpus is unknown before it is built."""
 
 
 def training_flops(spec: RunSpec) -> float:
-    """Estimate the FLOPs of a training: the largest starts first, so that none is left at the end."""
+    """Estimate the FLOPs of a training, by which the longest trainings start first."""
     training, (symbols, src, tgt) = spec.training, USUAL_SHAPES[spec.model.reads]
     rows = training.sentences_per_update or (training.tokens_per_update or 0) / tgt
     return training.max_steps * run_flops(spec, BatchShape(symbols, rows * src, rows * tgt, src, tgt))

@@ -123,11 +123,11 @@ def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = launch(run, "--launcher", "slurm")
     assert launcher.wait() == 1
-    assert "there is no sbatch on this machine; leave out --profile slurm, or go to a login node" in launcher.text()
+    assert "no sbatch on this machine; omit --profile slurm, or use a login node of Slurm" in launcher.text()
 
 
 def test_local_launch_without_a_requested_gpu_is_an_error(new_run, launch):
     launcher = launch(new_run(steps=3), "--gpus", "1", CUDA_VISIBLE_DEVICES="")
     assert launcher.wait() == 1
-    assert "this machine is unfit, and without Slurm there is no other: no GPU is visible" in launcher.text()
+    assert "this machine failed its check: no GPU is visible" in launcher.text()
     assert "excluded" not in launcher.text()

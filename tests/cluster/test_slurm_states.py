@@ -65,7 +65,7 @@ def run(tmp_path):
 @pytest.fixture
 def slurm(run, monkeypatch):
     monkeypatch.setattr(wait, "SETTLE_S", 0.0)
-    monkeypatch.setattr(wait, "FIRST_LOOK_S", 0.001)
+    monkeypatch.setattr(wait, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(slurm_module, "FIRST_DELAY_S", 0.0)
     return Recorded(run, monkeypatch)
 
@@ -108,7 +108,7 @@ def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end)
 @pytest.mark.parametrize(
     ("end", "message"),
     [
-        ("OUT_OF_MEMORY|OutOfMemory|n1", "job 42 ran out of memory; give it more mem_mb"),
+        ("OUT_OF_MEMORY|OutOfMemory|n1", "job 42 ran out of memory; raise mem_mb in the scale file"),
         ("CANCELLED|None|n1", "job 42 was cancelled; the same command resumes from step 30"),
     ],
 )

@@ -116,7 +116,7 @@ def test_pairing_removes_what_sentences_have_in_common():
 
 def test_scores_of_different_test_sets_are_not_compared():
     generator = np.random.default_rng(0)
-    with pytest.raises(UserError, match="not of one test set"):
+    with pytest.raises(UserError, match="numbers of sentences differ"):
         bootstrap_sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of, "toy")
     one, other = (
         bootstrap_sample([[statistics(generator, 0)]], mean_of, name) for name in ("newstest2013", "newstest2014")

@@ -57,7 +57,7 @@ def test_processes_stop_after_the_same_step_if_one_saves_earlier(monkeypatch):
         process.progress = Some(count=lambda *_: None, monitor=lambda *_: None)
         process.cost, process.checkpoints = Some(count=lambda *_: None), Some(finish=lambda: None)
         prepared = (Some(tokens=1, micro_batches=[]) for _ in range(20))
-        process.upcoming = Some(steps=lambda first, last: enumerate(prepared), waited_s=0)
+        process.prefetcher = Some(steps=lambda first, last: enumerate(prepared), waited_s=0)
         process.save = lambda: None
         process.saving_is_due = lambda: process.state.step == saves_at
 

@@ -27,8 +27,8 @@ from pipeline.models.transformer.multi_head_attention import (
 )
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
-CAST_TOGETHER = 3
-"""Layers whose weights are cast together."""
+LAYERS_PER_CAST = 3
+"""Number of neighbouring layers whose weights are cast to the dtype of autocast at once."""
 LayerKind = TypeVar("LayerKind", bound=nn.Module)
 
 
@@ -73,9 +73,9 @@ class Transformer(TaskModel):
     def decoder_layer(self) -> DecoderLayer:
         """Build a decoder layer; a variant overrides this."""
         config = self.config
-        over_target = SelfAttention(config, OutputProjection(config))
-        over_source = CrossAttention(config, OutputProjection(config))
-        return DecoderLayer(config, over_target, over_source, FeedForward(config))
+        self_attention = SelfAttention(config, OutputProjection(config))
+        cross_attention = CrossAttention(config, OutputProjection(config))
+        return DecoderLayer(config, self_attention, cross_attention, FeedForward(config))
 
     @property
     def output_weight(self) -> Tensor:
@@ -156,12 +156,12 @@ class Transformer(TaskModel):
             batch: Source of B sentences.
 
         Returns:
-            Encoder output (B, S, D); its mask (B, S), True at source symbols; and the mask of `attend`, (B, 1, 1, S) or
-            None.
+            Encoder output (B, S, D); the source mask (B, S), True at source symbols; and the mask for `attend`,
+            (B, 1, 1, S) or None.
         """
-        real = batch.src_mask
-        mask = attention_mask(real, self.output_weight, batch.padded)
-        return self.encode(batch.src, mask), real, mask
+        src_mask = batch.src_mask
+        mask = attention_mask(src_mask, self.output_weight, batch.padded)
+        return self.encode(batch.src, mask), src_mask, mask
 
     def states(self, batch) -> Tensor:
         """Compute all task states, teacher-forced.
@@ -210,7 +210,7 @@ class Transformer(TaskModel):
         """
         encoded, mask, _ = self.encode_batch(batch)
         keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
-        # Made contiguous once, because every step reads them.
+        # Contiguous, because every decoding step reads them.
         layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]
         return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
 
@@ -227,28 +227,30 @@ class Transformer(TaskModel):
         """
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
-        mask, grown = attention_mask(source["mask"], self.output_weight), []
-        rest = iter(zip(cache, source["layers"], strict=True))
+        mask, new_cache = attention_mask(source["mask"], self.output_weight), []
+        inputs = iter(zip(cache, source["layers"], strict=True))
         for group in groups(list(self.decoder)):
             with autocast_layers(group, x) as x:
-                for layer, (past, keys_values) in zip(group, rest, strict=False):
+                # `group` comes first, so that zip leaves the inputs of the next group in the iterator.
+                for layer, (past, keys_values) in zip(group, inputs, strict=False):
                     x, past = layer.step(x, past, keys_values, mask)
-                    grown.append(past)
-        return x, grown
+                    new_cache.append(past)
+        return x, new_cache
 
 
 def groups(layers: Sequence[LayerKind]) -> list[Sequence[LayerKind]]:
     """Split layers into groups of neighbours whose weights are cast together."""
-    return [layers[first : first + CAST_TOGETHER] for first in range(0, len(layers), CAST_TOGETHER)]
+    return [layers[first : first + LAYERS_PER_CAST] for first in range(0, len(layers), LAYERS_PER_CAST)]
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
     """Build an embedding with weights from N(0, 1/width).
 
-    Vectors have unit variance after multiplication by sqrt(width), logits without it.
+    Multiplied by sqrt(width), as in `Transformer.embed`, vectors have unit variance. The output matrix is used without
+    this factor, so that logits have unit variance too.
 
     Args:
-        rows: Symbols of the vocabulary.
+        rows: Size of the vocabulary.
         width: Width of a vector.
 
     Returns:
@@ -260,7 +262,7 @@ def embedding(rows: int, width: int) -> nn.Embedding:
 
 
 def positions(config: AnyTransformerConfig) -> nn.Module:
-    """Build the position encodings of one side."""
+    """Build the position encodings of the source or the target side."""
     width = config.d_model
     if config.positions == "sinusoid":
         return SinusoidPositions(width)
@@ -272,7 +274,7 @@ def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transfo
 
     Args:
         config: Settings of the Transformer.
-        vocab_sizes: Source and target vocabulary.
+        vocab_sizes: Sizes of the source and target vocabularies.
 
     Returns:
         The model, with random weights.

@@ -3,14 +3,15 @@
     bhead_i = head_i W^{O_i} · kappa_i                                        (6)
     BranchedAttention(Q, K, V) = sum_i alpha_i · FFN(bhead_i)                 (7)
 
-with kappa and alpha on the simplex. The paper leaves open where residual connections and normalisations stand
-(`readings` in workflow/papers/weighted/paper.yaml). With `residuals: sub-layers` there is one after each sub-layer. The
-first is inside the branches, which share it:
+with kappa and alpha on the simplex. The paper does not say where residual connections and normalisations are
+(`readings` in workflow/papers/weighted/paper.yaml). With `residuals: sub-layers`, each sub-layer ends in a residual
+connection and a normalisation LN. The first LN is inside the branches, which share its weights:
 
     y_i = LN(x + Dropout(bhead_i)),   LN(sum_i alpha_i y_i + Dropout(sum_i alpha_i FFN(y_i)))
 
-With `residuals: block` there is one around eq. 7. Then there is no non-linearity between W^{O_i} and W_1, so
-W^{O_i} W_1 kappa_i is formed first, from parameters only. In both forms alpha_i scales the input of W_2.
+With `residuals: block`, one residual connection and normalisation surround eq. 7. Then no non-linearity separates
+W^{O_i} and W_1, so W^{O_i} W_1 kappa_i is computed first, from parameters only. In both forms alpha_i scales the input
+of W_2.
 
 Dimensions: B sentences, T positions, M branches, D d_model, d_v width of a head, F hidden units of one branch.
 """
@@ -51,9 +52,9 @@ class BranchedOutput(nn.Module):
         self.inner_residual = config.residuals == "sub-layers"
         branches = config.branches
         self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear)
-        own, scale = branches if self.split else 1, config.feed_forward_init
+        networks, scale = branches if self.split else 1, config.feed_forward_init
         self.inner = projection(config.d_model, config.d_ff, kind=nn.Linear, scale=scale)
-        self.outer = projection(config.d_ff, config.d_model, own, nn.Linear, scale)
+        self.outer = projection(config.d_ff, config.d_model, networks, nn.Linear, scale)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
@@ -85,14 +86,14 @@ class BranchedOutput(nn.Module):
         """
         weights: list[Tensor] = [*self.branch_parameters()]
         if self.config.weights == "random":
-            # Sampled in every forward pass; outside training their expectation.
+            # Sampled in every forward pass of training; evaluation uses their expectation.
             weights = [self.sample_weights() for _ in weights]
         elif self.config.normalisation == "softmax":
             weights = [F.softmax(parameter, dim=0) for parameter in weights]
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def sample_weights(self) -> Tensor:
-        """Draw branch weights in training, and take uniform ones otherwise.
+        """Draw random branch weights in training; return uniform ones in evaluation.
 
         Returns:
             Shape (M,), a point of the simplex.
@@ -182,7 +183,7 @@ class WeightedTransformer(Transformer):
     target or over the source is branched (`branched_attention`).
 
     Args:
-        config: Settings of the branches, too.
+        config: Settings of the Transformer and of its branches.
         src_vocab: Rows of the source embedding.
         tgt_vocab: V.
     """
@@ -204,13 +205,13 @@ class WeightedTransformer(Transformer):
         """Build a decoder layer."""
         config = self.config
         if config.branched_attention == "cross":
-            over_target, block = SelfAttention(config, OutputProjection(config)), BranchedOutput(config)
-            over_source = CrossAttention(branch_heads(config), block)
+            self_attention, block = SelfAttention(config, OutputProjection(config)), BranchedOutput(config)
+            cross_attention = CrossAttention(branch_heads(config), block)
         else:
             block = BranchedOutput(config)
-            over_target = SelfAttention(branch_heads(config), block)
-            over_source = CrossAttention(config, OutputProjection(config))
-        return DecoderLayer(config, over_target, over_source, block.network if block.inner_residual else None)
+            self_attention = SelfAttention(branch_heads(config), block)
+            cross_attention = CrossAttention(config, OutputProjection(config))
+        return DecoderLayer(config, self_attention, cross_attention, block.network if block.inner_residual else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Return the parameters by learning-rate schedule.
@@ -219,8 +220,8 @@ class WeightedTransformer(Transformer):
             kappa and alpha of all blocks under "branch_weights", every other parameter under "weights".
         """
         branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
-        chosen = {id(parameter) for parameter in branch_weights}
-        weights = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        branch_ids = {id(parameter) for parameter in branch_weights}
+        weights = [parameter for parameter in self.parameters() if id(parameter) not in branch_ids]
         return {"weights": weights, "branch_weights": branch_weights}
 
     @torch.no_grad()
@@ -228,7 +229,7 @@ class WeightedTransformer(Transformer):
         """Project every kappa and alpha onto the simplex, all blocks at once.
 
         Args:
-            frozen: True if the optimiser step left them as they were.
+            frozen: True if the optimiser step did not change them.
         """
         if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
             return
@@ -242,11 +243,11 @@ class WeightedTransformer(Transformer):
         Returns:
             M values under each of "encoder.0.kappa", "encoder.0.alpha", ….
         """
-        found: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for name, block in self.blocks.items():
             layer, names = ".".join(name.split(".")[:2]), ["kappa", "alpha"][: len(block.branch_parameters())]
-            found |= {f"{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)}
-        return found
+            values |= {f"{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)}
+        return values
 
     @torch.no_grad()
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
@@ -267,7 +268,7 @@ class WeightedTransformer(Transformer):
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Compute sum_i alpha_i x_i without a weighted copy of x.
+    """Compute sum_i alpha_i x_i without storing the products alpha_i x_i.
 
     Args:
         alpha: Shape (M,).
@@ -282,7 +283,7 @@ def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
-    """Return the settings of an attention with M branches in place of the h heads."""
+    """Return the settings of an attention whose heads are the M branches."""
     return config.model_copy(update={"num_heads": config.branches})
 
 
@@ -291,7 +292,7 @@ def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> We
 
     Args:
         config: Settings of the Weighted Transformer.
-        vocab_sizes: Source and target vocabulary.
+        vocab_sizes: Sizes of the source and target vocabularies.
 
     Returns:
         The model, with random weights.

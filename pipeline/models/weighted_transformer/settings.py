@@ -10,7 +10,7 @@ from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
 class WeightedTransformerConfig(AnyTransformerConfig):
-    """Weighted Transformer Network, section 3."""
+    """Settings of the Weighted Transformer (section 3)."""
 
     fusable: ClassVar[bool] = False
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
@@ -41,7 +41,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @model_validator(mode="after")
     def branches_divide_width(self):
-        """Refuse settings of branches that do not fit each other.
+        """Check that the settings of the branches are consistent.
 
         Returns:
             The same settings.
@@ -62,7 +62,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @property
     def branches(self) -> int:
-        """M."""
+        """Number of branches M."""
         return self.num_branches or self.num_heads
 
     def scale_factor(self, what: Literal["weights", "start"]) -> int:
@@ -83,13 +83,13 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @property
     def branch_schedule_width(self) -> float:
-        """d_model / N (section 4.1)."""
+        """d_model / N, the width in the learning-rate schedule of the branch weights (section 4.1)."""
         return self.d_model / self.num_layers
 
     def forward_macs(self, shape: BatchShape) -> float:
         """Count the multiply-adds of a forward pass over a batch.
 
-        One attention of each layer is branched; a decoder layer has a plain one, too.
+        One attention of each layer is branched. The other one of a decoder layer is plain.
 
         Args:
             shape: Sizes of the batch.
@@ -117,7 +117,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return copies * values * self.d_ff + outer
 
     def check_training(self, training: Any) -> None:
-        """Refuse a training without `branch_warmup_steps`.
+        """Check that `branch_warmup_steps` is set.
 
         Args:
             training: A `TrainingConfig`.

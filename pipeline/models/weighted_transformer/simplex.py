@@ -15,7 +15,7 @@ def random_weights(
     Args:
         branches: M.
         generator: Source of random numbers; None is torch's global generator.
-        device: Where they are drawn; None is torch's default.
+        device: Device of the values; None is torch's default.
 
     Returns:
         Shape (M,), a point of the simplex.
@@ -54,7 +54,7 @@ def project_to_simplex(points: Tensor) -> Tensor:
     Returns:
         Nearest point of the simplex to each row, shape (…, M).
     """
-    points = points - points.amax(dim=-1, keepdim=True)  # has the same projection, with less rounding
+    points = points - points.amax(dim=-1, keepdim=True)  # same projection, smaller rounding errors
     ordered = points.sort(dim=-1, descending=True).values
     excess = running_sums(ordered) - 1
     ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
