@@ -1,10 +1,15 @@
 """The events of a run that several processes append at once, and what their last ones mean."""
 
+import errno
+import os
 import random
 import subprocess
 import sys
 
+import pytest
+
 from pipeline.cluster.state import read_failure, read_starts
+from pipeline.core import retries
 from pipeline.core.records.jobs import Claim, Failure, Retry, StartLine, Submission, last_event, record_event
 
 WRITERS, EVENTS = 4, 60
@@ -67,3 +72,31 @@ def test_events_that_a_disk_altered_are_left_out(tmp_path):
     first, second, _ = path.read_bytes().split(b"\n")
     path.write_bytes(first + b"\n" + bytes(len(second)) + b"\n")
     assert last_event(Claim, tmp_path) == claims[0]
+
+
+@pytest.mark.parametrize("call", ["os.listdir", "io.open"])
+def test_events_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
+    claim = Claim(host="n1", pid=1, job="7", time=1.0, token="a")
+    record_event(tmp_path, claim)
+    faults, real = iter([OSError(errno.ESTALE, "Stale file handle")]), {"os.listdir": os.listdir, "io.open": open}[call]
+
+    def fail_once(*arguments):
+        for fault in faults:
+            raise fault
+        return real(*arguments)
+
+    for name in (call, *(["builtins.open"] if call == "io.open" else [])):
+        monkeypatch.setattr(name, fail_once)
+    assert last_event(Claim, tmp_path) == claim
+    assert not [*faults]
+
+
+def test_events_that_no_disk_gives_back_are_none(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    record_event(tmp_path, Retry(time=1.0))
+    monkeypatch.setattr(retries, "READ_PAUSES_S", (0.0,))
+    for name in ("builtins.open", "io.open"):
+        monkeypatch.setattr(name, refuse)
+    assert last_event(Retry, tmp_path) is None

@@ -13,10 +13,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import append_line, write_errors
 from pipeline.core.layout import STATE_FILE
 from pipeline.core.records.record import Record, parse_record
+from pipeline.core.retries import read_with_retries, retry_read
 
 
 class Done(Record):
@@ -128,14 +129,15 @@ def record_event(folder: Path, event: Event) -> None:
 def read_events(folder: Path) -> list[Event]:
     """Read the events of a folder, oldest first; lines that a crash cut or altered are left out.
 
-    The folder is listed first, because NFS may hide a fresh file.
+    As in `read_note`, the folder is listed first, because NFS may hide a fresh file.
 
     Returns:
-        The events; none if the file is missing.
+        The events; none if the file is missing, or cannot be read after all retries.
     """
     try:
-        content = (folder / STATE_FILE).read_bytes() if STATE_FILE in os.listdir(folder) else b""
-    except (FileNotFoundError, NotADirectoryError):
+        names = retry_read(folder, lambda: os.listdir(folder))
+        content = read_with_retries(folder / STATE_FILE) if STATE_FILE in names else b""
+    except (UnreadableError, FileNotFoundError):
         return []
     events: list[Event] = []
     for line in filter(None, content.split(b"\n")):
