@@ -203,7 +203,7 @@ def choose_template(name: str, given: DataOptions, folder: Path) -> tuple[str, d
 
 
 def languages_of(given: DataOptions) -> tuple[str, str]:
-    """Return the languages of source and target as canonical ISO 639 codes.
+    """Return the languages of source and target as canonical tags.
 
     Raises:
         UserError: They are unknown or the same.

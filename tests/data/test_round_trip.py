@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedPairs
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies, train
-from pipeline.data.text.tokenisation import Tokenisation, round_trip
+from pipeline.data.text.tokenisation import Tokenisation, detokenise, round_trip, tokenise
 from pipeline.data.text.vocabulary import Subwords
 
 RAW = Tokenisation("none")
@@ -88,6 +88,12 @@ def test_a_round_trip_of_lower_cased_text_ignores_case():
     text = ["My Neighbour waits.", "ÉTÉ, DIT-IL."] * 3
     found = round_trip(how, "fr", text, [how.tokens(line, "fr") for line in text])
     assert found.ceiling == 100 and not found.changed
+
+
+@pytest.mark.parametrize("language", ["cs", "cs-CZ"])
+def test_numbers_of_czech_text_stay_apart(language):
+    line = "Má v bytě 3 psy a 4."
+    assert detokenise(tokenise(line, language), language) == line
 
 
 @pytest.mark.parametrize(

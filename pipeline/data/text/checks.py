@@ -87,7 +87,7 @@ def check_script(text: list[str], language: str, where: str) -> None:
 
     Args:
         text: Lines of the text.
-        language: ISO 639 code that the dataset declares.
+        language: Language tag that the dataset declares.
         where: File or split, for the message.
 
     Raises:

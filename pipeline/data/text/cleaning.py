@@ -83,7 +83,7 @@ def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
 
     Args:
         text: Cleaned text of a line.
-        language: ISO 639 code.
+        language: Language tag.
         how: The dataset's tokenisation.
 
     Raises:

@@ -81,7 +81,7 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
 
     Args:
         tokens: Tokens of one line.
-        language: ISO 639 code.
+        language: Language tag.
 
     Yields:
         Index of the token before the gap, and whether the gap is a space.

@@ -40,7 +40,7 @@ class Tokenisation:
 
         Args:
             text: Cleaned text of a line.
-            language: ISO 639 code.
+            language: Language tag.
         """
         if self.tokeniser == "none":
             tokens = text if VISIBLE.search(text) else ""
@@ -55,7 +55,7 @@ class Tokenisation:
 
         Args:
             tokens: Tokens of a line, separated by spaces.
-            language: ISO 639 code.
+            language: Language tag.
         """
         return tokens if self.tokeniser == "none" else detokenise(tokens, language)
 
@@ -76,7 +76,7 @@ class Tokenisation:
         Args:
             text: Text of a line.
             tokens: The same line as tokens.
-            language: ISO 639 code.
+            language: Language tag.
         """
         if self.tokeniser == "moses":
             return tokens
@@ -108,7 +108,8 @@ def detokenizer(language: str) -> "MosesDetokenizer":
     from sacremoses import MosesDetokenizer
 
     # sacremoses' rules for Czech join numbers to words and raise TypeError.
-    return MosesDetokenizer(lang="en" if language == "cs" else base_language(language))
+    language = base_language(language)
+    return MosesDetokenizer(lang="en" if language == "cs" else language)
 
 
 def tokenise(line: str, language: str) -> str:
@@ -116,7 +117,7 @@ def tokenise(line: str, language: str) -> str:
 
     Args:
         line: Text of a line.
-        language: ISO 639 code.
+        language: Language tag.
     """
     return " ".join(
         tokenizer(language).tokenize(line, escape=False)
@@ -128,7 +129,7 @@ def detokenise(line: str, language: str) -> str:
 
     Args:
         line: Tokens of a line, separated by spaces.
-        language: ISO 639 code.
+        language: Language tag.
     """
     tokens = line.split(" ")
     marks = tokens
