@@ -106,7 +106,7 @@ class Parses(MetricInputs):
     parses: list[Tree]
     repairs: list[Repairs]
     aligned: list[Tree]
-    """Parses of the same outputs with words set on tags by alignment (data/tag_alignment.py)."""
+    """Parses of the same outputs with words set on tags by alignment (pipeline/data/trees/linearisation.py)."""
 
     @cached_property
     def counts(self) -> np.ndarray:

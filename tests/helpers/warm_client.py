@@ -1,6 +1,6 @@
 """Stand in for `python`, `snakemake` and `reprise`: hand a command of the project to the warm server.
 
-Links to this file lie in the folder of the server's socket. What is no module of the project or Snakemake runs in a new
+Copies of this file lie beside the server's socket. What is no module of the project or Snakemake runs in a new
 interpreter.
 """
 
