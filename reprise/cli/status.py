@@ -124,7 +124,7 @@ class Forecast:
 
         It is empty if trainings run on a CPU that was not calibrated.
         """
-        from pipeline.planning.plan import gpu_hours  # loads torch
+        from pipeline.planning.plan import gpu_hours  # imports an HTTP client
 
         self.renew()
         states = {state.run: state for state in campaign.runs}

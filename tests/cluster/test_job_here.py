@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tracing import outcomes
 
 from pipeline.cluster import job_process, launch
 from pipeline.cluster.job_process import Exit, JobOrder, attempt, report_failure
@@ -12,7 +13,7 @@ from pipeline.cluster.launch import LaunchOptions, run_until_done
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.state import read_failure, read_starts, unfit_nodes
+from pipeline.cluster.state import read_failure, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core import provenance
 from pipeline.core.errors import LostPeer, UserError
@@ -52,10 +53,6 @@ def run(tmp_path, monkeypatch):
 
 def order(run, key: str = KEY, code: str = "this code") -> JobOrder:
     return JobOrder(WORK, str(run), key, 0, code)
-
-
-def outcomes(run) -> list[str]:
-    return [line.outcome for line in read_starts(run) if line.event == "stop"]
 
 
 @pytest.mark.parametrize(

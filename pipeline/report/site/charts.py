@@ -132,9 +132,6 @@ class HeatChart:
     kind: str = "heat"
 
 
-Chart = LineChart | DotChart | HeatChart
-
-
 def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float = 0.04) -> Axis:
     """Return an axis that covers some values, with ticks at multiples of 1, 2 or 5 times a power of ten.
 
