@@ -217,7 +217,8 @@ def append_line(path: Path, line: bytes, shared: bool = False) -> None:
                 content = handle.readall()
                 log.warning("%s: its last line is cut off and removed", path)
                 handle.truncate(content.rfind(b"\n") + 1)
-            handle.write(line)
+            while line:
+                line = line[handle.write(line) :]  # a full disk may take a part, before it refuses the next
 
 
 def acquire_lock(descriptor: int, blocking: bool = True) -> bool:

@@ -58,6 +58,13 @@ def test_torn_last_line_is_skipped_and_replaced_by_the_next(tmp_path):
         assert complete_lines(path) == [*expected, b"new"]
 
 
+def test_line_is_whole_though_the_system_takes_a_part(tmp_path, monkeypatch):
+    path = tmp_path / "lines"
+    monkeypatch.setattr(files.Disk, "write", lambda handle, content: super(files.Disk, handle).write(content[:3]))
+    append_line(path, b"a longer line\n")
+    assert path.read_bytes() == b"a longer line\n"
+
+
 def random_text() -> str:
     return "".join(random.choices("aä漢\n", k=random.randrange(1, 50_000)))
 
