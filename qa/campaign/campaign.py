@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint, read_starts, read_submission
 from pipeline.core.artifacts import Product, RunArtifact, RunId
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 from qa.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import submitted
-from tests.helpers.copied_project import ROOT
 
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 LONGEST_S = 3 * 3600

@@ -14,10 +14,13 @@ from typing import Any
 
 import yaml
 
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from qa.campaign.archives import TREES, write_archives
-from tests.helpers.copied_project import COPIED, ROOT
+
+sys.path.append(str(ROOT / "tests/helpers"))
+from copied_project import COPIED
 
 SETTINGS = {"scale": "paper", "licensed": {}}
 STEPS, VALIDATE_EVERY, CHECKPOINT_EVERY = 20, 10, 2
