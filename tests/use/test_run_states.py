@@ -97,7 +97,7 @@ def test_final_weights_replace_an_average_without_checkpoints(folder, found, cap
     def fail(*_):
         raise UserError("no checkpoint")
 
-    monkeypatch.setattr("pipeline.decoding.averaging.inputs", fail)
+    monkeypatch.setattr("pipeline.decoding.averaging.select_checkpoints", fail)
     monkeypatch.setattr("pipeline.training.specification.run_key", lambda folder: "key")
     assert decoding_of(found, "").weights == folder / WEIGHTS_FILE
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
