@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core.provenance import provenance
-from pipeline.core.records.probes import LayerCosts, LayerTime
+from pipeline.core.records.probes import TIMED_BESIDE, LayerCosts, LayerTime
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.machine import DeviceChoice, choose_device, describe_machine, prepare
@@ -21,6 +21,8 @@ LENGTHS, WIDTHS = (128, 256, 512, 1024), (128, 256, 512, 1024)
 """Sequence lengths n and widths d."""
 KERNEL, WINDOW, HEADS = 3, 32, 8
 """Positions that a convolution and restricted self-attention read; heads of the base model."""
+LARGEST_BESIDE = 512
+"""Largest n and d of the layers `TIMED_BESIDE`: additive attention takes a minute above it."""
 REPEATS, SHORTEST_S = 5, 0.02
 MATMUL_SIZE = 1024
 """Rows and columns of the matrices whose multiplication is timed."""
@@ -68,13 +70,15 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
         widths: Widths d.
 
     Returns:
-        One record per layer type and size, with the seconds of each repeat.
+        One record per layer type and size at which it is timed, with the seconds of each repeat.
     """
     found: dict[tuple[str, int, int], list[float]] = {}
     for _ in range(REPEATS):
         for d in widths:
             for name, layer in layers(d, device).items():
                 for n in lengths:
+                    if name in TIMED_BESIDE and max(n, d) > LARGEST_BESIDE:
+                        continue
                     x = torch.randn(1, n, d, device=device)
                     found.setdefault((name, n, d), []).append(seconds_of(partial(layer, x), device))
     return [LayerTime(layer=name, n=n, d=d, seconds=seconds) for (name, n, d), seconds in found.items()]

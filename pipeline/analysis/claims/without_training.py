@@ -90,14 +90,17 @@ class LayerTimings:
         ]
 
     def log_ratios(self, layer: str, than: str) -> np.ndarray:
-        """Return the mean logarithm of t(layer) / t(than) over the larger halves of n and d, shape (repeats,).
+        """Return the mean logarithm of t(layer) / t(than), shape (repeats,).
+
+        It is over the larger halves of n and d, without sizes at which one of both was not timed.
 
         Args:
             layer: Name of the layer.
             than: Name of the layer that it is compared with.
         """
         sizes = product(upper_half(self.lengths), upper_half(self.widths))
-        return np.mean([np.log(self.seconds[layer, n, d] / self.seconds[than, n, d]) for n, d in sizes], axis=0)
+        pairs = [(self.seconds.get((layer, n, d)), self.seconds.get((than, n, d))) for n, d in sizes]
+        return np.mean([np.log(one / other) for one, other in pairs if one is not None and other is not None], axis=0)
 
 
 def upper_half(sizes: list[int]) -> list[int]:

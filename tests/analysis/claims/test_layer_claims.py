@@ -10,6 +10,10 @@ from made_records import layer_costs
 from pipeline.probes.layer_cost import KERNEL, WINDOW
 
 
+def layer_times_of(project):
+    return folder_of(project, runs(project, "C")[0]).parents[4] / "layer_times.json"
+
+
 def put_layer_times(project, attention, recurrent):
     """Times of the form c n^p d^q, by layer, with noise by which the exponents of repeats differ."""
     sizes = itertools.product((64, 128, 256, 512), repeat=2)
@@ -19,8 +23,7 @@ def put_layer_times(project, attention, recurrent):
         for n, d in sizes
         for step, name, (c, p, q) in ((1, "self-attention", attention), (2, "recurrent", recurrent))
     ]
-    path = folder_of(project, runs(project, "C")[0]).parents[4] / "layer_times.json"
-    layer_costs(times, kernel=KERNEL, window=WINDOW).write(path)
+    layer_costs(times, kernel=KERNEL, window=WINDOW).write(layer_times_of(project))
 
 
 @pytest.mark.parametrize(("power", "expected"), [(2.0, UPHELD), (1.0, CONTRADICTED), (3.0, CONTRADICTED)])
@@ -48,6 +51,25 @@ def test_a_layer_takes_at_most_so_many_times_as_long(project_with, constant, exp
     put_layer_times(project, (constant, 1, 2), (1e-9, 1, 2))
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (expected, f"{ours} times as long")
+
+
+def test_a_ratio_leaves_out_sizes_that_one_layer_lacks(project_with):
+    """Times that differ by size: the ratio is 4 at n = 512, which the other layer lacks, and 2 elsewhere."""
+    seconds = {n: [1e-6 * n * factor for factor in (1.0, 1.01, 0.99)] for n in (64, 128, 256, 512)}
+    times = [{"layer": "recurrent", "n": n, "d": 64, "seconds": seconds[n]} for n in (64, 128, 256)]
+    times += [
+        {
+            "layer": "self-attention",
+            "n": n,
+            "d": 64,
+            "seconds": [(4 if n == 512 else 2) * one for one in seconds[n][::-1]],
+        }
+        for n in seconds
+    ]
+    claim = claims_of(kind="time_ratio", layer="self-attention", than="recurrent", at_most=3)
+    project = project_with(claim)
+    layer_costs(times, kernel=KERNEL, window=WINDOW).write(layer_times_of(project))
+    assert row_of(project)["ours"] == "2.00 times as long"
 
 
 def test_a_layer_that_was_not_timed_makes_no_verdict(project_with):
