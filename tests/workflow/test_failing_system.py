@@ -40,7 +40,7 @@ def test_table_is_partial_while_a_training_fails_then_complete(tmp_path):
     assert found["Base"]["status"] == "run" and float(found["Base"]["bleu_ours"]) >= 0
     assert found["O"]["status"].startswith("failed: ") and "checkpoints" in found["O"]["status"]
     *_, summary, last = done.stderr.splitlines()
-    assert summary == "reports: 1 in part; trainings: 1 done, 1 failed"
+    assert summary == "reports: 1 incomplete; trainings: 1 done, 1 failed"
     assert last.startswith("error: ") and "/toy/other/" in last
     assert {"train", "table"} <= set(jobs(require(make("-n"))))
     obstacle.unlink()

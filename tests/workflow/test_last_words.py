@@ -44,7 +44,7 @@ def test_make_reports_the_cause_once_and_writes_partial_reports(project):
     cause, log = f"{CORPUS}/raw/train.en: no such file", f"(log: {CORPUS}/logs/prepare.log)"
     assert done.returncode == 1 and done.stderr.startswith(f"error: {cause}")
     assert [(done.stdout + done.stderr).count(said) for said in (cause, log)] == [1, 1]
-    assert "reports: 1 in part; trainings: 1 not run" in done.stdout
+    assert "reports: 1 incomplete; trainings: 1 not run" in done.stdout
     assert "not run" in (project / "results/smoke/toy/table1.csv").read_text()
 
 
