@@ -149,7 +149,7 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
     pairs = [part.split("=", 1) for part in parts]
     keys = [SHORT.get(key, key) for key, _ in pairs]
     if double := [key for key in keys if keys.count(key) > 1]:
-        raise UserError(f"--decoding: {double[0]}: is given {keys.count(double[0])} times")
+        raise UserError(f"--decoding: {double[0]}: occurs {keys.count(double[0])} times; keep one")
     return name, dict(pairs)
 
 

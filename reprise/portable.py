@@ -160,17 +160,19 @@ def verify(folder: Path) -> list[str]:
         The names of its files.
 
     Raises:
-        UserError: A file is missing or altered, or the folder is no packed model.
+        UserError: A file is missing or altered, or the folder is not a packed model.
     """
     try:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{folder}: has no {SUMS_FILE}, so it is no packed model; `reprise pack` writes one") from error
+        raise UserError(
+            f"{folder}: has no {SUMS_FILE}, so it is not a packed model; `reprise pack` writes one"
+        ) from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
         path = folder / name
         if name not in sums or not path.is_file() or sha256_file(path) != sums[name]:
-            raise UserError(f"{path}: is not as it was packed; get the model again")
+            raise UserError(f"{path}: differs from the packed file; copy or download the model again")
     return list(sums)
 
 
@@ -195,7 +197,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
     config = change_decoding(record.decoding, changes)
     if config.reads_language_model:
-        raise UserError("--decoding: ngram_order: the text that it would count isn't packed; remove this key")
+        raise UserError("--decoding: ngram_order: a packed model has no text to count n-grams in; remove this key")
     device = prepare_device(threads)
     try:
         model = load_model(record, folder / WEIGHTS_FILE)
@@ -206,7 +208,9 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     heard = (record.preparation.form == "speech", bool(record.preparation.sample_rate and record.preparation.high_hz))
     sizes = (len(symbols[0]), len(symbols[1])) if symbols[0] else record.corpus.vocab_sizes
     if sizes != record.corpus.vocab_sizes or (any(heard) and not (all(heard) and record.corpus.kind == "speech")):
-        raise UserError(f"{folder / PACKED_FILE}: is of another model than the files beside it; get the model again")
+        raise UserError(
+            f"{folder / PACKED_FILE}: belongs to another model than the files beside it; get the model again"
+        )
     return Model.assemble(trained, config, record.preparation, symbols)
 
 
@@ -292,7 +296,7 @@ def unpack(archive: Path, into: Path) -> Path:
         The new folder.
 
     Raises:
-        UserError: The archive is damaged or is no packed model, or the folder exists.
+        UserError: The archive is damaged or not a packed model, or the folder exists.
     """
     if not archive.is_file():
         raise UserError(f"{archive}: no such file; `reprise pack` writes one")
@@ -330,5 +334,5 @@ def only_folder(archive: Path) -> str:
         if tops:
             raise
     if len(tops) != 1:
-        raise UserError("it is no packed model")
+        raise UserError("it is not a packed model")
     return tops.pop()

@@ -86,7 +86,7 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
         UserError: A paper or rule has this name, or the dataset is unknown or has no scored output.
     """
     if name in names_of_rules(project.root):
-        raise UserError(f"{name}: a rule of the workflow has this name; choose another")
+        raise UserError(f"{name}: is the name of a Snakemake rule; choose another")
     folder = project.root / "workflow/papers" / name
     if folder.exists():
         raise UserError(f"{folder}: already exists; choose another name")

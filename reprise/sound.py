@@ -67,7 +67,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     samples = samples.astype(np.float64)
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:
-        raise UserError(f"{name}: has samples that are no sound: not finite, or far beyond ±1")
+        raise UserError(f"{name}: has samples that are not finite or far beyond ±1; convert it to WAV again")
     if loudest > LOUDEST:
         log.warning("%s: has samples of 16 bits, not in [-1, 1]; scaling them", name)
     elif loudest > 1:

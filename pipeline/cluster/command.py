@@ -54,11 +54,13 @@ def perform_command(folder: Path) -> None:
     """
     command = last_event(Command, folder)
     if command is None:
-        raise UserError(f"{folder}: {STATE_FILE} names no command; run the same command again")
+        raise UserError(f"{folder}: {STATE_FILE} contains no `command` event; run the same command again")
     perform(command.arguments)
     for output in command.outputs:
         if not Path(output).exists():
-            raise UserError(f"{' '.join(command.arguments[:1])}: ended without writing {output}")
+            raise UserError(
+                f"{' '.join(command.arguments[:1])}: ended without writing {output}; please report this bug"
+            )
     Done(key=command.key).write(folder / DONE_FILE)
 
 

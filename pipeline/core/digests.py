@@ -206,6 +206,6 @@ def check_input(name: str) -> None:
     if noted_digest(path) == digest:  # no other process has rewritten it
         checked_files.remove(name)  # opening it again raises the error again
         raise UserError(
-            f"{path}: is damaged, its SHA-256 is not what was noted; run {command_advice('verify --repair')}, "
-            f"or remove {note_path(path)} if you changed it yourself, then run the same command again"
+            f"{path}: is damaged, its SHA-256 differs from the recorded one; run {command_advice('verify --repair')}, "
+            f"or remove {note_path(path)} if you changed the file yourself, then run the same command again"
         )

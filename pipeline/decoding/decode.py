@@ -296,16 +296,16 @@ def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
-    """Write one line a sentence.
+    """Write one sentence per line.
 
     Args:
         path: Text file to write, replaced atomically.
         lines: Sentences, without line feeds.
 
     Raises:
-        UserError: A sentence holds a line feed.
+        UserError: A sentence contains a line feed.
     """
     if any("\n" in line for line in lines):
-        raise UserError(f"{path}: an output holds a line feed; the subword model has one in its vocabulary")
+        raise UserError(f"{path}: an output has a line feed, as the subword vocabulary has one; run `subwords` again")
     with atomic_write(path) as handle:
         handle.writelines(line + "\n" for line in lines)

@@ -47,11 +47,11 @@ def tune(
         out: JSON file to write.
 
     Raises:
-        UserError: The decoding has no `lm_weights`, so there is nothing to choose.
+        UserError: The decoding has no `lm_weights` to choose from.
     """
     config = parse_decoding(decoding)
     if not config.tuned:
-        raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
+        raise UserError("--decoding: has no `lm_weights` to choose from; add them")
     choose_weights(TrainedModel.load(weights, threads), config, language_model, out)
 
 

@@ -72,11 +72,11 @@ def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
         Matched, gold and parsed brackets, right tags, and words.
 
     Raises:
-        UserError: The trees are not over the same words.
+        UserError: The words of the trees differ.
     """
     gold_tags, parse_tags = tags(gold), tags(parse)
     if [tag.word for tag in gold_tags] != [tag.word for tag in parse_tags]:
-        raise UserError(f"a parse is not over the words of its gold tree: {str(parse)[:60]!r}, {str(gold)[:60]!r}")
+        raise UserError(f"a parse has other words than its gold tree: {str(parse)[:60]!r}, {str(gold)[:60]!r}")
     kept = [tag.label not in PUNCTUATION for tag in gold_tags]
     right, found = brackets(gold, kept), brackets(parse, kept)
     same_tags = sum(a.label == b.label and keep for a, b, keep in zip(gold_tags, parse_tags, kept, strict=True))

@@ -122,7 +122,7 @@ def decode_ready(run_folder: Path) -> None:
 
 @contextlib.contextmanager
 def indented_log() -> Iterator[None]:
-    """Indent log lines, by which the terminal tells them from the training's own lines and hides them."""
+    """Indent log lines, to set them apart from the training's own lines."""
 
     def indent(record: logging.LogRecord) -> bool:
         record.msg = f"  {record.msg}"

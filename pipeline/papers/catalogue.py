@@ -176,14 +176,14 @@ class Catalogue:
             system: `name`, or `other/name` of another paper.
 
         Raises:
-            UserError: The bases form a circle.
+            UserError: The bases form a cycle.
         """
         chain: dict[str, SystemEntry] = {}
         reference: str | None = system
         while reference is not None:
             paper, name = self.locate(reference, paper)
             if f"{paper}/{name}" in chain:
-                raise UserError(f"workflow/papers/{paper}/paper.yaml: systems.{name}: its bases form a circle")
+                raise UserError(f"workflow/papers/{paper}/paper.yaml: systems.{name}: its bases form a cycle")
             chain[f"{paper}/{name}"] = self.papers[paper].systems[name]
             reference = chain[f"{paper}/{name}"].base
         return dict(reversed(chain.items()))
@@ -258,7 +258,7 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
         The settings, with a language model named as `paper/system@dataset` if another paper owns it.
 
     Raises:
-        UserError: A name is unknown, the bases form a circle, or settings contradict each other.
+        UserError: A name is unknown, the bases form a cycle, or settings contradict each other.
     """
     settings: dict[str, Any] = {}
     for (owner, _), entry in reversed(_decoding_lineage(papers, paper, name).items()):
@@ -281,7 +281,7 @@ def _decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dic
         named = papers[owner].decodings
         known(reference, named, where)
         if (owner, reference) in chain:
-            raise UserError(f"{where}: the bases of {owner}/{reference} form a circle")
+            raise UserError(f"{where}: the bases of {owner}/{reference} form a cycle")
         chain[owner, reference] = named[reference]
         reference = named[reference].base or ""
     return chain

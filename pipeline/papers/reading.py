@@ -57,7 +57,7 @@ class Reading(Closed):
             return None
         if fitting := [name for name, choice in self.choices.items() if choice.fits(settings)]:
             return fitting[0]
-        raise UserError(f"{where}{', '.join(f'{key} {settings[key]}' for key in keys)} matches no choice")
+        raise UserError(f"{where}{', '.join(f'{key} {settings[key]}' for key in keys)} fits no choice; add one")
 
 
 def system_readings(project: "Project", paper: str, system: str) -> dict[str, str]:

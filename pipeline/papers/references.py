@@ -31,7 +31,7 @@ def check_references(project: Project) -> None:
     """Check all names that refer to something.
 
     Raises:
-        UserError: A name refers to nothing or, in a circle, to itself; the message has one line for each fault.
+        UserError: A name refers to nothing or, in a cycle, to itself; the message has one line for each fault.
     """
     references = References(project)
     for faults in (references.faults(), _circular_systems(project), _misused_decodings(project)):
@@ -266,7 +266,7 @@ def _circular_systems(project: Project) -> Faults:
             try:
                 if _loads_itself(project, (paper, system, ""), ()):
                     yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it loads its own weights, in a circle"
-            except UserError as error:  # its bases form a circle
+            except UserError as error:  # its bases form a cycle
                 yield str(error)
 
 

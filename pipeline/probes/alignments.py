@@ -111,7 +111,7 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
     """
     part = model.task if isinstance(model, FusedModel) else model
     if not isinstance(part, AttentionOverSpeech):
-        raise UserError(f"{name}: has no attention over speech")
+        raise UserError(f"{name}: has no attention over speech; choose a speech_attention model")
     return part
 
 

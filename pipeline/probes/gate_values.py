@@ -92,7 +92,7 @@ def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
     dataset = load_dataset(dataset_file)
     if not isinstance(dataset, GrammarDataset) or dataset.src != "zh":
         raise UserError(
-            f"{dataset_file}: is not written by the grammar from Chinese, so the kinds of its words are unknown"
+            f"{dataset_file}: the kinds of its words are unknown; use a dataset of the grammar with source language zh"
         )
     return dataset
 
@@ -152,7 +152,9 @@ def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list
     records, sentences = read_lines(facts, lines), read_lines(text, lines)
     vocabulary = load_vocabularies(corpus)[0].words
     if vocabulary is None:
-        raise UserError(f"{corpus}: its vocabulary is of subwords, but gates are measured over words")
+        raise UserError(
+            f"{corpus}: gates are measured over words, but the vocabulary has subwords; use a word vocabulary"
+        )
     return [
         kinds_of(sentence.split(" "), json.loads(record), vocabulary)
         for sentence, record in zip(sentences, records, strict=True)

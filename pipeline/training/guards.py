@@ -92,7 +92,7 @@ def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: Tra
         now = getattr(training, key)
         raise UserError(
             f"{name}: out of memory in step {step} with a micro-batch of {describe([batch])}; set training.{key} to "
-            f"{now // 2} (now {now}): a step stays as large as it is, in more micro-batches"
+            f"{now // 2} (now {now}): the step keeps its size, in more micro-batches"
         ) from error
 
 

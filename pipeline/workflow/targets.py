@@ -39,7 +39,7 @@ def refuse_names_of_rules(project: Project) -> None:
         UserError: A paper has such a name.
     """
     if taken := sorted(names_of_rules(project.root) & set(project.papers)):
-        raise UserError(f"workflow/papers/{taken[0]}: a rule of the workflow has this name; rename the folder")
+        raise UserError(f"workflow/papers/{taken[0]}: is the name of a Snakemake rule; rename the folder")
 
 
 def refuse_odd_folders(project: Project) -> None:

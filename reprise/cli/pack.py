@@ -27,7 +27,7 @@ def pack(model: Run, out: Path, *, options: DecodingOptions) -> None:
     scores, the licence of the data and a model card, and no sentence of the data.
 
     Args:
-        model: Run as paper/system/dataset/seed, or its folder; no packed model.
+        model: Run as paper/system/dataset/seed, or its folder; not a packed model.
         out: Folder to write, or a file NAME.tar.
         options: How to decode, and the settings of the project.
 

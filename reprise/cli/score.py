@@ -41,7 +41,7 @@ def score(
     Writes nothing into the run's folder. To score any other text: `reprise translate RUN my.en | sacrebleu my.de`.
 
     Args:
-        model: Run as paper/system/dataset/seed, or its folder; no packed model.
+        model: Run as paper/system/dataset/seed, or its folder; not a packed model.
         threads: CPU threads; by default all cores.
         split: Split to decode: dev, test, test2, ….
         options: How to decode, and the settings of the project.

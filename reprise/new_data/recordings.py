@@ -185,5 +185,5 @@ def common_rate(utterances: list[Utterance]) -> int:
     rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
     if len(rates) > 1:
         found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())
-        raise UserError(f"recordings have several rates ({found}); convert them to one, e.g. with sox -r or ffmpeg -ar")
+        raise UserError(f"recordings have several sampling rates ({found}); convert them to one, e.g. with sox -r")
     return next(iter(rates))

@@ -62,7 +62,7 @@ def test_a_reference_without_a_line_is_refused(tmp_path):
     dataset = downloaded(tmp_path)
     write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
     (tmp_path / "raw/test.de2").write_text("Eins B\n \n")
-    with pytest.raises(UserError, match=r"test\.de2: line 2: empty; no reference is left out"):
+    with pytest.raises(UserError, match=r"test\.de2: line 2: empty; correct it, as references must be complete"):
         prepare(dataset, tmp_path, 1)
 
 

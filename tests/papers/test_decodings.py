@@ -72,7 +72,7 @@ FAULTS = {
         "other",
         r"two/paper\.yaml: decodings: unknown name 'noe'; allowed: one, two; did you mean 'one'",
     ),
-    "circle": ("one", "wide", r"one/paper\.yaml: decodings: the bases of one/wide form a circle"),
+    "circle": ("one", "wide", r"one/paper\.yaml: decodings: the bases of one/wide form a cycle"),
 }
 
 

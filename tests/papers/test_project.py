@@ -164,7 +164,7 @@ BROKEN = [
     (
         "workflow/papers/attention/paper.yaml",
         lambda v: v["systems"]["base"].update(base="A1"),
-        "its bases form a circle",
+        "its bases form a cycle",
     ),
     (
         "workflow/papers/weighted/paper.yaml",

@@ -114,7 +114,7 @@ CASES = {
     "a system of no choice": (
         "readings|scale|choices|start|settings",
         {"model.branch_scale": "middle"},
-        r"readings.scale: system C-split-cross-start: model.branch_scale start matches no choice",
+        r"readings.scale: system C-split-cross-start: model.branch_scale start fits no choice; add one",
     ),
     "an unknown system": ("readings|scale|of", "CC", r"readings.scale.of.*unknown.*'CC'"),
     "an unknown key": ("readings|scale|reason", "x", r"reason"),

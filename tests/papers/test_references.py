@@ -129,7 +129,7 @@ TYPOS = {
         "atention/base",
         "systems.N4.base: unknown name 'atention'.*" + mean("attention"),
     ),
-    "circle of bases": (PAPER, "systems|A|base", "C", "systems.A: its bases form a circle"),
+    "circle of bases": (PAPER, "systems|A|base", "C", "systems.A: its bases form a cycle"),
     "language model": (
         PAPER,
         "systems|N4|language_model",

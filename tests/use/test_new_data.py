@@ -120,7 +120,7 @@ def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, ap
     ("shape", "rate", "said"),
     [
         ((RATE, 2), RATE, r"calls\.tsv: line 3: .*0-1\.wav has 2 channels; make it mono"),
-        ((RATE,), 2 * RATE, r"recordings have several rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
+        ((RATE,), 2 * RATE, r"recordings have several sampling rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
     ],
 )
 def test_new_dataset_refuses_recordings_without_features(root, capsys, shape, rate, said):
@@ -184,9 +184,9 @@ def test_remedy_detokenises_only_the_second_column_of_pairs(root, capsys):
 @pytest.mark.parametrize("name", ["all", "train", "speak", "plan"])
 def test_a_paper_is_not_called_as_a_rule_is(root, capsys, name):
     assert reprise(["new", "paper", name, "--dataset", "wmt14-en-de"]) == 1
-    assert f"error: {name}: a rule of the workflow has this name" in capsys.readouterr().err
+    assert f"error: {name}: is the name of a Snakemake rule" in capsys.readouterr().err
     (add_toy_paper(root)).rename(root / "workflow/papers" / name)
-    with pytest.raises(UserError, match=f"workflow/papers/{name}: a rule of the workflow has this name"):
+    with pytest.raises(UserError, match=f"workflow/papers/{name}: is the name of a Snakemake rule"):
         refuse_names_of_rules(load_project(root))
 
 

@@ -425,7 +425,7 @@ WRONG = {
     "packed as another archive": (["pack", RUN, "model.zip"], "model.zip: an archive of a model is a .tar file"),
     "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
     "no archive": (["unpack", "talk.en"], "can't be unpacked"),
-    "no packed model": (["unpack", "data"], "so it is no packed model"),
+    "no packed model": (["unpack", "data"], "so it is not a packed model"),
     "exported over something": (["export", RUN, "data"], "already exists"),
     "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
     "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; run `snakemake "),

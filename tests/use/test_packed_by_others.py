@@ -13,7 +13,7 @@ def test_a_model_whose_files_belong_together_translates(tmp_path):
 
 @pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
 def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
-    with pytest.raises(UserError, match=r"model\.json: is of another model than the files beside it"):
+    with pytest.raises(UserError, match=r"model\.json: belongs to another model than the files beside it"):
         open_packed(pack(tmp_path, **lie), threads=1)
 
 

@@ -79,7 +79,7 @@ def test_publish_needs_a_private_repository_for_restricted_data(folder, api, cap
 def test_damaged_model_is_not_uploaded(folder, api, capsys):
     (folder / "README.md").write_text("Another card\n")
     assert main(["publish", str(folder), NAME]) == 1
-    assert "is not as it was packed" in capsys.readouterr().err and not api.create_repo.called
+    assert "differs from the packed file" in capsys.readouterr().err and not api.create_repo.called
 
 
 @pytest.mark.parametrize("name", ["model", "me/model/more", "me/mo del"])

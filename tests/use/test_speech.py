@@ -71,7 +71,7 @@ def test_ngram_decoding_works_for_a_run_but_is_not_packed(tmp_path, capsys):
     assert "isn't packed" in capsys.readouterr().err and not (tmp_path / "model").exists()
     assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE]) == 0
     assert reprise(["transcribe", str(tmp_path / "model"), *counted, str(audio.resolve())]) == 1
-    assert "the text that it would count isn't packed" in capsys.readouterr().err
+    assert "a packed model has no text to count n-grams in" in capsys.readouterr().err
 
 
 def test_a_file_gives_the_features_that_the_corpus_has():

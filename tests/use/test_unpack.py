@@ -28,7 +28,7 @@ def test_archive_that_starts_with_its_own_folder_is_unpacked(tmp_path):
 
 @pytest.mark.parametrize("members", [{}, {".": None}, {"": b"x"}])
 def test_an_archive_without_a_folder_is_refused_in_a_line(tmp_path, members):
-    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: .*no packed model$"):
+    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: .*not a packed model$"):
         unpack(archive_of(tmp_path / "model.tar", members), tmp_path / "into")
 
 
@@ -49,7 +49,7 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path):
 
 def test_unpack_refuses_a_text_file_and_an_existing_folder(tmp_path):
     (tmp_path / "model.tar").write_text("a text")
-    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: it is no packed model$"):
+    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: it is not a packed model$"):
         unpack(tmp_path / "model.tar", tmp_path)
     archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
     unpack(archive, tmp_path)
@@ -72,11 +72,11 @@ def test_an_archive_that_is_there_is_not_written_over(tmp_path):
 
 @pytest.mark.parametrize("twice", ["beam=1,beam=2", "final,beam=1,beam_size=1"])
 def test_a_setting_of_a_decoding_that_is_given_twice_is_refused(twice):
-    with pytest.raises(UserError, match="--decoding: beam_size: is given 2 times"):
+    with pytest.raises(UserError, match="--decoding: beam_size: occurs 2 times"):
         split_decoding(twice)
 
 
 def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
     (tmp_path / "SHA256SUMS").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="so it is no packed model"):
+    with pytest.raises(UserError, match="so it is not a packed model"):
         verify(tmp_path)

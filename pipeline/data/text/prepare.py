@@ -108,7 +108,9 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
                 text = decode(line)
                 words = tokenise_line(text, dataset.tgt, Tokenisation.of(dataset))
             except BadPairError as fault:
-                raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
+                raise UserError(
+                    f"{corpus / 'raw' / raw}: line {number}: {fault}; correct it, as references must be complete"
+                ) from fault
             text_file.write(f"{text}\n")
             token_file.write(f"{words}\n")
 
