@@ -152,7 +152,9 @@ class Waiter:
         step = run_state.newest_checkpoint(self.run)
         outcomes = [line.outcome for line in run_state.read_starts(self.run) if line.job == state.job]
         if outcomes and outcomes[-1] == "taken over":
-            raise UserError(f"{self.run}: another job or process took this run over from job {state.job}; wait for it")
+            raise UserError(
+                f"{self.run}: another job or process has taken this run over from job {state.job}; wait for it"
+            )
         if state.state == "CANCELLED":
             raise UserError(
                 f"{self.run}: job {state.job} was cancelled; the same command resumes from step {step} or later"

@@ -26,7 +26,7 @@ def require_space(folder: Path, needed: float, what: str) -> None:
     free = shutil.disk_usage(existing).free
     if needed + SPARE_BYTES > free:
         raise UserError(
-            f"{folder}: {what} needs {format_bytes(needed)} and a reserve of {format_bytes(SPARE_BYTES)}, but "
+            f"{folder}: {what} will need {format_bytes(needed)} and a reserve of {format_bytes(SPARE_BYTES)}, but "
             f"{format_bytes(free)} are free; free some space ({command_advice('free')} lists what finished tables no "
             "longer need), or choose another `work:`"
         )

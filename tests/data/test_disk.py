@@ -23,7 +23,7 @@ def full(monkeypatch):
 def test_what_fits_passes_and_what_does_not_is_named(full, tmp_path):
     require_space(tmp_path / "not/there/yet", 100, "a thing")
     with pytest.raises(
-        UserError, match=r"needs 101 B and a reserve of 67\.1 MB, but 67\.1 MB are free; free some space .*`work:`"
+        UserError, match=r"will need 101 B and a reserve of 67\.1 MB, but 67\.1 MB are free; free some space .*`work:`"
     ):
         require_space(tmp_path, 101, "a thing")
 

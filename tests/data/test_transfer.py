@@ -174,7 +174,7 @@ def test_two_processes_fetch_a_file_once(server, target):
 
 def test_a_full_disk_is_said_before_the_first_byte(server, target, monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": 1000})())
-    with pytest.raises(UserError, match=r"needs 1\.3 MB and a reserve of 67\.1 MB, but 1\.0 kB are free"):
+    with pytest.raises(UserError, match=r"will need 1\.3 MB and a reserve of 67\.1 MB, but 1\.0 kB are free"):
         fetch_url(f"{server.url}/good", target, SHA256, len(CONTENT))
     assert not list(target.parent.iterdir())
 

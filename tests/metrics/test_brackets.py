@@ -127,7 +127,7 @@ def test_no_brackets_at_all_are_a_score_of_zero():
 
 
 def test_trees_over_other_words_are_refused():
-    with pytest.raises(UserError, match="not over the words of its gold tree"):
+    with pytest.raises(UserError, match="other words than its gold tree"):
         sentence_counts(tree("(TOP (NN a))"), tree("(TOP (NN b))"))
 
 
