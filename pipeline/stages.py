@@ -157,7 +157,7 @@ STAGES = {
     "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),
     "decode": Command("pipeline.outputs.decode:decode_run", "Make every output of a run under one decoding"),
     "score": Command("pipeline.outputs.score:score_run", "Score every output of a run under one decoding"),
-    "average": Command("pipeline.decoding.averaging:average_checkpoints", "Average the last checkpoints of a run"),
+    "average": Command("pipeline.decoding.averaging:average_checkpoints", "Average checkpoints of a run"),
     "translate": Command("pipeline.decoding.decode:translate", "Translate a split by beam search"),
     "transcribe": Command("pipeline.decoding.decode:transcribe", "Transcribe the speech of a split"),
     "tune": Command("pipeline.decoding.tune:tune", "Choose the weights of shallow fusion on the development set"),

@@ -98,7 +98,7 @@ def test_a_tag_that_reads_as_a_bracket_is_refused(tag):
 
 def test_closers_without_an_opener_take_linear_time():
     depth = 100_000
-    began = time.monotonic()
+    began = time.process_time()
     tree, repairs = rebuild(["(A"] * depth + ["/B"] * depth, ["word"])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert repairs.surplus_closers == repairs.missing_closers == depth and words(tree) == ["word"]

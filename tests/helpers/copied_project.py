@@ -60,7 +60,8 @@ def call(root: Path, *command: str, **variables: str) -> subprocess.CompletedPro
         command: Program and arguments; `python` is this interpreter.
         variables: Added to the environment.
     """
-    known = command[0] in ("python", "reprise", "snakemake") and (root / "pipeline").samefile(ROOT / "pipeline")
+    code = root / "pipeline"
+    known = command[0] in ("python", "reprise", "snakemake") and code.exists() and code.samefile(ROOT / "pipeline")
     folders = [*([warm_programs()] if known else []), Path(sys.executable).parent]
     environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"} | variables
     environment |= {"PATH": os.pathsep.join([*map(str, folders), environment["PATH"]]), "PYTHONPATH": str(root)}

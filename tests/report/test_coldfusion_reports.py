@@ -214,6 +214,7 @@ def test_systems_that_write_nothing_right_uphold_nothing(project):
     for system in ("DF0", "DF3"):
         (run,) = project.runs_of("coldfusion", system, "source")
         edits = np.full((200, 2), 40)
-        write_score(project, run, "wer", "final", f"test@{project.stand_in('source')}", edits)
+        for metric in ("wer", "cer"):
+            write_score(project, run, metric, "final", f"test@{project.stand_in('source')}", edits)
     verdict, ours = verdict_of(project, "deep-fusion-variants")
     assert (verdict, ours) == ("not trained", "DF0 100.00, DF3 100.00")

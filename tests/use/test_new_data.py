@@ -77,7 +77,7 @@ def test_edited_text_is_an_error_with_two_remedies(root):
         file.write("one more\n")
     with pytest.raises(
         UserError,
-        match=r"changed: .*dev\.de.*, or write the sha256 and the lines .*/talk\.yaml",
+        match=r"changed: .*dev\.de.*, or write the new sha256 and number of lines .*/talk\.yaml",
     ):
         check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
 

@@ -361,7 +361,7 @@ def test_every_cell_of_the_notebook_runs():
     first, *others = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     names: dict[str, object] = {}
     exec(first, names)
-    names |= {"PAPER": "mine", "TABLE": "table1", "RUN": RUN}  # what is trained here
+    names |= {"SCALE": "smoke", "PAPER": "mine", "TABLE": "table1", "RUN": RUN}  # what is trained here
     for cell in others:
         exec(cell, names)
     assert len(others) == 4 and len(names["claims"]) == 1 and names["model"].name == "mine/baseline seed 1"
