@@ -202,14 +202,14 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     try:
         model = load_model(record, folder / WEIGHTS_FILE)
     except DamagedFileError as error:
-        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model again") from error
+        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; copy or download the model again") from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
     symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
     heard = (record.preparation.form == "speech", bool(record.preparation.sample_rate and record.preparation.high_hz))
     sizes = (len(symbols[0]), len(symbols[1])) if symbols[0] else record.corpus.vocab_sizes
     if sizes != record.corpus.vocab_sizes or (any(heard) and not (all(heard) and record.corpus.kind == "speech")):
         raise UserError(
-            f"{folder / PACKED_FILE}: belongs to another model than the files beside it; get the model again"
+            f"{folder / PACKED_FILE}: belongs to another model than the files beside it; copy the model again"
         )
     return Model.assemble(trained, config, record.preparation, symbols)
 

@@ -183,7 +183,7 @@ def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, cap
     path.write_bytes(content)
     for command in (["translate", tmp_path / "model"], ["unpack", tmp_path / "model"]):
         assert reprise(list(map(str, command))) == 1
-        assert "get the model again" in capsys.readouterr().err
+        assert "copy or download the model again" in capsys.readouterr().err
 
 
 def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path, capsys):
