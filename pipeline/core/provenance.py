@@ -1,4 +1,4 @@
-"""Where a number comes from: commit, versions and machine."""
+"""Provenance of a number: commit, versions and machine."""
 
 import functools
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""What a search reads: a batch of sources, and the scores and state of a model, with or without an external LM.
+"""Input of a search: a batch of sources, and the scores and state of a model, with or without an external LM.
 
 Dimensions: B sentences, K hypotheses per sentence, S source positions, V vocabulary.
 """

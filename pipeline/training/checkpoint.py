@@ -159,7 +159,7 @@ class Checkpoints:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is a resume file or final weights; kept weights alone do not count."""
+        """Return whether there is a resume file or final weights; kept weights alone do not count."""
         return bool(numbered(self.folder, RESUME)) or self.final_weights.exists()
 
     def foreign(self) -> list[Path]:

@@ -81,7 +81,7 @@ class Group:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes the files and log lines."""
+        """Return whether this process writes the files and log lines."""
         return self.rank == 0
 
     def total(self, values: list[float], device: torch.device) -> list[float]:

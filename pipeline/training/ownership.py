@@ -42,7 +42,7 @@ class Ownership:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process claimed the run after us. An unreadable claim does not count."""
+        """Return whether another process claimed the run after us. An unreadable claim does not count."""
         claim = last_event(Claim, self.run)
         return claim is not None and claim.token != self.claim.token
 

@@ -79,7 +79,7 @@ class TrainedRun(Outcome, Record):
 
 
 class MatmulSettings(Closed):
-    """How a processor multiplies matrices."""
+    """Way in which a processor multiplies matrices."""
 
     products: Literal["mkl", "onednn"] = Field(default="mkl", description="Library of float32 matrix multiplications")
     widened: bool = Field(default=False, description="bfloat16 is computed in float32, because that is faster here")

@@ -47,7 +47,7 @@ AHEAD = 300
 
 @dataclass(frozen=True)
 class Context:
-    """What stands around a token.
+    """Characters and marks around a token.
 
     Attributes:
         tokens: All tokens of the line.
