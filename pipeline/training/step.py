@@ -239,7 +239,7 @@ class StepRunner:
         """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
 
         Neither weights nor buffers (such as running statistics) change. Placeholders of the optimiser's moments occupy
-        memory meanwhile.
+        memory at the same time.
 
         Args:
             step: Number of the step, for messages.

@@ -25,7 +25,7 @@ def test_a_convolution_costs_k_position_wise_layers():
 
 
 def reaches(layer, depth, n):
-    """Whether the last output of a stack depends on the first input, by the gradient."""
+    """Return whether the last output of a stack depends on the first input, by the gradient."""
     x = torch.randn(1, n, D, requires_grad=True)
     found = x
     for _ in range(depth):

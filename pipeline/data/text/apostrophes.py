@@ -12,9 +12,9 @@ TRUNCATED = {
 }
 """Words that end in an apostrophe before a space, in languages with elision: `un po’ di`."""
 ENGLISH_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em", "cause", "clock", "n"})
-"""What follows an apostrophe inside an English word."""
+"""Endings after an apostrophe inside an English word."""
 GERMAN_CLITICS = frozenset({"s", "n", "ne", "nen", "nem", "ner", "m", "r", "se", "damm"})
-"""What follows an apostrophe inside a German word: `geht’s`, `so’n`."""
+"""Endings after an apostrophe inside a German word: `geht’s`, `so’n`."""
 LEADING = frozenset({"tis", "twas", "til", "em", "cause", "cos", "n", "round", "bout"})
 """English words whose first letter an apostrophe replaces."""
 LONGEST_ENCLITIC = 3

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import zip_longest
 
 Spaces = tuple[bool | None, bool | None]
-"""Whether a space stands before and after a token; None = as Moses has it."""
+"""Flags: a space stands before and after a token; None = as Moses has it."""
 QUOTES = {"„": "“”„", "“": "”", "”": "”", "«": "»", "»": "«»", "‚": "‘’", "‘": "’", "‹": "›", "›": "‹", "「": "」"}
 """Opening quotation marks with their closing ones."""
 CLOSING = frozenset("".join(QUOTES.values()))

@@ -29,7 +29,7 @@ ARMENIAN_MARKS, ARMENIAN_VOWELS = frozenset("՛՜՞"), frozenset("աեէըիոօ
 KOREAN_PARTICLE = re.compile(
     r"(이?라[고는며면]|이?란|으?로|에|와|과|도|만|은|는|이|가|을|를|의|하고|까지|부터|처럼|보다)"
 )
-"""What follows a Korean quotation without a space."""
+"""Particles that follow a Korean quotation without a space."""
 
 
 def correct_spaces(tokens: list[str], text: str, language: str) -> str:
@@ -206,7 +206,7 @@ def quotation(token: str, at: Context) -> Spaces:
 
 
 def is_letter(at: Context) -> bool:
-    """Return whether `‘` is no quotation mark: in Uzbek, or in the place of an apostrophe, as in `‘90s`."""
+    """Return whether `‘` is no quotation mark: in Uzbek, or for an apostrophe, as in `‘90s`."""
     if at.language == "uz":
         return at.left[-1:].lower() in ("o", "g")
     return at.language == "en" and (at.right[:1].isdecimal() or at.right.lower() in LEADING)
