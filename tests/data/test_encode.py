@@ -66,6 +66,15 @@ def test_reserved_ids_and_round_trip(tmp_path, seed):
     assert UNK in subwords.encode(["the 犬"])[0]
 
 
+def test_random_ids_decode_to_words_with_single_spaces(tmp_path, seed):
+    (tmp_path / "m.model").write_bytes(train("bpe", iter(random_lines(300, seed)), 40, "subwords.vocab_size"))
+    subwords = Subwords(tmp_path / "m.model")
+    ids = np.random.default_rng(seed).integers(0, len(subwords), (100, 20))
+    ids[:, 5:8] = UNK
+    for line in subwords.decode(ids):
+        assert "<unk> <unk> <unk>" in line and "" not in line.split(" ")
+
+
 def test_nothing_is_normalised(tmp_path):
     lines = ["ﬁne … ½ Ａ", "e\u0301 é  two spaces"] * 20
     (tmp_path / "m.model").write_bytes(train("bpe", iter(lines), 40, "toy"))

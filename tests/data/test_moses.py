@@ -1,5 +1,7 @@
 """Tokenisation loses white space only, and detokenisation restores ordinary text."""
 
+import random
+
 import pytest
 from toy_corpus import random_lines
 
@@ -34,6 +36,14 @@ def test_ordinary_text_comes_back(language, seed):
     assert [detokenise(tokenise(f"{line}, yes.", language), language) for line in lines] == [
         f"{x}, yes." for x in lines
     ]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "zh", "th"])
+def test_more_than_one_space_between_tokens_counts_as_one(language, seed):
+    draw = random.Random(seed)
+    for line in [*random_lines(50, seed), "⁇ ⁇ - a", ""]:
+        spread = "".join(token + " " * draw.randint(1, 3) for token in ["", *line.split()])
+        assert detokenise(spread, language) == detokenise(line, language)
 
 
 def test_moses_conventions():

@@ -131,7 +131,9 @@ def detokenise(line: str, language: str) -> str:
         line: Tokens of a line, separated by spaces.
         language: Language tag.
     """
-    tokens = line.split(" ")
+    tokens = [token for token in line.split(" ") if token]
+    if not tokens:
+        return ""
     marks = tokens
     if base_language(language) == "en" and tokens[0][0:1] == "'" and tokens[0] != "'" and "'" in tokens:
         marks = ["'", tokens[0][1:], *tokens[1:]]  # the tokenizer leaves a mark at the beginning of a line

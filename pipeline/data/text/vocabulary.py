@@ -86,13 +86,18 @@ class Subwords:
         return self.model.encode([escape_reserved(line) for line in lines], num_threads=1)
 
     def decode(self, sentences: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> list[str]:
-        """Return the tokenised text of each sentence; reserved ids except UNK are dropped."""
+        """Return the tokenised text of each sentence; reserved ids except UNK are dropped.
+
+        sentencepiece surrounds an UNK by spaces; in these sentences tokens are separated by single spaces again.
+        """
+        ids = [list(map(int, sentence)) for sentence in sentences]
         if self.words is not None:
             table = {UNK: UNKNOWN_WORD} | dict(enumerate(self.words, start=EOS + 1))
-            return [" ".join(table[number] for number in map(int, ids) if number in table) for ids in sentences]
+            return [" ".join(table[number] for number in sentence if number in table) for sentence in ids]
+        lines = [unescape_reserved(line) for line in self.model.decode(ids, num_threads=1)]
         return [
-            unescape_reserved(line)
-            for line in self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
+            " ".join(filter(None, line.split(" "))) if UNK in sentence else line
+            for line, sentence in zip(lines, ids, strict=True)
         ]
 
 
