@@ -5,8 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from pipeline.core.errors import UserError
+from pipeline.data.dataset.parallel import Side
+from pipeline.data.fetch.raw_text import segments
 from pipeline.data.fetch.segments import aligned, sgml_segments
 
 PATH = Path("x.sgm")
@@ -65,3 +68,55 @@ def test_segments_that_do_not_end_are_refused_at_once():
     with pytest.raises(UserError, match=r"x.sgm: segment 1 is not closed by"):
         sgml_segments(b'<seg id="1">a ' * 100_000, PATH)
     assert time.monotonic() - begin < 5
+
+
+def nist(folder: Path, name: str, sets: list[tuple[str, list[str]]], lengths: dict[str, int]) -> str:
+    """Write a file of NIST: a name and an order of documents for each of its sets; headlines are segments too."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<!DOCTYPE mteval SYSTEM "mteval-xml-v1.2.dtd">', "<mteval>"]
+    for word, documents in sets:
+        tag = "srcset" if word == "zh" else "refset"
+        lines.append(f'<{tag} setid="x" srclang="Chinese" trglang="English" refid="{word}">')
+        for document in documents:
+            texts = [f'<seg id="{n}"> {word} {document} {n} &amp; </seg>' for n in range(1, lengths[document] + 1)]
+            lines += [f'<doc docid="{document}" genre="nw">', f"<hl>{texts[0]}</hl><p>", *texts[1:], "</p></doc>"]
+        lines.append(f"</{tag}>")
+    (folder / name).write_text("\n".join([*lines, "</mteval>"]), encoding="utf-8")
+    return name
+
+
+def test_nist_source_meets_each_of_its_four_references(tmp_path, seed):
+    draw = random.Random(seed)
+    lengths = {f"d{number}": draw.randint(1, 4) for number in range(9)}
+    documents, words = [*lengths], ["E01", "E02", "E03", "E04"]
+    source = nist(tmp_path, "mt.xml", [("zh", documents)], lengths)
+    references = nist(tmp_path, "mt-ref.xml", [(word, draw.sample(documents, 9)) for word in words], lengths)
+    sides = [Side(source=source), *(Side(source=references, reference=number) for number in range(1, 5))]
+    read_sides = [segments(side, tmp_path / side.file_name) for side in sides]
+    expected = [(name, n) for name in documents for n in range(1, lengths[name] + 1)]
+    assert list(aligned(read_sides, [side.file_name for side in sides], "toy test")) == [
+        tuple(f"{word} {name} {n} &".encode() for word in ("zh", *words)) for name, n in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "choice", "message"),
+    [
+        ("mt.xml", {"reference": 1}, "mt.xml: has 0 <refset>, but a <refset> number 1 is needed"),
+        ("mt-ref.xml", {"reference": 3}, "mt-ref.xml: has 2 <refset>, but a <refset> number 3 is needed"),
+        ("mt-ref.xml", {}, "mt-ref.xml: has 0 <srcset>, but the one <srcset> is needed"),
+        ("mt-ref.xml", {"translator": "E01"}, "mt-ref.xml: is a file of NIST; choose one of its references by"),
+        ("wmt.xml", {"reference": 1}, "wmt.xml: is not a file of NIST"),
+    ],
+)
+def test_a_side_that_a_nist_file_lacks_is_named(tmp_path, file, choice, message):
+    nist(tmp_path, "mt.xml", [("zh", ["a"])], {"a": 1})
+    nist(tmp_path, "mt-ref.xml", [("E01", ["a"]), ("E02", ["a"])], {"a": 1})
+    (tmp_path / "wmt.xml").write_text('<dataset><doc id="a"><src><seg id="1">x</seg></src></doc></dataset>')
+    with pytest.raises(UserError, match=message):
+        segments(Side(source=file, **choice), tmp_path / file)
+
+
+@pytest.mark.parametrize("settings", [{"translator": "A"}, {"source": "x.sgm"}])
+def test_a_numbered_reference_is_for_xml_without_translator(settings):
+    with pytest.raises(ValidationError, match=r"translator|reference is for"):
+        Side(**{"source": "x.xml", "reference": 1, **settings})

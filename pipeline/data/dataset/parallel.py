@@ -25,6 +25,25 @@ class Side(base.Placed):
     translator: str | None = Field(
         default=None, description="Translator whose reference is read from an .xml file; null = the source side"
     )
+    reference: Count | None = Field(
+        default=None, description="Number, from 1, of the reference that is read from an .xml file of NIST"
+    )
+
+    @model_validator(mode="after")
+    def names_one_reference(self):
+        """Check that at most one setting chooses a reference, and of a file that has several.
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: There are two, or the file is not XML.
+        """
+        if self.translator is not None and self.reference is not None:
+            raise ValueError("takes translator (files of WMT) or reference (files of NIST), not both")
+        if self.reference is not None and not self.file_name.removesuffix(".gz").endswith(".xml"):
+            raise ValueError("reference is for .xml files of NIST")
+        return self
 
     @model_validator(mode="after")
     def has_one_place(self):

@@ -126,10 +126,10 @@ def segments(side: Side, path: Path) -> Segments:
         path: File that holds it.
 
     Raises:
-        UserError: The file is damaged, or lacks the translator.
+        UserError: The file is damaged, or lacks the side.
     """
     if stem_of(side).endswith(".xml"):
-        return xml_segments(path, side.translator)
+        return xml_segments(path, side.translator, side.reference)
     with opened(path) as file:
         return sgml_segments(b"\n".join(lines_in(gunzipped(file, side.file_name), path)), path)
 
@@ -142,7 +142,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
         path: File that holds it.
 
     Raises:
-        UserError: The file is damaged, or lacks the translator.
+        UserError: The file is damaged, or lacks the side.
     """
     if is_segmented(side):
         yield from segments(side, path).values()

@@ -85,20 +85,73 @@ def attribute(text: bytes, name: bytes) -> str:
     return ""
 
 
-def xml_segments(path: Path, translator: str | None) -> Segments:
-    """Return the text of each <seg> of a WMT test set in XML, without its test suites.
+def xml_segments(path: Path, translator: str | None, reference: int | None) -> Segments:
+    """Return the text of each <seg> of a test set in XML, as WMT or NIST publish it.
 
     Args:
         path: File of the test set.
-        translator: Translator whose <ref> is read; None reads the <src>.
+        translator: Translator whose <ref> of a WMT file is read; None reads the <src>.
+        reference: Number, from 1, of the <refset> of a NIST file that is read; None reads the <srcset>.
 
     Raises:
-        UserError: The file is damaged, or a document does not have exactly one such text.
+        UserError: The file is damaged, or lacks that side.
     """
     with opened(path) as file, parsing(path):
-        documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
+        root = ElementTree.parse(file).getroot()
+    if root.tag == "mteval":
+        if translator is not None:
+            raise UserError(f"{path}: is a file of NIST; choose one of its references by `reference`, not `translator`")
+        documents = [(document.get("docid", ""), document) for document in nist_documents(root, reference, path)]
+    elif reference is not None:
+        raise UserError(f"{path}: is not a file of NIST, whose root is <mteval>; remove `reference` from the dataset")
+    else:
+        documents = wmt_documents(root, translator, path)
     found, keys = Segments(), Keys()
-    for document in documents:
+    for name, document in documents:
+        keys.begin(name)
+        for segment in document.iter("seg"):
+            found[keys.of(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
+    return found
+
+
+def nist_documents(root: ElementTree.Element, reference: int | None, path: Path) -> list[ElementTree.Element]:
+    """Return the documents of one side of a NIST test set.
+
+    The source is a <srcset> in one file; the references are the <refset>s of another.
+
+    Args:
+        root: The <mteval> of the file.
+        reference: Number of the <refset>, from 1; None returns those of the only <srcset>.
+        path: Path of the file, for messages.
+
+    Raises:
+        UserError: The file lacks that side.
+    """
+    tag = "srcset" if reference is None else "refset"
+    sets = root.findall(tag)
+    if len(sets) < (reference or 1) or (reference is None and len(sets) > 1):
+        wanted = "the one <srcset>" if reference is None else f"a <refset> number {reference}"
+        raise UserError(f"{path}: has {len(sets)} <{tag}>, but {wanted} is needed; correct `member` or `reference`")
+    return sets[(reference or 1) - 1].findall("doc")
+
+
+def wmt_documents(
+    root: ElementTree.Element, translator: str | None, path: Path
+) -> list[tuple[str, ElementTree.Element]]:
+    """Return name and text of each document of one side of a WMT test set, without its test suites.
+
+    Args:
+        root: Root of the file.
+        translator: Translator of the <ref>; None returns the <src>.
+        path: Path of the file, for messages.
+
+    Raises:
+        UserError: A document does not have exactly one such text.
+    """
+    found = []
+    for document in root.iter("doc"):
+        if "testsuite" in document.attrib:
+            continue
         sides = document.findall("src" if translator is None else "ref")
         if translator is not None:
             sides = [side for side in sides if side.get("translator") == translator]
@@ -108,9 +161,7 @@ def xml_segments(path: Path, translator: str | None) -> Segments:
             raise UserError(
                 f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
             )
-        keys.begin(document.get("id", ""))
-        for segment in sides[0].iter("seg"):
-            found[keys.of(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
+        found.append((document.get("id", ""), sides[0]))
     return found
 
 
