@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from train_step import ADAM, SHAPES, SMOOTHING, Plain, Shape, Step, measure, our_step, plain
 
-from pipeline.core.symbols import PAD
 from pipeline.data.batches.parallel_batches import TextBatch
+from pipeline.models.settings import PAD
 from pipeline.training.machine import prepare
 
 

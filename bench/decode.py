@@ -30,9 +30,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pipeline.config import DecodingConfig
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.architectures import build_model
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search

@@ -26,12 +26,12 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from train_recurrent import measure, speeds, stepper
 
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.models.architectures import build_model
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.seq2seq import LossSums
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.training.machine import prepare
 

@@ -29,10 +29,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.core.symbols import BOS, EOS
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.architectures import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.models.settings import BOS, EOS
 from pipeline.training.machine import prepare
 from pipeline.training.matmul_backend import TORCH_DEFAULT, current_backend, use_backend
 

@@ -37,12 +37,11 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.config import ModelConfig
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.architectures import build_model
 from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.models.settings import BatchShape, training_flops
+from pipeline.models.settings import BOS, EOS, PAD, BatchShape, training_flops
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.machine import prepare

@@ -98,7 +98,7 @@ STAGES = {
         "Measure the gate between channels over kinds of words, on the grammar",
     ),
     "model-sizes": Command(
-        "pipeline.probes.model_sizes:write_model_sizes",
+        "pipeline.probes.layer_cost:write_model_sizes",
         "Count the parameters of a paper's systems at the paper's own size",
     ),
     "layer-times": Command(

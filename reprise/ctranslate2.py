@@ -9,9 +9,9 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, UNK
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.decoding.trained_model import Decoder
+from pipeline.models.settings import BOS, EOS, UNK
 from pipeline.models.transformer.layers import LAYER_NORM_EPS
 from pipeline.models.transformer.model import Transformer
 from pipeline.search.beam_search import Hypothesis

@@ -13,8 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus
-from pipeline.data.text.alphabet import Alphabet
-from pipeline.data.text.vocabulary import Subwords, vocabularies
+from pipeline.data.text.vocabulary import Alphabet, Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.decoding.decode import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model

@@ -30,8 +30,7 @@ from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
-from pipeline.data.text.alphabet import Alphabet
-from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Alphabet, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.seq2seq import Seq2Seq, size_of
 from pipeline.training.machine import prepare_device

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster import state
-from pipeline.cluster.command import job_key
 from pipeline.cluster.node_check import UnfitNode, check_node
+from pipeline.cluster.state import job_key
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event

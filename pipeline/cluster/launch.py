@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pipeline.cluster.command import job_key, record_command
-from pipeline.cluster.gpus import acquire_gpus
 from pipeline.cluster.job_process import JobOrder, call_function
-from pipeline.cluster.local import LocalJobs
+from pipeline.cluster.local import LocalJobs, acquire_gpus
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Positive, ResourceOptions, positive
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.state import is_done, read_submission
+from pipeline.cluster.state import is_done, job_key, read_submission, record_command
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
@@ -124,7 +122,7 @@ def launch(
         perform_stage([*command])
     elif options.launcher == "slurm":
         record_command(folder, [*command], [*makes])
-        run_until_done(options, folder, "pipeline.cluster.command:perform_command")
+        run_until_done(options, folder, "pipeline.cluster.state:perform_command")
     else:
         acquire_gpus(options.gpus, options.trainings_per_gpu)
         perform_stage([*command])  # nothing to adopt, and nothing saved on the way: no process of its own

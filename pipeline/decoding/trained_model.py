@@ -17,19 +17,17 @@ from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.alphabet import IDS
+from pipeline.data.text.vocabulary import IDS
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
-from pipeline.search.interface import ExternalLM
-from pipeline.search.ngram import Ngram
-from pipeline.training.checkpoint_files import read_metadata
+from pipeline.search.interface import ExternalLM, Ngram
 from pipeline.training.machine import autocast, prepare_device
 from pipeline.training.run_model import build_initial_model, check_vocabulary, load_language_model
-from pipeline.training.specification import run_key
+from pipeline.training.specification import read_metadata, run_key
 from pipeline.training.tensor_file import load_weights
 
 Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]

@@ -12,6 +12,9 @@ from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, CountOrNone, Probability
 
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+"""Reserved ids of every vocabulary."""
+
 Reads = Literal["parallel", "speech", "text"]
 """Sentence pairs; features and transcripts; or sentences without a source, for language models."""
 BACKWARD = 2

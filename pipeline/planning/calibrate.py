@@ -11,7 +11,6 @@ from typing import TypeVar
 import torch
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.corpus_batches import AnyBatch, batch_size, input_kind
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.data.batches.parallel_batches import TextBatch
@@ -19,15 +18,14 @@ from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.sequence_store import FEATURES
 from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.models.settings import BACKWARD
+from pipeline.models.settings import BACKWARD, BOS, EOS, PAD
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.run_forecast import Calibration, Point, RunForecast, family_of, flops_of, forecast_run, shape_of
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
-from pipeline.training.optimiser import Optimiser
+from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.run_model import build_run_model
-from pipeline.training.schedule import Schedule
 from pipeline.workflow.graph import Graph, runs_in
 
 log = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from pipeline.data.dataset import (
 )
 from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.models.settings import Reads
 
 SAMPLED_PAIRS = 100_000

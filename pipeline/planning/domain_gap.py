@@ -17,8 +17,8 @@ from pipeline.data.dataset import DomainGap, ReadAloudDataset, SplitName
 from pipeline.data.sequence_store import FRAMES_PER_SECOND
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import select
-from pipeline.data.text.alphabet import CHARACTERS
 from pipeline.data.text.text_files import lines_of
+from pipeline.data.text.vocabulary import CHARACTERS
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus

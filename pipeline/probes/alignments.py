@@ -15,16 +15,15 @@ from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.probes import AlignmentMaps
-from pipeline.core.symbols import PAD
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
 from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.training.checkpoint_files import read_metadata, weight_files
+from pipeline.models.settings import PAD
 from pipeline.training.machine import prepare_device
 from pipeline.training.run_model import build_initial_model
-from pipeline.training.specification import run_key
+from pipeline.training.specification import read_metadata, run_key, weight_files
 from pipeline.training.tensor_file import load_weights
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import AttentionMap
-from pipeline.core.symbols import EOS
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel
+from pipeline.models.settings import EOS
 
 log = logging.getLogger(__name__)
 

@@ -42,8 +42,7 @@ from pipeline.report.layer_table import write_layer_table
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
 from pipeline.report.transcript_table import write_transcript_table
-from pipeline.workflow.campaign import WRITTEN_IN_PART
-from pipeline.workflow.causes import Causes
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
 

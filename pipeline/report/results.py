@@ -12,8 +12,7 @@ from pipeline.core.digests import recording_digests
 from pipeline.papers.project import Settings, load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
 from pipeline.report.partial import PartialReports, WrittenReport, mark_incomplete, score_decoded
-from pipeline.workflow.campaign import Campaign, Watch
-from pipeline.workflow.causes import Causes
+from pipeline.workflow.campaign import Campaign, Causes, Watch
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for

@@ -10,8 +10,8 @@ from pandas import DataFrame
 from pipeline.core.artifacts import Transcript
 from pipeline.core.errors import UserError
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checks import read_lines
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.papers.paper import TranscriptTable
 from pipeline.papers.project import Project, ProjectOptions

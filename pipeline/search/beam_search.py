@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.interface import (
     ExternalLM,
     ModelScores,

@@ -19,10 +19,10 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models.ctc.lattice import BLANK
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.layers.padding import cached_indices
+from pipeline.models.settings import BOS, EOS, PAD, UNK
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import ExternalLM, select_hypotheses
 

@@ -21,10 +21,9 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.distributed import Group
-from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay
+from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay, ShapeGrid
 from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser
 

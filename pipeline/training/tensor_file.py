@@ -17,7 +17,7 @@ from torch import Tensor
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.retries import read_with_retries
-from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, parse_metadata
+from pipeline.training.specification import METADATA_ENTRY, DamagedFileError, parse_metadata
 
 
 def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:

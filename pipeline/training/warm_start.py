@@ -14,8 +14,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import sync_folder
 from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.checkpoint_files import RESUME, WEIGHTS, DamagedFileError, numbered
-from pipeline.training.specification import key_of, run_key
+from pipeline.training.specification import RESUME, WEIGHTS, DamagedFileError, key_of, numbered, run_key
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 log = logging.getLogger(__name__)

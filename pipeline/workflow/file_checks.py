@@ -23,7 +23,7 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.outputs import Tuned as TunedRecord
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.core.retries import read_with_retries, retry_read
-from pipeline.training.checkpoint_files import DamagedFileError, header_length, parse_metadata
+from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
 
 OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]

@@ -3,9 +3,8 @@
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.cluster import command as commands
-from pipeline.cluster.command import job_key, perform_command, record_command
-from pipeline.cluster.state import is_done
+from pipeline.cluster import state as commands
+from pipeline.cluster.state import is_done, job_key, perform_command, record_command
 from pipeline.core.errors import UserError
 
 

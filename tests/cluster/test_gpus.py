@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from pipeline.cluster.gpus import visible_gpus
 from pipeline.cluster.launch import trainings_per_gpu
+from pipeline.cluster.local import visible_gpus
 from pipeline.core.errors import UserError
 
 TAKES = """
 import logging, sys, subprocess, os
-from pipeline.cluster.gpus import acquire_gpus
+from pipeline.cluster.local import acquire_gpus
 from pipeline.cluster.launch import trainings_per_gpu
 logging.basicConfig(level="INFO", format="%(message)s")
 acquire_gpus(int(sys.argv[1]), trainings_per_gpu())

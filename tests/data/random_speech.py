@@ -8,7 +8,7 @@ from made_records import speech_corpus
 from pipeline.core.records.corpus import SpeechSplit
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 
 FEATURES = 5
 

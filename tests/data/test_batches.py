@@ -9,10 +9,10 @@ from made_records import training_config
 from toy_corpus import write_encoded
 
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.batches.steps import cut_evenly, cut_greedily, random_keys
+from pipeline.models.settings import BOS, EOS, PAD
 
 torch.set_num_threads(1)
 

@@ -9,13 +9,13 @@ from toy_corpus import make_dataset, random_lines, write_toy_raw
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies, sample, sampled_lines, train
 from pipeline.data.text.vocabulary import Subwords
+from pipeline.models.settings import BOS, EOS, PAD, UNK
 
 
 @pytest.fixture

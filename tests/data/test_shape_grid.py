@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.data.batches.shape_grid import ShapeGrid
+from pipeline.training.graph_cache import ShapeGrid
 
 
 def random_shapes(count: int) -> list[tuple[int, int, int]]:

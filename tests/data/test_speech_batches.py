@@ -11,17 +11,16 @@ from random_speech import FEATURES, write_speech
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.corpus_batches import EvalBatches, batch_size, evaluation_split, training_batches
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatches, TextOnlySplit, random_share
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, select_utterances, with_noise
 from pipeline.data.batches.steps import FixedSizeSteps
 from pipeline.data.encoded_files import frame_files
 from pipeline.data.sequence_store import FrameStore, write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
-from pipeline.data.text.vocabulary import vocabularies
+from pipeline.data.text.vocabulary import FIRST, Alphabet, vocabularies
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.settings import BOS, EOS, PAD
 
 NOISE = {"noise_probability": 0.4}
 

@@ -21,7 +21,7 @@ from pipeline.data.speech.features import SplitCounts, compute_features
 from pipeline.data.speech.frontend import MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
 from pipeline.data.speech.speak import reader_of, speak
-from pipeline.data.text.alphabet import Alphabet, to_alphabet
+from pipeline.data.text.vocabulary import Alphabet, to_alphabet
 
 
 def grammar(domains=("search",), **sizes) -> dict:

@@ -7,11 +7,11 @@ import pytest
 from toy_corpus import make_dataset, random_lines, write_toy_raw
 
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies, train
 from pipeline.data.text.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
+from pipeline.models.settings import BOS, EOS, PAD, UNK
 
 
 def vocabulary(folder, lines, size):

@@ -9,7 +9,7 @@ from made_records import speech_corpus, trained_run
 
 from pipeline.config import load_run
 from pipeline.data.sequence_store import write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file

@@ -8,7 +8,7 @@ from markov import Markov, Sentences
 from random_lm import language_model, log_prob
 
 from pipeline.config import DecodingConfig
-from pipeline.core.symbols import EOS, UNK
+from pipeline.models.settings import EOS, UNK
 from pipeline.search.beam_search import beam_search
 from pipeline.search.interface import ExternalLM
 

@@ -14,14 +14,14 @@ from pipeline.config import DecodingConfig, load_run
 from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
-from pipeline.core.symbols import BOS
 from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, normalisation_corpus, training_batches
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
 from pipeline.decoding.tune import sample
 from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.metrics.score_file import read_statistics
+from pipeline.models.settings import BOS
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}

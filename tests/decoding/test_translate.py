@@ -10,13 +10,13 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
 from pipeline.decoding.decode import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import TrainedModel, build_decoder
 from pipeline.metrics.score_file import read_statistics
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine
 

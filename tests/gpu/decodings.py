@@ -11,12 +11,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
-from pipeline.core.symbols import EOS
 from pipeline.data.batches.base import Batch
 from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.settings import EOS
 from pipeline.search import beam_search
 from pipeline.training.run_model import build_run_model
 

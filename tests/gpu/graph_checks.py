@@ -23,10 +23,9 @@ import trainings
 from cases import TRAININGS, Case
 
 from pipeline.data.batches.corpus_batches import AnyBatch
-from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.planning.calibrate import random_batch
 from pipeline.training.checkpoint import resume_tensors
-from pipeline.training.graph_cache import CudaRecorder, Recorder
+from pipeline.training.graph_cache import CudaRecorder, Recorder, ShapeGrid
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.step import PreparedStep, StepRunner
 from pipeline.training.tensor_file import load_into

@@ -14,16 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
-from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.models.layers.padding import cached_indices
 from pipeline.papers.project import Project
 from pipeline.planning.calibrate import random_batch
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.distributed import Group
-from pipeline.training.graph_cache import Recorder
-from pipeline.training.optimiser import Optimiser
+from pipeline.training.graph_cache import Recorder, ShapeGrid
+from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.run_model import build_run_model
-from pipeline.training.schedule import Schedule
 from pipeline.training.state import TrainingState
 from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 from pipeline.training.trainer import Trainer

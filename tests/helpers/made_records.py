@@ -20,7 +20,7 @@ from pipeline.core.records.training import (
     ValidationLine,
 )
 from pipeline.data.sequence_store import FEATURES
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 
 UPDATES = TrainingLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
 MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")

@@ -15,7 +15,7 @@ from pipeline.core.records.outputs import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree
 from pipeline.metrics.brackets import Parses

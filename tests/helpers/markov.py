@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.core.symbols import BOS
+from pipeline.models.settings import BOS
 
 
 @dataclass(frozen=True)

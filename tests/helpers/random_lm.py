@@ -2,9 +2,9 @@
 
 import torch
 
-from pipeline.core.symbols import BOS
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.settings import BOS
 
 
 def language_model(vocabulary: int, seed: int, sharpness: float = 8.0) -> LanguageModel:

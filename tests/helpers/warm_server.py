@@ -25,7 +25,7 @@ PRELOADED = (
     "snakemake.cli",
     "pipeline.stages",
     "pipeline.papers.project",
-    "pipeline.cluster.command",
+    "pipeline.cluster.state",
     "pipeline.training.job",
     "pipeline.outputs.decode",
     "pipeline.report.table",

@@ -2,8 +2,8 @@
 
 import torch
 
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.parallel_batches import TextBatch
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 

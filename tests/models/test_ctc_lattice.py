@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from pipeline.core.symbols import PAD
 from pipeline.models.ctc.lattice import ctc_lattice_loss
+from pipeline.models.settings import PAD
 
 SYMBOLS = 9
 

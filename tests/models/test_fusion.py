@@ -10,15 +10,15 @@ from recurrent_models import convolutional_config, recurrent_config
 from small_models import pairs, transformer_config
 from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
 
-from pipeline.core.symbols import BOS
 from pipeline.models.architectures import build_model
 from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.scheduled_sampling import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
+from pipeline.models.settings import BOS
 from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
-from pipeline.search.ngram import Ngram
+from pipeline.search.interface import Ngram
 
 
 @pytest.fixture(params=FUSIONS)

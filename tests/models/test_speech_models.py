@@ -7,10 +7,10 @@ import pytest
 import torch
 from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_config, speech
 
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.scheduled_sampling import DecoderInputs, negated_gumbel_noise, sample, unrolled_logits
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, max_pool
 from pipeline.models.speech_attention.model import AttentionRecogniser, HybridAttention
 

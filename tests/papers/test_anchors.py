@@ -12,7 +12,7 @@ from pipeline.core.artifacts import RunId, Table
 from pipeline.papers.comparability import Comparability
 from pipeline.papers.project import load_project
 from pipeline.report.table import scale_rules
-from pipeline.training.schedule import Schedule
+from pipeline.training.optimiser import Schedule
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import unknown_target
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.core.artifacts import RunId
 from pipeline.papers.project import load_project
-from pipeline.training.schedule import Schedule
+from pipeline.training.optimiser import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = {"C": "C1", "N4": "C2", "A": "base", "B": "big"}  # the Transformer beside each in Table 2

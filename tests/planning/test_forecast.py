@@ -13,12 +13,11 @@ from planning_project import ROOT, project_at
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import EOS
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import count_parameters, size_of
-from pipeline.models.settings import BatchShape, training_flops
+from pipeline.models.settings import EOS, BatchShape, training_flops
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.planning.corpus_size import Corpus

@@ -11,7 +11,7 @@ from pipeline.config import TrainingConfig
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
 from pipeline.data.sequence_store import FEATURES, write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.jobs import Jobs
 

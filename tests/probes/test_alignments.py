@@ -12,7 +12,7 @@ from made_records import speech_corpus
 from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.sequence_store import write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.probes.alignments import mean_entropy, median_length
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.specification import run_key

@@ -12,7 +12,7 @@ from scipy import stats
 from pipeline.__main__ import main
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.data.sequence_store import write_tokens
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import transcripts

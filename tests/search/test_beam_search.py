@@ -8,7 +8,7 @@ from markov import Markov, Sentences
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
+from pipeline.models.settings import BOS, EOS, PAD, UNK
 from pipeline.search.beam_search import beam_search
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word

@@ -8,8 +8,8 @@ import pytest
 import torch
 from random_lm import language_model, log_prob
 
-from pipeline.core.symbols import EOS
 from pipeline.models.ctc.model import collapse
+from pipeline.models.settings import EOS
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
 from pipeline.search.interface import ExternalLM
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import collapse
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, joint_search, prefix_search
 
 A, B = EOS + 1, EOS + 2

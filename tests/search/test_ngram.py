@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
+from pipeline.models.settings import BOS, EOS, PAD, UNK
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
-from pipeline.search.interface import ExternalLM
-from pipeline.search.ngram import Ngram
+from pipeline.search.interface import ExternalLM, Ngram
 
 A, B = EOS + 1, EOS + 2
 VOCAB = EOS + 3

@@ -17,8 +17,7 @@ from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import load_project
 from pipeline.report.partial import mark_incomplete
-from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
-from pipeline.workflow.causes import Causes
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
 from pipeline.workflow.drivers import register_driver
 from pipeline.workflow.graph import Graph, flatten
 from reprise.__main__ import main

@@ -13,12 +13,11 @@ from made_records import MACHINE
 from tape import TapeRecorder
 
 from pipeline.config import load_run
-from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.training import setup
 from pipeline.training.captured_steps import CapturedSteps, captured_steps
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
-from pipeline.training.graph_cache import GraphCache
+from pipeline.training.graph_cache import GraphCache, ShapeGrid
 from pipeline.training.ownership import StopRequest
 from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer

@@ -11,9 +11,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.core.records.training import BestLoss, Loss
 from pipeline.training import guards
-from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.optimiser import Optimiser
+from pipeline.training.specification import weight_files
 from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
 

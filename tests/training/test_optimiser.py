@@ -10,8 +10,7 @@ import torch
 from pipeline.config import TrainingConfig
 from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training.optimiser import Optimiser
-from pipeline.training.schedule import Schedule
+from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.update_rules import update_rule
 
 CONFIG = WeightedTransformerConfig(

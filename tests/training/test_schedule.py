@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.config import TrainingConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training.schedule import Schedule
+from pipeline.training.optimiser import Schedule
 
 
 def schedule(d_model: int, num_layers: int, **training) -> Schedule:

@@ -12,7 +12,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
-from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run
 from pipeline.training.step import StepRunner

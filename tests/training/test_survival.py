@@ -16,8 +16,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
+from pipeline.training.specification import weight_files
 from pipeline.training.step import StepRunner
 from pipeline.training.trainer import Trainer
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from made_records import training_config
 
-from pipeline.core.symbols import PAD
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.models.architectures import build_model
+from pipeline.models.settings import PAD
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group
 from pipeline.training.state import FIT_STEPS

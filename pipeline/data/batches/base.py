@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.sequence_store import TokenStore
+from pipeline.models.settings import BOS, EOS, PAD
 
 ALIGNED = 16
 """Alignment in bytes of each tensor in a packed buffer."""

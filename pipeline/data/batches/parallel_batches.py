@@ -20,10 +20,10 @@ from torch import Tensor
 
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.symbols import EOS, PAD
 from pipeline.data.batches.base import Batch, EncodedSplit, TrainingBatches, pad_to
 from pipeline.data.batches.steps import assign_cells, cut_into_steps, order_by_cell, random_keys
 from pipeline.data.sequence_store import TokenStore
+from pipeline.models.settings import EOS, PAD
 
 
 @dataclass(frozen=True)

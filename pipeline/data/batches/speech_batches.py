@@ -19,12 +19,11 @@ from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
-from pipeline.core.symbols import PAD
 from pipeline.data.batches.base import Batch, EncodedSplit, pad_to
 from pipeline.data.batches.fixed_size_batches import FixedSizeBatches, select_share
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FrameStore
-from pipeline.models.settings import ModelSettings
+from pipeline.models.settings import PAD, ModelSettings
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.data.fetch.links import link_target, linked_names
-from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened, parsing
+from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, link_target, linked_names, opened, parsing
 
 log = logging.getLogger(__name__)
 

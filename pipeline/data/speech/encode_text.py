@@ -19,8 +19,8 @@ from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord, load_one_
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.processes import chunks
 from pipeline.data.sequence_store import write_tokens
-from pipeline.data.text.alphabet import Alphabet, to_alphabet
 from pipeline.data.text.text_files import lines_of
+from pipeline.data.text.vocabulary import Alphabet, to_alphabet
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
     reads   <corpus>/raw/<split>.en
     writes  <corpus>/prepared/<split>.en                   sentences in the characters of transcripts
             <corpus>/prepared/report.json                  counts of sentences kept, and left out by reason
-            <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, sequence_store.py)
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (vocabulary.py, sequence_store.py)
             <corpus>/encoded/corpus.json                   sizes and digests, written last
 
     Args:

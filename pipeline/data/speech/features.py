@@ -32,7 +32,7 @@ from pipeline.data.speech.manifest import (
     shared_speakers,
     shared_utterances,
 )
-from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Alphabet
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), pro
             <corpus>/prepared/<split>.speakers       their speakers, one name per line
             <corpus>/prepared/report.json            counts, seconds, and utterances left out by reason
             <corpus>/encoded/<split>.frames[.offsets]  log-mel features (sequence_store.py)
-            <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, sequence_store.py)
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (vocabulary.py, sequence_store.py)
             <corpus>/encoded/noise.frames[.offsets]  background noises for training
             <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
 

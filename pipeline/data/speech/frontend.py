@@ -27,7 +27,7 @@ from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, FrameStore, write_frames
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
 from pipeline.data.speech.manifest import Utterance, read_manifest
-from pipeline.data.text.alphabet import to_alphabet
+from pipeline.data.text.vocabulary import to_alphabet
 
 WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
 LOW_HZ = 20.0

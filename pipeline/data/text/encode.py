@@ -13,13 +13,13 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
-from pipeline.core.symbols import UNK
 from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import token_type, write_tokens
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
+from pipeline.models.settings import UNK
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,17 @@ import unicodedata
 from collections.abc import Iterator
 
 from pipeline.data.languages import base_language, is_unspaced
-from pipeline.data.text.apostrophes import LEADING, apostrophe, straight_apostrophe
-from pipeline.data.text.marks import CLOSING, QUOTES, Context, Spaces, kind_of, word_like
+from pipeline.data.text.marks import (
+    CLOSING,
+    LEADING,
+    QUOTES,
+    Context,
+    Spaces,
+    apostrophe,
+    kind_of,
+    straight_apostrophe,
+    word_like,
+)
 from pipeline.data.text.segmentation import UNSPACED
 
 SPACED_GUILLEMETS = frozenset({"fr", "br"})

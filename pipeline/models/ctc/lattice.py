@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from pipeline.core.symbols import PAD
+from pipeline.models.settings import PAD
 
 BLANK = PAD
 FIRST_STATES = 2

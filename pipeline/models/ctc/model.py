@@ -7,7 +7,6 @@ I inputs of a layer. PAD, which no target holds, is the blank.
 import torch
 from torch import Tensor, nn
 
-from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models import kernels
 from pipeline.models.ctc.lattice import BLANK, ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
@@ -16,7 +15,7 @@ from pipeline.models.kernels.operators import conv2d_over_frames
 from pipeline.models.layers.padding import cached_indices, gather_positions, length_mask, reversal_indices
 from pipeline.models.layers.speech_features import normalise_and_mask
 from pipeline.models.seq2seq import FrameModel, LossSums, Modules
-from pipeline.models.settings import ModelSettings
+from pipeline.models.settings import BOS, EOS, PAD, UNK, ModelSettings
 
 NEVER_WRITTEN = [UNK, BOS, EOS]
 BATCH_NORM_MOMENTUM = 0.1

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pipeline.core.symbols import PAD
 from pipeline.models import kernels
 from pipeline.models.kernels import cross_entropy
 from pipeline.models.seq2seq import LossSums
+from pipeline.models.settings import PAD
 
 
 def projected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, batch, label_smoothing: float) -> LossSums:

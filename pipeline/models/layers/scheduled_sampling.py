@@ -11,10 +11,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.loss import masked_loss
 from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import LossSums, Seq2Seq
+from pipeline.models.settings import BOS, EOS, PAD
 
 NEVER_READ = (PAD, BOS, EOS)
 

@@ -11,8 +11,8 @@ from pipeline.core.artifacts import Parse, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import SplitName
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checks import name_of_split, read_lines
+from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named
 from pipeline.metrics.metric import Metric
 from pipeline.metrics.score_file import read_statistics
