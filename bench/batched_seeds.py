@@ -43,7 +43,7 @@ def stacked(shape: Shape, seeds: int) -> Step:
     """Of so many models that begin differently."""
     models = [Plain(shape) for _ in range(seeds)]
     own, buffers = stack_module_state(models)
-    weights = {name: one.detach().requires_grad_() for name, one in own.items()}
+    weights = {name: weight.detach().requires_grad_() for name, weight in own.items()}
     optimiser = torch.optim.Adam(weights.values(), **ADAM, fused=True)
     each: Callable[..., Tensor] = vmap(
         partial(loss, models[0]), in_dims=(0, 0, None, None, None), randomness="different"

@@ -60,7 +60,7 @@ def measure_speaking(folder: Path, count: int) -> list[Utterance]:
 
 def measure_features(utterances: list[Utterance], rate: int, high_hz: float) -> None:
     limits = dataset(rate, high_hz)
-    timed("features", rate, lambda: [one for one, _ in features_of(utterances, limits, [1.0])])
+    timed("features", rate, lambda: [features for features, _ in features_of(utterances, limits, [1.0])])
 
 
 def measure_batches(folder: Path, utterances: list[Utterance]) -> None:
@@ -111,7 +111,7 @@ def timed(stage: str, rate: int, work: Callable[[], list[Utterance]]) -> list[Ut
     clock, cpu = time.perf_counter(), time.process_time()
     utterances = work()
     clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
-    seconds = sum(one.seconds for one in utterances)
+    seconds = sum(utterance.seconds for utterance in utterances)
     facts = {"stage": stage, "sample_rate": rate, "utterances": len(utterances), "speech_s": round(seconds, 1)}
     times = {"cpu_s": round(cpu, 3), "clock_s": round(clock, 3), "times_real_time": round(seconds / cpu)}
     print(json.dumps(facts | times), flush=True)

@@ -56,11 +56,13 @@ def compare(run: Path, steps: int, seeds: list[int], ways: dict[str, Way]) -> di
             for name, way in ways.items()
         }
         ends = {
-            name: [TrainedRun.read(one / "done.json").dev.nll_per_token for one in own] for name, own in trained.items()
+            name: [TrainedRun.read(folder / "done.json").dev.nll_per_token for folder in own]
+            for name, own in trained.items()
         }
-        curves = {name: [fit_curve(one).train for one in own] for name, own in trained.items()}
+        curves = {name: [fit_curve(folder).train for folder in own] for name, own in trained.items()}
         costs = {
-            name: [TrainingCost.read(one / "cost.json").starts[-1] for one in own] for name, own in trained.items()
+            name: [TrainingCost.read(folder / "cost.json").starts[-1] for folder in own]
+            for name, own in trained.items()
         }
     first, second = (ends[name] for name in ways)
     gaps = [abs(a - b).max() for a, b in zip(*(curves[name] for name in ways), strict=True)]
@@ -73,7 +75,7 @@ def compare(run: Path, steps: int, seeds: list[int], ways: dict[str, Way]) -> di
         "seeds_apart": round(statistics.mean(abs(x - statistics.mean(own)) for own in ends.values() for x in own), 4),
         "largest_gap": round(float(max(gaps)), 4),
         **{
-            f"update_s_{name}": round(min(one.processor_seconds / one.steps for one in own), 4)
+            f"update_s_{name}": round(min(start.processor_seconds / start.steps for start in own), 4)
             for name, own in costs.items()
         },
     }

@@ -46,10 +46,10 @@ def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
         for name, paths in score_paths(folders[0], decoding, splits).items()
     }
     specs = [load_run(folder / "run.yaml") for folder in folders]
-    kinds = {(one.paper, one.system, one.dataset, one.scale) for one in specs}
+    kinds = {(spec.paper, spec.system, spec.dataset, spec.scale) for spec in specs}
     if len(kinds) > 1 or not any(folders[0].glob(f"scores/{decoding}/{splits}.json")):
         sys.exit(f"{folders[0]}: no scores/{decoding}/{splits}, or not the only system: {sorted(kinds)}")
-    values = {name: metric_named(name).total(one.sum(axis=1)).tolist() for name, one in rows.items()}
+    values = {name: metric_named(name).total(statistics.sum(axis=1)).tolist() for name, statistics in rows.items()}
     values |= {
         DEV_LOSS: [float(curve.dev[-1]) for curve in curves],
         "training_loss": [float(curve.train[-1]) for curve in curves],
@@ -61,13 +61,17 @@ def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
         scale=specs[0].scale,
         commit=trained[0].provenance["commit"],
         device=TrainingCost.read(folders[0] / "cost.json").hardware,
-        seeds=[one.seed for one in specs],
-        weights=[one.weights_digest for one in trained],
+        seeds=[spec.seed for spec in specs],
+        weights=[done.weights_digest for done in trained],
         values=values,
     ).write(out.with_suffix(".json"))
-    kept = {name: compact(one) for name, one in rows.items() if name in KEPT}
-    losses = {"steps": curves[0].steps, "train": [one.train for one in curves], "dev": [one.dev for one in curves]}
-    write_statistics(out.with_suffix(".npz"), kept | {name: np.array(one) for name, one in losses.items()})
+    kept = {name: compact(statistics) for name, statistics in rows.items() if name in KEPT}
+    losses = {
+        "steps": curves[0].steps,
+        "train": [curve.train for curve in curves],
+        "dev": [curve.dev for curve in curves],
+    }
+    write_statistics(out.with_suffix(".npz"), kept | {name: np.array(loss) for name, loss in losses.items()})
 
 
 def compact(rows: np.ndarray) -> np.ndarray:

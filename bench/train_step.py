@@ -97,7 +97,7 @@ def main() -> None:
     prepare(torch.device("cpu"), args.threads)
     shape = SHAPES[args.shape]
     makers = {"plain": partial(plain, shape)}
-    makers |= {name: partial(our_step, shape, one) for name, one in shape.models().items()}
+    makers |= {name: partial(our_step, shape, model) for name, model in shape.models().items()}
     systems = {
         f"{name} {precision}": make(precision == "bf16")
         for name, make in makers.items()
@@ -134,13 +134,13 @@ def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Ti
 
 
 def reports(shape: Shape, times: dict[str, Times]) -> Iterator[dict]:
-    work = {name: training_flops(one, shape.batch) for name, one in shape.models().items()}
+    work = {name: training_flops(model, shape.batch) for name, model in shape.models().items()}
     for name, own in times.items():
         median = statistics.median(own.wall)
         spent = min(own.cpu) if torch.get_num_threads() == 1 else median
         report = {
             "system": name,
-            "shape": next(known for known, one in SHAPES.items() if one == shape),
+            "shape": next(known for known, preset in SHAPES.items() if preset == shape),
             "step_s": round(median, 4),
             "best_step_s": round(min(own.wall), 4),
             "best_cpu_s": round(min(own.cpu), 4),

@@ -226,10 +226,10 @@ def parsers(
     parser = argparse.ArgumentParser(prog=program.name, description=program.about)
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
     for name, command in program.commands.items():
-        one = by_name.add_parser(name, help=command.summary.replace("%", "%%"))
+        stage_parser = by_name.add_parser(name, help=command.summary.replace("%", "%%"))
         if name in imported:
-            add_arguments(one, command.load())
-            one.set_defaults(stage=name)
+            add_arguments(stage_parser, command.load())
+            stage_parser.set_defaults(stage=name)
     return parser, dict(by_name.choices)
 
 

@@ -53,8 +53,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     both = commands.add_parser("compare", help="compare two project folders, or what was recorded of them")
     both.add_argument("before", type=Path)
     both.add_argument("after", type=Path)
-    for one in (record, both):
-        one.add_argument("--scale", default="smoke")
+    for command in (record, both):
+        command.add_argument("--scale", default="smoke")
     return parser.parse_args(argv)
 
 
@@ -118,8 +118,8 @@ def compare(before: Facts, after: Facts) -> Iterator[str]:
 def without(value: Any) -> Any:
     """Return a JSON value without the keys that may differ between equal results."""
     if isinstance(value, dict):
-        return {key: without(one) for key, one in value.items() if key not in PROVENANCE | OF_FILES}
-    return [without(one) for one in value] if isinstance(value, list) else value
+        return {key: without(item) for key, item in value.items() if key not in PROVENANCE | OF_FILES}
+    return [without(item) for item in value] if isinstance(value, list) else value
 
 
 def digest(value: Any) -> str:

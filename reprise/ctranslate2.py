@@ -215,7 +215,7 @@ def ctranslate2_search(model: Model, compute_type: str) -> Decoder:
             max_input_length=0,
             return_scores=True,
         )
-        best = ((one.hypotheses[0], one.scores[0]) for one in found)
+        best = ((result.hypotheses[0], result.scores[0]) for result in found)
         return [
             Hypothesis([tgt_ids[piece] for piece in output], score * (len(output) + 1) ** alpha, score)
             for output, score in best

@@ -177,16 +177,16 @@ def resolve_run(project: Project, name: str) -> RunId:
     number = seed.removeprefix("seed") or str(project.config.seed_list[0])
     if not number.isdecimal():
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
-    used = {one: one for one in project.datasets}
-    used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
+    used = {name: name for name in project.datasets}
+    used |= {name: project.runs_of(paper, system, name)[0].dataset for name in project.scale.datasets}
     faults = project.dataset_records.faults
-    runs = {one: RunId(paper, system, at, int(number)) for one, at in used.items() if at not in faults}
+    runs = {name: RunId(paper, system, at, int(number)) for name, at in used.items() if at not in faults}
     if fault := faults.get(used.get(dataset, "")):
         raise fault
     if dataset:
         known(dataset, runs, f"{name}: datasets of scale {project.config.scale}")
         return runs[dataset]
-    trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
+    trained = {name: run for name, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
         raise_not_trained(project, name, paper, system, int(number))
     if len(set(trained.values())) != 1:
@@ -211,7 +211,11 @@ def raise_not_trained(project: Project, name: str, paper: str, system: str, seed
     """
     graph, faults = Graph(project), project.dataset_records.faults
     wanted = runs_in(graph.closure(graph.readable([paper])))
-    runs = [RunId(paper, system, one.dataset, seed) for one in wanted if (one.paper, one.system) == (paper, system)]
+    runs = [
+        RunId(paper, system, product.dataset, seed)
+        for product in wanted
+        if (product.paper, product.system) == (paper, system)
+    ]
     where = f"at scale {project.config.scale} with seed {seed}"
     unread = f"; skipped, as their files are faulty: {', '.join(faults)}" if faults else ""
     hint = other_settings_hint(project, paper, system, "*", seed)

@@ -76,7 +76,7 @@ def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
         project: The project at its scale.
         paper: Name of the paper.
     """
-    return [row_of(one) for one in project.claims[paper].evaluate(PaperView(project, paper))]
+    return [row_of(claim) for claim in project.claims[paper].evaluate(PaperView(project, paper))]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:

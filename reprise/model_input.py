@@ -105,5 +105,5 @@ class GivenSpeech(SpeechSplit):
 
     def __init__(self, name: str, utterances: Sequence[np.ndarray], statistics: Statistics):
         self.name, self.src, self.tgt = name, GivenFrames(utterances), GivenTokens([()] * len(utterances))
-        self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
+        self.mean, self.deviation = (np.array(values, np.float32) for values in (statistics.mean, statistics.deviation))
         self.src_lengths, self.tgt_lengths = self.src.lengths(), self.tgt.lengths() + 1

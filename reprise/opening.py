@@ -236,7 +236,7 @@ def usual_decoding(found: FoundRun) -> str:
     papers = dict.fromkeys([run.paper, *project.papers])
     tables = ((paper, table) for paper in papers for table in project.tables_here(paper))
     products = (product for paper, table in tables for product in table_products(project, paper, table))
-    scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
-    names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
-    plain = (one for one in names if not project.decoding(run.paper, run.system, one).reads_language_model)
+    scored = (product for product in products if isinstance(product, Score) and product.measure != "perplexities")
+    names = [score.decoding for score in scored if (score.run.paper, score.run.system) == (run.paper, run.system)]
+    plain = (name for name in names if not project.decoding(run.paper, run.system, name).reads_language_model)
     return next(plain, next(iter(names or found.decodings)))

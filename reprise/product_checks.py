@@ -65,7 +65,7 @@ class Finding:
     def is_bad(self) -> bool:
         """Return whether it must be rebuilt; damaged telemetry is no reason to train again."""
         return bool(self.stale) or any(
-            one.state in ("damaged", "missing") and is_needed(one.path) for one in self.checks
+            check.state in ("damaged", "missing") and is_needed(check.path) for check in self.checks
         )
 
 
@@ -102,11 +102,11 @@ class Inspection:
 
     def lacks_input(self, product: Product) -> bool:
         """Return whether an undeclared input of an existing product is bad or missing."""
-        beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
-        for one in beside:
-            if not self.found[one].checks and not exists(self.layout.path(one)):
-                self.found[one].checks.append(check_file(self.layout.path(one)))
-        return any(self.found[one].is_bad for one in beside)
+        beside = [need for need in self.needs(product) if READ_BESIDE.get(type(need)) is type(product)]
+        for other in beside:
+            if not self.found[other].checks and not exists(self.layout.path(other)):
+                self.found[other].checks.append(check_file(self.layout.path(other)))
+        return any(self.found[other].is_bad for other in beside)
 
     def needs(self, product: Product) -> list[Product]:
         """Return the declared inputs of a product."""
@@ -117,7 +117,7 @@ class Inspection:
         finding, mark = self.found[product], self.layout.path(product)
         if product in self.wanted:
             finding.checks += self.missing(product)
-        if not (finding.is_bad or any(one.state == "missing" and one.path == mark for one in finding.checks)):
+        if not (finding.is_bad or any(check.state == "missing" and check.path == mark for check in finding.checks)):
             return
         self.wanted.update(self.needs(product))
         if manifest_of(product) is not product:
@@ -137,9 +137,10 @@ class Inspection:
         finding, mark = self.found[product], self.layout.path(product)
         lost = self.lost_checkpoints(product.run, finding) if isinstance(product, Trained) else []
         if not exists(mark):
-            return lost + ([] if mark in {one.path for one in finding.checks} else [check_file(mark)])
+            return lost + ([] if mark in {check.path for check in finding.checks} else [check_file(mark)])
         if isinstance(product, Prepared):
-            lost = [one for path in self.files(product) if (one := check_file(path)).state == "missing"]
+            checks = map(check_file, self.files(product))
+            lost = [check for check in checks if check.state == "missing"]
             finding.stale |= {mark} if lost else set()
         return lost
 
@@ -151,9 +152,9 @@ class Inspection:
             finding: Its checks; files that must be set aside are added.
         """
         folder, weights = self.layout.run(run), self.layout.weights(run)
-        if is_locked(folder) or any(one.state == "unreadable" for one in finding.checks):
+        if is_locked(folder) or any(check.state == "unreadable" for check in finding.checks):
             return []
-        good = {one.path for one in finding.checks if one.state == "good"}
+        good = {check.path for check in finding.checks if check.state == "good"}
         is_over = any(map(exists, (folder / DONE_FILE, weights)))
         training = self.project.run_spec(run).training
         needed = weights_due(training, folder, self.checkpoints[run], good, is_over)
@@ -204,7 +205,7 @@ class Inspection:
             dataset: Name of its dataset.
         """
         form = self.project.dataset_records[dataset].form
-        return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
+        return [check for check in found if check.state != "missing" or not is_read_by_training_alone(check.path, form)]
 
     def check_views(self, mark: Path) -> list[FileCheck]:
         """Return the faults of the copies at the top of results/ of a report of the configured paper.
@@ -252,21 +253,24 @@ class Inspection:
         folder = self.layout.corpus(product.dataset)
         if isinstance(product, Encoded):
             before = [
-                one for one in self.graph.closure([product]) if isinstance(one, DatasetArtifact) and one != product
+                ancestor
+                for ancestor in self.graph.closure([product])
+                if isinstance(ancestor, DatasetArtifact) and ancestor != product
             ]
-            return sorted(set(all_noted_files(folder)) - {path for one in before for path in self.files(one)})
+            return sorted(set(all_noted_files(folder)) - {path for ancestor in before for path in self.files(ancestor)})
         spoken = [folder / "audio", folder / "manifests"]
         match product:
             case Raw():
                 folders = [folder / "raw", *([] if exists(self.layout.path(Spoken(product.dataset))) else spoken)]
                 found = sorted(
-                    {path for one in folders for path in noted_files(one)} | files_listed(self.layout.path(product))
+                    {path for folder in folders for path in noted_files(folder)}
+                    | files_listed(self.layout.path(product))
                 )
                 empty = not found and not any(map(exists, folders)) and not noted_files(folder)
                 others = [path for path in noted_files(folder) if not path.name.startswith(("subwords", "spoken"))]
                 return [folder / "raw"] if empty else found + others
             case Spoken():
-                return [path for one in spoken for path in noted_files(one)]
+                return [path for folder in spoken for path in noted_files(folder)]
             case Vocabulary():
                 return [path for path in noted_files(folder) if path.name.startswith("subwords")]
         return noted_files(folder / "prepared")
@@ -276,10 +280,10 @@ class Inspection:
         found = []
         for name, source in sources_of(self.project.dataset_records[dataset]).items():
             if exists(path := self.layout.downloads / name):
-                one = check_file(path)
-                if one.state == "good" and (fault := wrong_size(path, source) or mismatch(path, source.known_hash)):
-                    one = replace(one, state="damaged", fault=fault)
-                found.append(one)
+                check = check_file(path)
+                if check.state == "good" and (fault := wrong_size(path, source) or mismatch(path, source.known_hash)):
+                    check = replace(check, state="damaged", fault=fault)
+                found.append(check)
         return found
 
     def check_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
@@ -301,10 +305,10 @@ class Inspection:
         files = {path for store in stores for path in store}
         beside = [check_file(path) for path in sorted({*self.files(product)} - files)]
         found = [*map(check_file, sorted(files)), *self.without_freed(beside, product.dataset)]
-        if any(one.state != "good" for one in found) or stores_digest(stores) == record.digest:
+        if any(check.state != "good" for check in found) or stores_digest(stores) == record.digest:
             return found
         fault = f"this or another file of {mark.parent} differs from the encoded one"
-        return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
+        return [replace(check, state="damaged", fault=fault) if check.path in files else check for check in found]
 
     def check_score(self, product: Score) -> list[FileCheck]:
         """Check that the scored inputs still match their recorded digests."""

@@ -69,7 +69,7 @@ class RunRecord(Record):
     def system(self) -> tuple[str, str, str, str]:
         """Return name, dataset, scale and digest of the settings, which all seeds of a system share."""
         content = self.run.content() | {"seed": 0, "data": self.run.corpus}
-        content["training"] = {key: one for key, one in content["training"].items() if key not in MACHINE_SETTINGS}
+        content["training"] = {key: value for key, value in content["training"].items() if key not in MACHINE_SETTINGS}
         return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
     def store(self, folder: Path) -> Path:
@@ -175,7 +175,7 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         "fell in last fifth": f"{100 * fmean(gains):.1f} %" if gains else "",
     }
     for score, metric in dict.fromkeys(score_columns(seeds, metrics)):
-        files = [one.scores[score] for one in seeds if score in one.scores and metric in one.scores[score].metrics]
+        files = [seed.scores[score] for seed in seeds if score in seed.scores and metric in seed.scores[score].metrics]
         if len({file.basis(metric) for file in files}) > 1:
             ways = f"seeds were scored on different references, or {metric} in different ways"
             raise UserError(f"{name}, {score}: {ways}")
@@ -210,7 +210,7 @@ def format_scores(found: list[MetricValue]) -> str:
     """Format the score of one seed with its interval over sentences, those of several as mean and deviation."""
     if len(found) == 1 and found[0].low is not None:
         return f"{found[0].value:.2f} ({found[0].low:.2f}–{found[0].high:.2f})"
-    return mean_and_deviation([one.value for one in found], 2)
+    return mean_and_deviation([score.value for score in found], 2)
 
 
 def mean_and_deviation(values: list[float], digits: int) -> str:
@@ -240,8 +240,8 @@ def shown_metrics(table: Path, records: Iterable[RunRecord]) -> list[str]:
             header = next(csv.reader(lines), [])
     shown = [name.partition(" ")[0] for name in header if "/" in name]
     found = [{metric for score in record.scores.values() for metric in score.metrics} for record in records]
-    there = [metric for metric in shown if any(metric in one for one in found)]
-    further = [metric for one in found if not one & set(there) for metric in USUAL if metric in one]
+    there = [metric for metric in shown if any(metric in metrics for metrics in found)]
+    further = [metric for metrics in found if not metrics & set(there) for metric in USUAL if metric in metrics]
     return list(dict.fromkeys([*there, *further]))
 
 

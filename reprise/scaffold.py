@@ -119,9 +119,9 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         Markdown with a header in YAML.
     """
     rows = [
-        f"| {literal(test_set)} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
+        f"| {literal(test_set)} | {name} | {score.value:.2f} | {interval_of(score)} | `{score.signature}` |"
         for test_set, metrics in record.scores.items()
-        for name, one in metrics.items()
+        for name, score in metrics.items()
     ]
     verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
     passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."

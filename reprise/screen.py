@@ -87,15 +87,15 @@ def running(campaign: Campaign) -> RenderableType | None:
     if not found:
         return None
     rows = columns("running", "steps", "left", "perplexity", "tokens/s", "")
-    for one in found[:SHOWN]:
-        progress = one.progress
+    for run in found[:SHOWN]:
+        progress = run.progress
         rows.add_row(
-            Text(one.run.folder, style=COLOURS["running"]),
-            f"{one.step:,}/{one.steps:,}",
+            Text(run.run.folder, style=COLOURS["running"]),
+            f"{run.step:,}/{run.steps:,}",
             clock(progress.seconds_left) if progress else "",
             f"{progress.perplexity:.2f}" if progress else "starting",
             f"{progress.tokens_per_s:,.0f}" if progress else "",
-            Text(f"job {one.job} {one.why}" if one.job else one.why, style="yellow" if one.why else ""),
+            Text(f"job {run.job} {run.why}" if run.job else run.why, style="yellow" if run.why else ""),
         )
     return Group(rows, *more(found))
 
@@ -105,8 +105,8 @@ def waiting(campaign: Campaign) -> RenderableType | None:
     rows = columns("", "")
     for state in ("waiting", "not run"):
         found = campaign.of_state(state)
-        for why, _ in Counter(one.why for one in found).most_common(SHOWN):
-            rows.add_row(*grouped(state, why, [one for one in found if one.why == why]))
+        for why, _ in Counter(run.why for run in found).most_common(SHOWN):
+            rows.add_row(*grouped(state, why, [run for run in found if run.why == why]))
     return rows if rows.row_count else None
 
 
@@ -118,15 +118,15 @@ def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
         why: The reason; empty if none is known.
         runs: The runs, at least one.
     """
-    named = ", ".join(one.run.folder for one in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
+    named = ", ".join(run.run.folder for run in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
     what = f"{len(runs)} {state}"
     return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
 
 
 def failed(campaign: Campaign) -> RenderableType | None:
     """Return each failure with its cause and remedy."""
-    found = [(f"train {one.run.folder}", one.why, one.remedy) for one in campaign.of_state("failed")]
-    found += [(f"{one.stage} in {one.folder}", one.cause, remedy_of(one)) for one in campaign.failed]
+    found = [(f"train {run.run.folder}", run.why, run.remedy) for run in campaign.of_state("failed")]
+    found += [(f"{stage.stage} in {stage.folder}", stage.cause, remedy_of(stage)) for stage in campaign.failed]
     if not found:
         return None
     parts: list[RenderableType] = []
@@ -146,7 +146,7 @@ def todo(campaign: Campaign, command: str) -> RenderableType | None:
         campaign: Its state.
         command: Command that resumes it; empty to leave it out.
     """
-    lines = [f"{one.run.folder}: {one.remedy}" for one in campaign.runs if one.remedy and one.state != "failed"]
+    lines = [f"{run.run.folder}: {run.remedy}" for run in campaign.runs if run.remedy and run.state != "failed"]
     if command and not campaign.driver and any(there < total for there, total in campaign.made.values()):
         lines.append(f"no Snakemake is running; to continue: {command}")
     return Text("\n".join(f"→ {line}" for line in lines), style="bold") if lines else None

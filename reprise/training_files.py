@@ -33,7 +33,7 @@ def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collect
     if not ended and state.out_of_patience(training):
         end = state.step
     back = ended.returned if ended else state.returned
-    due = [one for one in sorted({*range(every, end + 1, every), end}) if not (back and back.gave_up(one))]
+    due = [step for step in sorted({*range(every, end + 1, every), end}) if not (back and back.gave_up(step))]
     needed = due[max(0, len(due) - last) :]
     return needed if is_over else [step for step in needed if step <= state.step]
 

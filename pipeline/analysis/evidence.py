@@ -187,7 +187,7 @@ def bootstrap_sample(
     """
     if len({tuple(map(len, seed)) for seed in statistics}) != 1:
         raise UserError("can't compare scores of different test sets: their numbers of sentences differ")
-    draws = [np.mean([resampled(one, total) for one in seed], axis=0) for seed in statistics]
+    draws = [np.mean([resampled(sentences, total) for sentences in seed], axis=0) for seed in statistics]
     return Sample(seed_scores(statistics, total), np.array(draws), test_set, system, rows=len(statistics[0][0]))
 
 
@@ -198,7 +198,7 @@ def seed_scores(statistics: Sequence[Sequence[np.ndarray]], total: Total) -> np.
         statistics: `statistics[seed][i]` of shape (N_i, F), as for `bootstrap_sample`.
         total: Maps summed statistics to scores.
     """
-    return np.array([np.mean([total(one.sum(axis=0)) for one in seed]) for seed in statistics])
+    return np.array([np.mean([total(sentences.sum(axis=0)) for sentences in seed]) for seed in statistics])
 
 
 def training_sample(

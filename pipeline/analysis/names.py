@@ -118,9 +118,11 @@ def _members(annotation: Any) -> Members:
         return Members(kind, inner.key, inner.item)
     if origin in (Union, UnionType):
         options = [_members(argument) for argument in arguments]
-        found = {name: [getattr(one, name) for one in options] for name in ("key", "item")}
-        kind = next((one.kind for one in options if one.kind), None)
-        return Members(kind, *(next((one for one in found[name] if one is not Any), Any) for name in ("key", "item")))
+        found = {name: [getattr(option, name) for option in options] for name in ("key", "item")}
+        kind = next((option.kind for option in options if option.kind), None)
+        return Members(
+            kind, *(next((choice for choice in found[name] if choice is not Any), Any) for name in ("key", "item"))
+        )
     if origin is dict:
         return Members(None, *arguments)
     return Members(None, Any, arguments[0]) if origin in (list, tuple) else Members()

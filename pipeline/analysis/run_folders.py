@@ -111,7 +111,7 @@ class RunFolders:
     def model_sizes(self) -> dict[tuple[str, int], int]:
         """Return parameters at the paper's size by system and vocabulary; empty if they were not counted."""
         counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
-        return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
+        return {(size.system, size.vocab): size.parameters for size in counted.sizes} if counted else {}
 
     # Curves of finished trainings and probes of their models. A missing file raises NotRun.
 
@@ -258,7 +258,7 @@ class RunFolders:
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]
-        test_sets = ", ".join(dict.fromkeys(one.test_set for one in files))
+        test_sets = ", ".join(dict.fromkeys(file.test_set for file in files))
         found = bootstrap_sample(rows, metric_named(scored.metric).total, test_sets, system_of(runs[0]))
         return replace(found, basis=basis(files, scored.metric))
 
@@ -302,7 +302,9 @@ def basis(scores: Iterable[ScoreFile], metric: str) -> str:
         scores: Score files of one seed, one per split.
         metric: Name of the metric.
     """
-    return ", ".join(dict.fromkeys(f"references {one.references[:12]} by {one.basis(metric)[2]}" for one in scores))
+    return ", ".join(
+        dict.fromkeys(f"references {score.references[:12]} by {score.basis(metric)[2]}" for score in scores)
+    )
 
 
 def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: str) -> None:

@@ -204,7 +204,7 @@ def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndar
         lower: Curves of the system that is expected below, one per seed.
         upper: Curves of the other system.
     """
-    gaps = [[mean_gap(one, other) for other in upper] for one in lower]
+    gaps = [[mean_gap(curve, other) for other in upper] for curve in lower]
     return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
 
 
@@ -276,10 +276,10 @@ def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[L
     Returns:
         One sentence, with the share by which the loss fell.
     """
-    for one in systems:
-        if (gain := float(np.mean([curve.late_gain for curve in curves[one]]))) >= PLATEAU:
+    for system in systems:
+        if (gain := float(np.mean([curve.late_gain for curve in curves[system]]))) >= PLATEAU:
             fell = f"fell by {gain:.1%} over" if np.isfinite(gain) else "was not measured before"
-            return f"{one[0]}: its dev loss {fell} the last fifth of its steps"
+            return f"{system[0]}: its dev loss {fell} the last fifth of its steps"
     return ""
 
 
@@ -293,4 +293,6 @@ def over_fitted(curves: Mapping[System, Sequence[LossCurve]]) -> str:
         One clause for each such system, with the share by which its loss rose.
     """
     rises = [(system, np.mean([curve.rise for curve in of_seeds])) for (system, _), of_seeds in curves.items()]
-    return "; ".join(f"{one}: its dev loss ended {by:.0%} above its lowest" for one, by in rises if by >= OVER_FITTED)
+    return "; ".join(
+        f"{system}: its dev loss ended {by:.0%} above its lowest" for system, by in rises if by >= OVER_FITTED
+    )

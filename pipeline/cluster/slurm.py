@@ -88,7 +88,7 @@ class SlurmJobs:
             if job := self.adopt():  # a time-out may hide a success
                 return job
         what = reason.describe(self.name) if reason else "check slurm/site.yaml"
-        unfit = "".join(f"; {one.node} is excluded as unfit: {one.reason}" for one in unfit_nodes(self.run))
+        unfit = "".join(f"; {node.node} is excluded as unfit: {node.reason}" for node in unfit_nodes(self.run))
         raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{unfit}")
 
     def look_up(self, job: str) -> QueuedJob | None:
@@ -148,7 +148,7 @@ class SlurmJobs:
             # Slurm 22.05 to 23.02 do not pass the job's number of cores to its steps.
             srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],
             stderr_to_stdout=True,
-            **self.resources.as_submitit([one.node for one in unfit_nodes(self.run)]),
+            **self.resources.as_submitit([node.node for node in unfit_nodes(self.run)]),
         )
         configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
         # If Snakemake is a job itself, its SLURM_* must not reach ours, except for the choice of the cluster.

@@ -188,16 +188,16 @@ class Waiter:
         unfit, here = run_state.unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
             raise UserError(f"{self.run}: this machine failed its check: {here[0].reason}; repair it or use another")
-        for one in here:
-            log.warning("node %s is unfit (%s): excluded; submitting job %s again", one.node, one.reason, state.job)
+        for node in here:
+            log.warning("node %s is unfit (%s): excluded; submitting job %s again", node.node, node.reason, state.job)
         self.unfit += bool(here)
         if here and max(len(unfit), self.unfit) >= UNFIT_NODES:
-            named = "; ".join(f"{one.node}: {one.reason}" for one in unfit)
+            named = "; ".join(f"{node.node}: {node.reason}" for node in unfit)
             raise UserError(f"{self.run}: no fit node found ({named})")
         return bool(here)
 
     def _unfit_for(self, job: str) -> list[UnfitNode]:
-        return [one for one in run_state.unfit_nodes(self.run) if one.job == job]
+        return [node for node in run_state.unfit_nodes(self.run) if node.job == job]
 
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)

@@ -160,7 +160,7 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def run_folder_above(path: Path) -> Path | None:
     """Return the nearest run folder: `path` itself or one of its parents; None if there is none."""
     above = (path, *path.resolve().parents) if path.exists() else ()
-    return next((one for one in above if (one / RUN_FILE).exists()), None)
+    return next((folder for folder in above if (folder / RUN_FILE).exists()), None)
 
 
 def load_run(path: Path) -> RunSpec:

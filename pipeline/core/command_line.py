@@ -90,14 +90,14 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
     parser.description = documented(function)[0]
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     groups: dict[str, Any] = {}
-    for one in parameters(function):
-        label = one.argument.exclusive
+    for parameter in parameters(function):
+        label = parameter.argument.exclusive
         if label and label not in groups:
-            groups[label] = parser.add_mutually_exclusive_group(required=one.argument.required)
+            groups[label] = parser.add_mutually_exclusive_group(required=parameter.argument.required)
         place = groups.get(label, parser)
-        option = one.argument.name or f"--{one.name.replace('_', '-')}"
-        names = {"dest": one.name} if one.is_option else {}
-        place.add_argument(option if one.is_option else one.name, **names, **settings(one))
+        option = parameter.argument.name or f"--{parameter.name.replace('_', '-')}"
+        names = {"dest": parameter.name} if parameter.is_option else {}
+        place.add_argument(option if parameter.is_option else parameter.name, **names, **settings(parameter))
 
 
 def call(function: Callable[..., None], args: argparse.Namespace) -> None:
@@ -151,43 +151,45 @@ def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_opti
     if get_origin(kind) is Annotated:
         kind, *extra = get_args(kind)  # type: ignore[assignment]
     if get_origin(kind) in (Union, UnionType):
-        (kind,) = (one for one in get_args(kind) if one is not type(None))
-    argument = next((one for one in extra if isinstance(one, Argument)), Argument())
+        (kind,) = (alternative for alternative in get_args(kind) if alternative is not type(None))
+    argument = next((annotation for annotation in extra if isinstance(annotation, Argument)), Argument())
     return Parameter(name, kind, default, about.get(name, ""), is_option, argument)
 
 
-def settings(one: Parameter) -> dict[str, Any]:
+def settings(parameter: Parameter) -> dict[str, Any]:
     """Translate a parameter into the keyword arguments of `ArgumentParser.add_argument`."""
-    found: dict[str, Any] = {"help": help_text(one)}
-    has_default = one.default is not MISSING
-    if one.is_option:
-        found |= {"default": one.default} if has_default else {"required": True}
-    if one.kind is bool:
+    found: dict[str, Any] = {"help": help_text(parameter)}
+    has_default = parameter.default is not MISSING
+    if parameter.is_option:
+        found |= {"default": parameter.default} if has_default else {"required": True}
+    if parameter.kind is bool:
         return found | {"action": "store_true"}
-    kind = one.kind
+    kind = parameter.kind
     if get_origin(kind) is tuple:
         kind, *others = get_args(kind)
         if others != [...]:
             found["nargs"] = 1 + len(others)
-        elif one.argument.repeated:
+        elif parameter.argument.repeated:
             found |= {"action": "append", "default": []}
         else:
-            found["nargs"] = "*" if has_default and not one.is_option else "+"
-            found |= {"action": "extend", "default": []} if one.is_option and has_default else {}
-            found |= {"default": [*one.default]} if has_default and not one.is_option else {}
-    elif has_default and not one.is_option:
-        found |= {"nargs": "?", "default": one.default}
+            found["nargs"] = "*" if has_default and not parameter.is_option else "+"
+            found |= {"action": "extend", "default": []} if parameter.is_option and has_default else {}
+            found |= {"default": [*parameter.default]} if has_default and not parameter.is_option else {}
+    elif has_default and not parameter.is_option:
+        found |= {"nargs": "?", "default": parameter.default}
     if get_origin(kind) is Literal:
         found["choices"] = get_args(kind)
     else:
-        found["type"] = one.argument.convert or kind
-    metavar = one.argument.metavar or (None if one.is_option or "choices" in found else one.name.upper())
+        found["type"] = parameter.argument.convert or kind
+    metavar = parameter.argument.metavar or (
+        None if parameter.is_option or "choices" in found else parameter.name.upper()
+    )
     return found | ({"metavar": metavar} if metavar else {})
 
 
-def help_text(one: Parameter) -> str:
+def help_text(parameter: Parameter) -> str:
     """Return the description of a parameter, with its default."""
-    default = one.default
+    default = parameter.default
     if default is not MISSING and default not in (None, False, "", ()):
         words = (
             " ".join(default)
@@ -196,8 +198,8 @@ def help_text(one: Parameter) -> str:
             if isinstance(default, float)
             else default
         )
-        return f"{one.about} (default: {words})".replace("%", "%%")
-    return one.about.replace("%", "%%")
+        return f"{parameter.about} (default: {words})".replace("%", "%%")
+    return parameter.about.replace("%", "%%")
 
 
 def documented(thing: Callable[..., Any]) -> tuple[str, dict[str, str]]:

@@ -254,7 +254,7 @@ def set_aside(path: Path) -> Path:
         The new path.
     """
     endings = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
-    aside = next(one for end in endings if not (one := path.with_name(f"{path.name}.damaged{end}")).exists())
+    aside = next(free for end in endings if not (free := path.with_name(f"{path.name}.damaged{end}")).exists())
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
     note_path(path).unlink(missing_ok=True)

@@ -132,7 +132,7 @@ def nearest(name: Any, names: Iterable[str]) -> str:
         name: A misspelt name.
         names: The allowed names.
     """
-    by_case = {one.lower(): one for one in sorted(names)}
+    by_case = {name.lower(): name for name in sorted(names)}
     close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
 
@@ -251,7 +251,7 @@ def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
             return f"{key}: unknown name {shown(tag)}; allowed: {', '.join(tags)}{nearest(tag, tags)}"
         case "union_tag_not_found":
             return f"missing key {context['discriminator']}"
-    expected = dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults)
+    expected = dict.fromkeys(fault["msg"].removeprefix("Value error, ") for fault in faults)
     what = " or ".join(expected).replace(" or Input should be ", " or ")
     if what == "Input should be a valid dictionary":
         what = "Input should be a mapping, {key: value}"
@@ -298,4 +298,8 @@ def alternatives(part: dict, schema: dict) -> list[dict]:
     if "$ref" in part:
         return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
     options = part.get("anyOf", part.get("oneOf"))
-    return [part] if options is None else [one for option in options for one in alternatives(option, schema)]
+    return (
+        [part]
+        if options is None
+        else [alternative for option in options for alternative in alternatives(option, schema)]
+    )

@@ -72,7 +72,7 @@ def require_whole(encoded: Path) -> None:
     stores = encoded_stores(encoded, record.kind, record.splits)
     with read_errors(REPAIR):
         found = {path.name: path.stat() for store in stores for path in store}
-        states = {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
+        states = {name: (status.st_size, status.st_mtime_ns) for name, status in found.items()}
         verified = VerifiedCorpus(digest=record.digest, files=states)
         note = encoded / ".verified.json"
         if not stores or read_note(VerifiedCorpus, note) == verified:

@@ -63,12 +63,12 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
     mean, metadata = average(paths, key)
     write_tensor_file(out, mean, {"key": key, "step": metadata[-1]["step"], "averaged": len(paths)})
     listed = [
-        AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
-        for path, one in zip(paths, metadata, strict=True)
+        AveragedFile(file=path.name, step=header["step"], digest=header["digest"])
+        for path, header in zip(paths, metadata, strict=True)
     ]
     averaged = Averaged(key=key, digest=read_metadata(out)["digest"], inputs=listed)
     averaged.write(out.with_suffix(".json"))
-    log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in metadata))
+    log.info("%s: mean of steps %s", out, ", ".join(str(header["step"]) for header in metadata))
 
 
 def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
@@ -157,7 +157,9 @@ def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[s
     all_metadata = []
     for path in paths:
         tensors, metadata = read_weights(path, key, REPAIR)
-        if sums and {name: one.shape for name, one in sums.items()} != {n: one.shape for n, one in tensors.items()}:
+        if sums and {name: tensor.shape for name, tensor in sums.items()} != {
+            n: tensor.shape for n, tensor in tensors.items()
+        }:
             raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
         for name, tensor in tensors.items():
             sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()

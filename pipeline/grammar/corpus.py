@@ -240,7 +240,9 @@ def _verb_senses(verbs: list[Verb]) -> list[dict[str, Any]]:
 
 
 def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
-    return [{"en": one.en[0], "de": one.de[0][0], "fr": one.fr[0], "zh": [one.zh]} for one in nouns if one.ambiguous]
+    return [
+        {"en": noun.en[0], "de": noun.de[0][0], "fr": noun.fr[0], "zh": [noun.zh]} for noun in nouns if noun.ambiguous
+    ]
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:

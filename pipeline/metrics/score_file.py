@@ -33,9 +33,9 @@ def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
     path = out.with_suffix(".npz")
     write_statistics(path, statistics)
     ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
-    for name, one in metrics.items():
-        interval = "" if one.low is None else f" ({one.low:.2f} to {one.high:.2f})"
-        log.info("%s %.2f%s  %s", name, one.value, interval, one.signature)
+    for name, score in metrics.items():
+        interval = "" if score.low is None else f" ({score.low:.2f} to {score.high:.2f})"
+        log.info("%s %.2f%s  %s", name, score.value, interval, score.signature)
 
 
 def write_statistics(path: Path, statistics: dict[str, Any]) -> None:

@@ -74,19 +74,19 @@ class OutputMaker:
     @cached_property
     def trained(self) -> TrainedModel:
         """Load the model with averaged weights if the decoding averages, else with the final ones."""
-        averaged = next((one.file for one in self.plan.outputs if one.kind == "averaged"), WEIGHTS_FILE)
+        averaged = next((output.file for output in self.plan.outputs if output.kind == "averaged"), WEIGHTS_FILE)
         return TrainedModel.load(self.run_folder / averaged, self.threads)
 
     @cached_property
     def config(self) -> DecodingConfig:
         """Return the settings of the search, with the weights of the language model that were tuned."""
-        tuned = next((self.run_folder / one.file for one in self.plan.outputs if one.kind == "tuned"), None)
+        tuned = next((self.run_folder / output.file for output in self.plan.outputs if output.kind == "tuned"), None)
         return with_tuned_weights(self.plan.config, tuned)
 
     @cached_property
     def search(self) -> Decoder:
         """Build the search, with branch weights replaced and the language model loaded if the decoding says so."""
-        if any(one.kind == "translation" or one.kind == "parse" for one in self.plan.outputs):
+        if any(output.kind == "translation" or output.kind == "parse" for output in self.plan.outputs):
             replace_branch_weights(self.trained, self.config)
         language_model = prepare_language_model(self.trained, self.config, self.language_model)
         return build_decoder(self.trained.model, self.config, language_model)

@@ -55,7 +55,7 @@ def score_available(run_folder: Path, plan: ScoringPlan) -> None:
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE)
     there = {name for name, entry in decoded.items() if not entry.error}
     with contextlib.suppress(UserError):  # recorded in the manifest
-        score_outputs(run_folder, plan, [one for one in plan.scores if one.output in there])
+        score_outputs(run_folder, plan, [score for score in plan.scores if score.output in there])
 
 
 def score_outputs(
@@ -74,8 +74,8 @@ def score_outputs(
     Raises:
         UserError: An output could not be scored; the others are.
     """
-    planned = {one.file: one for one in scores}
-    keys = {name: key_of(run_folder, plan, one) for name, one in planned.items()}
+    planned = {score.file: score for score in scores}
+    keys = {name: key_of(run_folder, plan, score) for name, score in planned.items()}
     manifest = ManifestWriter(run_folder, run_folder / plan.name / SCORES_FILE)
     lacking = {name: keys[name] for name in manifest.lacks(keys)}
     manifest.make(lacking, lambda name: make_score(run_folder, planned[name]))

@@ -177,8 +177,8 @@ def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName = "test", t
     lines = check_references(record, split, corpus / "prepared")
     recorded = [json.loads(line) for line in read_lines(facts, lines)]
     sentences = [
-        GrammarSentence(hypothesis.split(" "), one, parse_tree(one["tree"], "phenomena"))
-        for one, hypothesis in zip(recorded, read_lines(tokenised, lines), strict=True)
+        GrammarSentence(hypothesis.split(" "), sentence, parse_tree(sentence["tree"], "phenomena"))
+        for sentence, hypothesis in zip(recorded, read_lines(tokenised, lines), strict=True)
     ]
     src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(corpus))
     scored = scored_split(record, split, lines, sha256_file(facts), [tokenised, facts])

@@ -65,7 +65,7 @@ def score_parses(
         with atomic_write(path) as output:
             output.writelines(f"{tree}\n" for tree in parses)
     totals = inputs.counts.sum(axis=0)
-    repairs = dict(sum((Counter(vars(one)) for one in inputs.repairs), Counter()))
+    repairs = dict(sum((Counter(vars(repair)) for repair in inputs.repairs), Counter()))
     facts = {"recall": float(recall(totals)), "precision": float(precision(totals)), "repairs": repairs}
     read = [sequences, words_path, gold_path, *training]
     write_score(out, inputs, scored_split(record, split, len(gold), sha256_file(gold_path), read, **facts))

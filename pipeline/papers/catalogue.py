@@ -83,7 +83,7 @@ class Catalogue:
     def licensed(self) -> dict[str, str]:
         """Return the folders of licensed packages, from config.yaml and from the files of the user's own datasets."""
         own = [record for record in self.dataset_records.values() if isinstance(record, OwnFolder) and record.folder]
-        return {one.package: str(one.folder) for one in own} | self.config.licensed
+        return {granted.package: str(granted.folder) for granted in own} | self.config.licensed
 
     def stand_in(self, dataset: str) -> str:
         """Return the dataset that stands in for `dataset` at this scale.

@@ -96,7 +96,9 @@ class Comparability:
 
     def _source_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
         """Yield why one source of a cell is not comparable."""
-        used, named = (list(cell.needs(PaperView(one, self.paper), row)) for one in (self.project, self.printed))
+        used, named = (
+            list(cell.needs(PaperView(project, self.paper), row)) for project in (self.project, self.printed)
+        )
         for ours, theirs in zip(used, named, strict=True):
             yield from self.changes(ours, theirs)
         metric, printed = cell.compared_metric, entry.printed_metrics.get(cell.printed or "")

@@ -23,7 +23,10 @@ class Interpretation(Closed):
 
     def fits(self, settings: dict[str, Any]) -> bool:
         """Return whether settings, by `section.key`, follow this interpretation."""
-        return all(settings[key] in (one if isinstance(one, list) else [one]) for key, one in self.settings.items())
+        return all(
+            settings[key] in (accepted if isinstance(accepted, list) else [accepted])
+            for key, accepted in self.settings.items()
+        )
 
 
 class Reading(Closed):

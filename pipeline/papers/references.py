@@ -75,7 +75,9 @@ class References:
                 self.named_datasets.add(named.name)
                 yield from self._dataset_name_faults(named.name, where, self._scales_of(record, named))
             elif named.kind is Names.DECODING:
-                decodings = {one for owner in self._owners(paper, named) for one in self.papers[owner].decodings}
+                decodings = {
+                    decoding for owner in self._owners(paper, named) for decoding in self.papers[owner].decodings
+                }
                 yield unknown(named.name, decodings, where)
             elif named.kind is Names.TRAINED:
                 yield self._trained_fault(named.name, paper, where)
@@ -126,7 +128,7 @@ class References:
         """Return the papers that can own a decoding: those of the systems beside it, or all if rows name them."""
         if isinstance(named.holder, SystemEntry):
             return [paper]
-        own = {self._owner(one.name, paper) for one in names_in(named.holder) if one.kind is Names.SYSTEM}
+        own = {self._owner(found.name, paper) for found in names_in(named.holder) if found.kind is Names.SYSTEM}
         by_row = isinstance(named.holder, MeasuredCell) and named.place[-1] == "decoding"
         return self.papers if by_row or not own else own & set(self.papers)
 
@@ -154,7 +156,7 @@ class References:
         yield fault
         for scale in () if fault or name in self.project.datasets else scales:
             if scale in self.scales and name not in self.scales[scale].datasets:
-                with_it = sorted(one for one in self.scales if name in self.scales[one].datasets)
+                with_it = sorted(scale for scale in self.scales if name in self.scales[scale].datasets)
                 yield f"{where}: {name!r} has no stand-in at scale {scale}, only at {', '.join(with_it)}"
 
     def _trained_fault(self, name: str, paper: str, where: str) -> str | None:
@@ -204,8 +206,10 @@ class References:
         for name, claim in claims.claims.items():
             named = list(names_in(claim))
             where = f"workflow/papers/{paper}/claims.yaml: scores"
-            scores = {one.name: claims.scores[one.name] for one in named if one.name in claims.scores}
-            for key, score in scores.items() if any(one.kind is Names.SCORE for one in named) else ():
+            scores = {
+                reference.name: claims.scores[reference.name] for reference in named if reference.name in claims.scores
+            }
+            for key, score in scores.items() if any(reference.kind is Names.SCORE for reference in named) else ():
                 if self.project.config.scale in (claim.scales or self.scales):
                     yield from self._score_faults(score, f"{where}.{key}, of claim {name}")
                 for dataset in filter(None, (score.dataset, score.scored_on)):
@@ -286,7 +290,7 @@ def _loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple
             if reference := getattr(entry, key):
                 system, _, dataset = reference.partition("@")
                 sources[key] = (*project.locate(system, name.partition("/")[0]), dataset)
-    return any(_loads_itself(project, one, (*dependents, run)) for one in sources.values())
+    return any(_loads_itself(project, source, (*dependents, run)) for source in sources.values())
 
 
 def _misused_decodings(project: Project) -> Faults:

@@ -179,9 +179,9 @@ def rule_faults(rules: Rules, where: str) -> Iterator[str]:
 def _rule_value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
     """Yield a message if no record allows the rule's value."""
     if rule.set is not None:
-        if all(faults := [_value_fault(one, rule.set) for one in settings]):
+        if all(faults := [_value_fault(setting, rule.set) for setting in settings]):
             yield f"{place}.set: {' or '.join(dict.fromkeys(faults))}, got {shown(rule.set)}"
-    elif all(_value_fault(one, number) for one in settings for number in NUMBERS):
+    elif all(_value_fault(setting, number) for setting in settings for number in NUMBERS):
         yield f"{place}: not a number, so it can't be {'divided' if rule.divide else 'multiplied'}; use set"
 
 

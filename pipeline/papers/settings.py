@@ -35,7 +35,7 @@ class Config(Closed):
     def parse_snakemake_text(cls, value: Any) -> Any:
         """Convert texts: `--config mirror=null seeds=[1,7]` reaches a workflow as "null" and ["1", "7"]."""
         if isinstance(value, list):
-            return [int(one) if isinstance(one, str) and one.isdecimal() else one for one in value]
+            return [int(part) if isinstance(part, str) and part.isdecimal() else part for part in value]
         return None if value == "null" else value
 
     @field_validator("tensorboard", "cuda_graphs", mode="before")
@@ -56,7 +56,7 @@ class Config(Closed):
             ValueError: A user or variable is unknown, or the folder would be read as an option.
         """
         if isinstance(value, dict):
-            return {key: cls.expand_folders(one) for key, one in value.items()}
+            return {key: cls.expand_folders(inner) for key, inner in value.items()}
         filled = value and os.path.expandvars(os.path.expanduser(value))
         if filled and filled.startswith("-"):
             raise ValueError("starts with `-` and would be read as an option; write ./ before it")

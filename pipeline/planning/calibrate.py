@@ -92,7 +92,7 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
         of_kind = found.setdefault(family_of(spec), {})
         if (shape := shape_of(spec, (corpus.src_vocab, corpus.tgt_vocab))) not in of_kind:
             of_kind[shape] = forecast_run(spec, corpus), corpus
-    return [sorted(of_kind.values(), key=lambda one: one[0].step_flops) for of_kind in found.values()]
+    return [sorted(of_kind.values(), key=lambda entry: entry[0].step_flops) for of_kind in found.values()]
 
 
 def interleaved(groups: Iterable[list[Item]]) -> Iterator[Item]:

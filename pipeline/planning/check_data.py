@@ -102,7 +102,7 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
         if not (isinstance(target, ReadAloudDataset) and target.gap):
             continue
         project.known(source := target.gap.source, project.datasets, f"workflow/datasets/{name}.yaml: gap.source")
-        if any(not file.is_here for one in (source, name) for file in files_of(project, one, verify=False)):
+        if any(not file.is_here for owner in (source, name) for file in files_of(project, owner, verify=False)):
             log.info("%s: can be compared with %s only when the files of both are here", name, source)
             continue
         summary, faults = faults_of_text(target.gap, transcripts(project, source), transcripts(project, name))

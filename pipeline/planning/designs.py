@@ -65,7 +65,7 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
             if isinstance(link, RatioClaim):
                 scale, shown = np.log, f"log {quantity}"
             noise = noise_here(project, pools, systems, dataset, quantity)
-            degrees = sum(len(view.runs(one, dataset)) - 1 for one in pools.alike(systems[0], dataset).values())
+            degrees = sum(len(view.runs(system, dataset)) - 1 for system in pools.alike(systems[0], dataset).values())
             smallest = smallest_effect(noise, quantity, seeds, degrees, scale) if noise else None
             printed = printed_effect(project, paper, link, scale)
             title = noise.title if noise else ""

@@ -111,7 +111,7 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
         The measurements in words, and the limits of `gap` that do not hold.
     """
     lines = min(len(source["train"]), len(target["train"]))
-    trained = [CharacterNgrams(evenly_spaced(one["train"], lines)) for one in (target, source)]
+    trained = [CharacterNgrams(evenly_spaced(domain["train"], lines)) for domain in (target, source)]
     unknown = unknown_words(source["train"], target["test"])
     own, other = (model.perplexity(target["test"]) for model in trained)
     faults = []
@@ -162,4 +162,4 @@ def transcripts(project: Project, name: str) -> Transcripts:
     with TemporaryDirectory() as folder:
         collect_text(record, project.layout.downloads, Path(folder), project.config.mirror)
         chosen = select(record, Path(folder), record.utterances)
-    return {split: [one.spelt for one in chosen[split].sentences] for split in prepared}
+    return {split: [sentence.spelt for sentence in chosen[split].sentences] for split in prepared}

@@ -72,7 +72,10 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
         "tokens": round(forecast.tokens) if forecast else "",
         "flops": f"{job.flops:.4g}" if job.flops else "",
         "hours_here": f"{job.seconds / 3600:.4g}" if job.seconds is not None else "",
-        **{f"gpu_hours_{name}": f"{gpu_hours(job, one):.4g}" if job.on_device else "" for name, one in devices.items()},
+        **{
+            f"gpu_hours_{name}": f"{gpu_hours(job, device):.4g}" if job.on_device else ""
+            for name, device in devices.items()
+        },
         "disk_bytes": round(job.disk_bytes) or "",
         "peak_disk_bytes": round(max(job.peak_bytes, job.disk_bytes)) or "",
         "download_bytes": job.download_bytes or "",
@@ -137,15 +140,15 @@ def shown_designs(paper: str, found: list[Design]) -> str:
     header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]
     rows = [
         [
-            *(one.name, "primary" if one.primary else "", one.quantity, " and ".join(map(str, one.seeds))),
+            *(design.name, "primary" if design.primary else "", design.quantity, " and ".join(map(str, design.seeds))),
             *(
-                "unknown" if one.smallest is None else f"{one.smallest:.2g}",
-                "" if one.printed is None else f"{one.printed:.2g}",
+                "unknown" if design.smallest is None else f"{design.smallest:.2g}",
+                "" if design.printed is None else f"{design.printed:.2g}",
             ),
         ]
-        for one in found
+        for design in found
     ]
-    noise = next((one.noise for one in found if one.noise), "")
+    noise = next((design.noise for design in found if design.noise), "")
     known = f"with noise between trainings {noise}" if noise else "if the noise between trainings is known"
     about = (
         f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before p-values are "

@@ -29,40 +29,40 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
     """
     loaded = project.load([paper])
     results = loaded.claims[paper].evaluate(PaperView(loaded, paper))
-    write_twins(out, [row_of(one) for one in results], render(loaded, paper, results))
+    write_twins(out, [row_of(result) for result in results], render(loaded, paper, results))
     log.info("%s: %s", out, tally(results))
 
 
-def row_of(one: ClaimResult) -> dict[str, str]:
+def row_of(result: ClaimResult) -> dict[str, str]:
     """Return a claim's row of the CSV: the findings, their uncertainty, and the verdict."""
-    found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
+    found, columns = result.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
     if found:
         columns |= {"ours": found.ours, "test": found.test_description}
-        columns["evidence"] = "; ".join(filter(None, (one.why, *map(str, found.evidence))))
+        columns["evidence"] = "; ".join(filter(None, (result.why, *map(str, found.evidence))))
         columns["p_value"] = "" if found.p_value is None else f"{found.p_value:.3g}"
-        columns["p_adjusted"] = "" if one.p_value is None else f"{one.p_value:.3g}"
+        columns["p_adjusted"] = "" if result.p_value is None else f"{result.p_value:.3g}"
     else:
-        columns["evidence"] = one.why
+        columns["evidence"] = result.why
     if found and len(found.evidence) == 1 and found.evidence[0].error is not None:
         columns |= {name: f"{getattr(found.evidence[0], name):.4g}" for name in NUMBERS}
-    stated = {"statement": one.claim.full_statement, "printed": one.claim.printed}
-    return {"claim": one.name, "group": one.group, **stated, "verdict": one.verdict, **columns}
+    stated = {"statement": result.claim.full_statement, "printed": result.claim.printed}
+    return {"claim": result.name, "group": result.group, **stated, "verdict": result.verdict, **columns}
 
 
 def tally(claims: Iterable[ClaimResult]) -> str:
     """Count the verdicts of each group in words."""
     groups: dict[str, list[Verdict]] = {}
-    for one in claims:
-        groups.setdefault(one.group, []).append(one.verdict)
+    for result in claims:
+        groups.setdefault(result.group, []).append(result.verdict)
     return ". ".join(f"{GROUPS[group]}: {count_verdicts(groups[group])}" for group in GROUPS if group in groups)
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """Count decisions and verdicts in words."""
     counts = Counter(verdicts)
-    parts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
-    results = sum(one is not Verdict.TESTED for one in verdicts)
-    return f"{sum(one.is_decided for one in verdicts)} of {results} decided ({parts})" if results else parts
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    results = sum(verdict is not Verdict.TESTED for verdict in verdicts)
+    return f"{sum(verdict.is_decided for verdict in verdicts)} of {results} decided ({parts})" if results else parts
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
@@ -81,7 +81,7 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
     seeds = ", ".join(map(str, project.config.seed_list))
-    rows = [row_of(one) for one in claims]
+    rows = [row_of(result) for result in claims]
     return paragraphs(
         f"# {literal(record.title)}: claims at scale {scale}",
         f"{tally(claims)}.",
@@ -104,7 +104,7 @@ def not_judged(project: Project, paper: str) -> list[str]:
         Title and table in Markdown; empty if there are no such statements.
     """
     found = project.claims[paper].not_judged
-    rows = [[name, one.statement, one.printed, one.why] for name, one in found.items()]
+    rows = [[name, claim.statement, claim.printed, claim.why] for name, claim in found.items()]
     return ["## Statements that are not judged", grid(["name", "statement", "printed", "why"], rows)] if rows else []
 
 

@@ -124,7 +124,7 @@ class PartialReports:
         """
         layout = self.project.layout
         return path.exists() and path.stat().st_mtime >= max(
-            (layout.path(one).stat().st_mtime for one in inputs), default=WRITTEN_IN_PART + 1
+            (layout.path(product).stat().st_mtime for product in inputs), default=WRITTEN_IN_PART + 1
         )
 
     def write(self, report: Report, missing: list[Product]) -> str:
@@ -165,7 +165,7 @@ class PartialReports:
         filled = fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
         whys = [
-            self.causes.why(one for cell in cells for one in cell.needs(view, row)) if status == NOT_RUN else ""
+            self.causes.why(need for cell in cells for need in cell.needs(view, row)) if status == NOT_RUN else ""
             for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
         ]
         statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
@@ -185,10 +185,12 @@ class PartialReports:
         """
         view, record = PaperView(self.project, paper), self.project.claims[paper]
         results, whys = record.evaluate(view, (NotRun, UserError)), list[str]()
-        for index, one in enumerate(results):
-            whys.append(self.causes.why(one.claim.needs(view, record.scores)) if one.verdict is Verdict.NOT_RUN else "")
-            results[index] = replace(one, why=whys[-1] or one.why)
-        rows = [claims.row_of(one) for one in results]
+        for index, result in enumerate(results):
+            whys.append(
+                self.causes.why(result.claim.needs(view, record.scores)) if result.verdict is Verdict.NOT_RUN else ""
+            )
+            results[index] = replace(result, why=whys[-1] or result.why)
+        rows = [claims.row_of(result) for result in results]
         write_twins(self.path(report), rows, claims.render(self.project, paper, results))
         return count_missing(whys, "claims")
 
@@ -237,7 +239,7 @@ class PartialReports:
             NotRun: A product is missing without which the table cannot be made.
         """
         why = self.causes.why(missing)
-        needs_all = not isinstance(report, TranscriptTable) or any(isinstance(one, Encoded) for one in missing)
+        needs_all = not isinstance(report, TranscriptTable) or any(isinstance(product, Encoded) for product in missing)
         if missing and needs_all:
             raise NotRun(why)
         named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}

@@ -47,7 +47,7 @@ def write_results(
     project = load_project(Path(), parse_settings(settings))
     require_work(project)
     graph = Graph(project)
-    reports = list(dict.fromkeys(one for target in targets for one in reports_asked_for(graph, target)))
+    reports = list(dict.fromkeys(report for target in targets for report in reports_asked_for(graph, target)))
     watcher = Watch(project, reports)
     while True:
         campaign = watcher.look()
@@ -70,13 +70,15 @@ def summary(campaign: Campaign, made: list[WrittenReport]) -> Iterator[str]:
         campaign: State of the campaign.
         made: The reports.
     """
-    for one in made:
-        if one.lacks:
-            yield f"{one.path}: {f'without {one.lacks}' if one.is_written else f'not made: {one.lacks}'}"
+    for report in made:
+        if report.lacks:
+            yield f"{report.path}: {f'without {report.lacks}' if report.is_written else f'not made: {report.lacks}'}"
     for state in campaign.of_state("failed"):
         yield f"failed: train {state.run.folder}: {first_line(state.why)}"
     for failed in campaign.failed:
         yield f"failed: {failed.stage} in {failed.folder}: {first_line(failed.cause)}"
     states = ", ".join(f"{count} {state}" for state, count in campaign.counts.items() if count)
-    reports = Counter("not made" if not one.is_written else "incomplete" if one.lacks else "complete" for one in made)
+    reports = Counter(
+        "not made" if not report.is_written else "incomplete" if report.lacks else "complete" for report in made
+    )
     yield f"reports: {', '.join(f'{count} {how}' for how, count in reports.items())}; trainings: {states or 'none'}"

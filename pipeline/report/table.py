@@ -100,7 +100,7 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
     Returns:
         Lines of Markdown; none without readings.
     """
-    used = {one.split()[0] for text in filled.runs["readings"] for one in text.split("; ") if one}
+    used = {reading.split()[0] for text in filled.runs["readings"] for reading in text.split("; ") if reading}
     lines = []
     for name in filter(used.__contains__, readings):
         reading = readings[name]
@@ -137,11 +137,15 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
         "",
     ]
     cited = {number for text in filled.runs["deviations"] for number in text.split()}
-    for number, one in enumerate(project.papers[paper].deviations, start=1):
+    for number, deviation in enumerate(project.papers[paper].deviations, start=1):
         if str(number) not in cited:
             continue
-        changes = f" Not comparable, as this changes the {' and the '.join(one.changes)}." if one.changes else ""
-        lines.append(f"{number}. {literal(f'Paper: {one.paper} Here: {one.here} Why: {one.why}')}{changes}")
+        changes = (
+            f" Not comparable, as this changes the {' and the '.join(deviation.changes)}." if deviation.changes else ""
+        )
+        lines.append(
+            f"{number}. {literal(f'Paper: {deviation.paper} Here: {deviation.here} Why: {deviation.why}')}{changes}"
+        )
     return "\n".join(lines)
 
 

@@ -267,7 +267,7 @@ class Search:
         """
         if not all(self.finished):
             raise UserError("the model's probabilities are NaN because its training diverged; train it again")
-        ranked = [sorted(found, key=lambda one: -one[0])[: self.n_best] for found in self.finished]
+        ranked = [sorted(found, key=lambda scored: -scored[0])[: self.n_best] for found in self.finished]
         return [
             [
                 Hypothesis(self.trace_back(sentence, position, slot), log_prob, score)

@@ -231,7 +231,7 @@ def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
         One hypothesis per utterance, with the largest `total` as its score.
     """
     rows, best = torch.arange(len(total), device=total.device), total.argmax(1)
-    columns = [one[rows, best].tolist() for one in (beam.text, beam.length, beam.log_probs, total)]
+    columns = [column[rows, best].tolist() for column in (beam.text, beam.length, beam.log_probs, total)]
     return [Hypothesis(text[:length], log_prob, score) for text, length, log_prob, score in zip(*columns, strict=True)]
 
 

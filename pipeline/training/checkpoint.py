@@ -85,7 +85,7 @@ class ResumePoint:
         return TrainingState.from_dict(self.metadata["state"])
 
     def _with_prefix(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): one for name, one in self.tensors.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
 
 def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:

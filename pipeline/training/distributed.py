@@ -166,7 +166,7 @@ class GradientSums:
     def send(self) -> None:
         """Start the all-reduce of the next bucket."""
         bucket = self.buckets[len(self.sent)]
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in bucket]
+        gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in bucket]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         self.sent.append((flat, torch.distributed.all_reduce(flat, async_op=True)))
 

@@ -183,10 +183,10 @@ class Optimiser:
             rate: Their learning rate.
             skip: On the device, shape (): 1.0 if nothing shall change; None to apply the gradients.
         """
-        moved = {number: one for number, one in enumerate(parameters, first) if one.grad is not None}
+        moved = {number: parameter for number, parameter in enumerate(parameters, first) if parameter.grad is not None}
         for number in moved.keys() - self.states.keys():
             self.states[number] = self.rule.state(moved[number])
-        gradients = [one.grad for one in moved.values() if one.grad is not None]
+        gradients = [parameter.grad for parameter in moved.values() if parameter.grad is not None]
         if moved:
             self.rule.move([*moved.values()], gradients, [self.states[number] for number in moved], rate, skip)
 

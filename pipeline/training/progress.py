@@ -218,5 +218,5 @@ def scalars(record: AnyProgress) -> dict[str, float]:
             losses = {"dev": record.dev} | ({"fit": record.fit} if record.fit else {})
             return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}
         case MonitorLine():
-            return {f"{name}/{at}": one for name, values in record.values.items() for at, one in enumerate(values)}
+            return {f"{name}/{at}": value for name, values in record.values.items() for at, value in enumerate(values)}
     raise TypeError(f"no numbers of {record!r}")

@@ -110,7 +110,7 @@ def restore(
     if path is None:
         return TrainingState()
     point = point or ResumePoint.read(Path(path))
-    was, now = (Machine.model_validate(one).model_dump() for one in (point.metadata["machine"], description))
+    was, now = (Machine.model_validate(machine).model_dump() for machine in (point.metadata["machine"], description))
     if group.is_first and was != now:
         differences = ", ".join(f"{name} {was[name]}, now {now[name]}" for name in now if was[name] != now[name])
         log.warning(

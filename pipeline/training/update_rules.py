@@ -169,7 +169,7 @@ def adadelta_step(
         kept = kept + (1 - kept) * skip
         torch._foreach_sub_(counts, [skip] * len(counts))
         # On the bits, as zero times NaN is NaN.
-        torch._foreach_mul_([one.view(torch.int32) for one in gradients], (1 - skip).int())
+        torch._foreach_mul_([gradient.view(torch.int32) for gradient in gradients], (1 - skip).int())
     torch._foreach_mul_(squares, kept)
     torch._foreach_addcmul_(squares, gradients, gradients, value=1 - config.adadelta_rho)
     step, root = (torch._foreach_add(sums, config.adadelta_eps) for sums in (steps, squares))

@@ -59,7 +59,7 @@ class Campaign:
 
     def of_state(self, state: str) -> list[RunState]:
         """Return the runs in one state."""
-        return [one for one in self.runs if one.state == state]
+        return [run for run in self.runs if run.state == state]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -69,7 +69,7 @@ class Campaign:
     @property
     def share(self) -> float:
         """Return the fraction of all training steps that are done."""
-        return sum(one.step for one in self.runs) / max(1, sum(one.steps for one in self.runs))
+        return sum(run.step for run in self.runs) / max(1, sum(run.steps for run in self.runs))
 
 
 class Watch:
@@ -96,14 +96,16 @@ class Watch:
 
     def look(self) -> Campaign:
         """Read the current state."""
-        drivers = [one for one in read_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
+        drivers = [
+            driver for driver in read_drivers(self.project.root).values() if not self.paths.isdisjoint(driver.makes)
+        ]
         jobs = self.jobs(drivers) or []
-        living = {words: one for one in drivers if (words := self.in_words(one))}
-        driver, made = ", ".join(living), {path for one in living.values() for path in one.makes}
+        living = {words: driver for driver in drivers if (words := self.in_words(driver))}
+        driver, made = ", ".join(living), {path for process in living.values() for path in process.makes}
         states = [
             self.runs.look(run, jobs, bool(made) and self.trained_file(run) in made) for run in runs_in(self.products)
         ]
-        done = sum(one.state == "done" for one in states)
+        done = sum(state.state == "done" for state in states)
         return Campaign(
             time=time.time(),
             driver=driver,
@@ -132,7 +134,7 @@ class Watch:
         Returns:
             An empty list if nothing was ever submitted. None if Slurm has not answered since `newer_than`.
         """
-        if not (any(one.job for one in drivers) or self.has_submitted):
+        if not (any(driver.job for driver in drivers) or self.has_submitted):
             return []
         return Queue(self.interval_s).jobs(max(0.0, newer_than)) if shutil.which("squeue") else None
 
@@ -143,7 +145,7 @@ class Watch:
 
     def made(self, kinds: tuple[type[products.Product], ...]) -> tuple[int, int]:
         """Count the products of some kinds that are made, and all that are wanted."""
-        wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
+        wanted = [self.project.layout.path(product) for product in self.products if isinstance(product, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
 
     @cached_property
@@ -155,7 +157,7 @@ class Watch:
         layout = self.project.layout
         corpora = [layout.corpus(name) for name in datasets_in(self.products)]
         found: dict[Path, set[Path]] = {folder: set() for folder in (*corpora, *self.run_folders, layout.scale_folder)}
-        for log in (log for one in self.manifests for log in logs_of(layout, one)):
+        for log in (log for manifest in self.manifests for log in logs_of(layout, manifest)):
             found[log.parent.parent].add(log)
         found[layout.scale_folder].add(layout.scale_folder / SITE_LOG)
         return found
@@ -172,11 +174,13 @@ class Watch:
         costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
         for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
             hours[start.device] += start.seconds * start.processes / 3600
-        for one in (
-            one for one in self.products if isinstance(one, products.Translation | products.Parse | products.Transcript)
+        for output in (
+            product
+            for product in self.products
+            if isinstance(product, products.Translation | products.Parse | products.Transcript)
         ):
-            if report := read_note(Decoded, layout.path(one).with_suffix(".json")):
-                hours[report.device_name(costs[one.run])] += report.seconds / 3600
+            if report := read_note(Decoded, layout.path(output).with_suffix(".json")):
+                hours[report.device_name(costs[output.run])] += report.seconds / 3600
         return dict(hours)
 
 

@@ -134,10 +134,10 @@ def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
 def damaged_notes(found: Iterable[FileCheck]) -> list[FileCheck]:
     """Return the damaged notes of files that other evidence shows to be good."""
     return [
-        FileCheck(note, "damaged", bytes_of(note), f"holds no digest; {one.path.name} itself is whole")
-        for one in found
-        for note in [note_path(one.path)]
-        if one.state == "good" and has_damaged_note(one.path)
+        FileCheck(note, "damaged", bytes_of(note), f"holds no digest; {check.path.name} itself is whole")
+        for check in found
+        for note in [note_path(check.path)]
+        if check.state == "good" and has_damaged_note(check.path)
     ]
 
 
@@ -158,7 +158,7 @@ def cached_digest(path: Path) -> str:
 
 def bytes_of(path: Path) -> int:
     """Return the size of a file or folder."""
-    return sum(one.stat().st_size for one in path.rglob("*")) if path.is_dir() else path.stat().st_size
+    return sum(inner.stat().st_size for inner in path.rglob("*")) if path.is_dir() else path.stat().st_size
 
 
 TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}

@@ -217,7 +217,7 @@ class Graph:
 
 def flatten(inputs: Inputs) -> list[products.Product]:
     """Return all products of some inputs."""
-    return [one for value in inputs.values() for one in (value if isinstance(value, list) else [value])]
+    return [item for value in inputs.values() for item in (value if isinstance(value, list) else [value])]
 
 
 def runs_in(found: Iterable[products.Product]) -> list[products.RunId]:

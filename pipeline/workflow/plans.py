@@ -49,9 +49,9 @@ class Plans:
             others = found.setdefault(manifest, [])
             is_shared = bool(others)
             others += [
-                one
-                for one in made
-                if one not in others and (not is_shared or all(map(self.is_here, self.datasets_of(one))))
+                product
+                for product in made
+                if product not in others and (not is_shared or all(map(self.is_here, self.datasets_of(product))))
             ]
         return found
 
@@ -94,12 +94,12 @@ class Plans:
     def of(self, manifest: products.Product) -> list[products.RunArtifact]:
         """Return the products of a manifest, in the order in which they are made."""
         found, order = self.wanted.get(manifest, []), list(KINDS)
-        return sorted(found, key=lambda one: order.index(type(one)))
+        return sorted(found, key=lambda product: order.index(type(product)))
 
     def decoding(self, manifest: products.Outputs) -> DecodingPlan:
         """Return how a run is decoded. Raises UserError for an unknown decoding."""
         run, name = manifest.run, manifest.decoding
-        outputs = [self.output(one) for one in self.of(manifest)]
+        outputs = [self.output(product) for product in self.of(manifest)]
         if name == products.TRAINING:
             return DecodingPlan(name=name, outputs=outputs)
         settings = self.project.decoding(run.paper, run.system, name).model_dump()
@@ -120,18 +120,18 @@ class Plans:
 
     def training(self, run: products.RunId) -> PlannedTraining:
         """Return how a run is decoded at the end of its training job."""
-        manifests = [one for one in self.wanted if isinstance(one, products.Outputs) and one.run == run]
+        manifests = [product for product in self.wanted if isinstance(product, products.Outputs) and product.run == run]
         threads = self.project.scale.resources["decode"].threads
-        return PlannedTraining(threads=threads, plans=[self.decoding(one) for one in manifests])
+        return PlannedTraining(threads=threads, plans=[self.decoding(manifest) for manifest in manifests])
 
     def trainings(self) -> dict[str, PlannedTraining]:
         """Return how every run is decoded at the end of its training job, by its folder among the runs."""
-        runs = dict.fromkeys(one.run for one in self.wanted if isinstance(one, products.Outputs))
+        runs = dict.fromkeys(product.run for product in self.wanted if isinstance(product, products.Outputs))
         return {str(self.layout.run(run).relative_to(self.layout.runs)): self.training(run) for run in runs}
 
     def scoring(self, manifest: products.Scores) -> ScoringPlan:
         """Return how a decoding is scored."""
-        scores = [self.score(one) for one in self.of(manifest) if isinstance(one, products.Score)]
+        scores = [self.score(product) for product in self.of(manifest) if isinstance(product, products.Score)]
         return ScoringPlan(name=manifest.decoding, scores=scores)
 
     def score(self, product: products.Score) -> PlannedScore:
@@ -165,19 +165,19 @@ class Plans:
             made = self.of(product)
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
-        read = chain.from_iterable(flatten(self.graph.inputs(one)) for one in made)
+        read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)
         if product in self.on_request:  # so that missing data is reported before anything runs
             read = chain(read, map(products.Encoded, self.datasets_of(product)))
         declared = dict.fromkeys(map(products.manifest_of, read))
-        return [self.layout.path(one) for one in declared if one != product]
+        return [self.layout.path(other) for other in declared if other != product]
 
     def datasets(self, manifest: products.Product) -> list[str]:
         """Return the dataset files that the outputs or scores of a manifest are measured by."""
         match manifest:
             case products.Outputs():
-                found = [one.dataset for one in self.decoding(manifest).outputs if one.dataset]
+                found = [output.dataset for output in self.decoding(manifest).outputs if output.dataset]
             case products.Scores():
-                found = [one.dataset for one in self.scoring(manifest).scores]
+                found = [score.dataset for score in self.scoring(manifest).scores]
             case _:
                 found = []
         return list(dict.fromkeys(found))

@@ -122,7 +122,9 @@ class Runs:
             step: Steps done.
             driven: Whether a running Snakemake will start it.
         """
-        missing = [one for one in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
+        missing = [
+            product for product in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(product).exists()
+        ]
         if missing:
             return f"needs {describe_product(missing[0])}"
         if driven:
@@ -262,7 +264,7 @@ def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
     Returns:
         The training, or None.
     """
-    finished = [one for one in sibling_runs(project.layout.run(run)) if (one / DONE_FILE).exists()]
+    finished = [sibling for sibling in sibling_runs(project.layout.run(run)) if (sibling / DONE_FILE).exists()]
     if not finished:
         return None
     with suppress(UserError, FileNotFoundError):  # `free` may remove one

@@ -295,7 +295,9 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         path = project.layout.results / project.config.paper / path.name
     layout, named_path = project.layout, Path(name)
     if found := [
-        one for one in products if layout.path(one).with_suffix("") == path or layout.target(one) == named_path
+        product
+        for product in products
+        if layout.path(product).with_suffix("") == path or layout.target(product) == named_path
     ]:
         return found
     fault = unknown_target(project, name, frozenset(("all", *project.papers)))

@@ -52,7 +52,7 @@ def restore_inputs(graph: Graph, product: Product) -> int:
         The number of inputs whose time was restored.
     """
     made_ns = oldest(output_files(graph, product))
-    inputs = (path for one in flatten(graph.inputs(product)) for path in output_files(graph, one))
+    inputs = (path for source in flatten(graph.inputs(product)) for path in output_files(graph, source))
     return sum(restore(path, made_ns) for path in inputs)
 
 

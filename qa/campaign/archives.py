@@ -62,7 +62,9 @@ def parallel(side: Side, language: str, split: str, languages: tuple[str, str]) 
     test_set = re.search(r"news(dev|test)\d+", name)
     seed = f"{side.source} {test_set[0] if test_set else name.removesuffix(f'.{language}')}"
     if name.endswith(".xml"):
-        source, target = ("".join(f"<seg>{line}</seg>" for line in lines(seed, count, one)) for one in languages)
+        source, target = (
+            "".join(f"<seg>{line}</seg>" for line in lines(seed, count, language)) for language in languages
+        )
         return f'<set><doc id="a"><src>{source}</src><ref translator="A">{target}</ref></doc></set>'.encode()
     said = lines(seed, count, language)
     if name.endswith(".sgm"):

@@ -43,7 +43,7 @@ def is_of(row: dict[str, str], run: RunId | None) -> bool:
 def claims_of_time(project: Project, paper: str) -> set[str]:
     """A paper's claims that are made of what the clock said, of layers or of trainings."""
     every = project.claims[paper].claims.items()
-    return {name for name, one in every if one.about == "layers" or one.kind == "equal_time"}
+    return {name for name, claim in every if claim.about == "layers" or claim.kind == "equal_time"}
 
 
 def differing(struck: Campaign, calm: Path) -> Iterator[str]:

@@ -33,7 +33,7 @@ def emptied(content: bytes, rng: random.Random) -> bytes:
 
 
 DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    one.__name__: one for one in (truncated, zeroed, torn, emptied)
+    function.__name__: function for function in (truncated, zeroed, torn, emptied)
 }
 
 

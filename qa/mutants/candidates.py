@@ -167,7 +167,7 @@ def type_ranges(source: str) -> list[tuple[Place, Place]]:
 def equivalents(path: Path) -> dict[tuple[str, str, str], str]:
     """Reasons by file, lines before and lines after."""
     listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    return {(one["file"], one["before"], one["after"]): one["reason"] for one in listed}
+    return {(mutant["file"], mutant["before"], mutant["after"]): mutant["reason"] for mutant in listed}
 
 
 def reason(found: tuple[str, str, str], same: dict[tuple[str, str, str], str]) -> str | None:

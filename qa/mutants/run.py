@@ -49,7 +49,7 @@ class Results:
         with open(self.path, "w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(self.rows[one] for one in sorted(self.rows))
+            writer.writerows(self.rows[key] for key in sorted(self.rows))
 
     def table(self, same: dict[tuple[str, str, str], str]) -> str:
         """By package: mutants, those that were noticed, those that nothing noticed, and equivalent ones."""
@@ -115,8 +115,8 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
         done += 1
         said = f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}"
         print(said, flush=True)
-    for one in tests.values():
-        one.close()
+    for process in tests.values():
+        process.close()
     return results
 
 

@@ -26,9 +26,9 @@ class Changed(Exception):
 def functions_below(folder: Path) -> dict[Name, list[FunctionType]]:
     """All that were made so far; a decorated one too, and each closure."""
     found: dict[Name, list[FunctionType]] = {}
-    for one in gc.get_objects():
-        if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(f"{folder}/"):
-            found.setdefault(name_of(one.__code__), []).append(one)
+    for made in gc.get_objects():
+        if isinstance(made, FunctionType) and made.__code__.co_filename.startswith(f"{folder}/"):
+            found.setdefault(name_of(made.__code__), []).append(made)
     return found
 
 
@@ -38,16 +38,20 @@ def name_of(code: CodeType) -> Name:
 
 def pairs(before: CodeType, after: CodeType) -> list[tuple[CodeType, CodeType]]:
     """Functions that differ, where nothing does that runs on import."""
-    nested = [[one for one in code.co_consts if isinstance(one, CodeType)] for code in (before, after)]
+    nested = [[constant for constant in code.co_consts if isinstance(constant, CodeType)] for code in (before, after)]
     if len(nested[0]) != len(nested[1]) or (not before.co_flags & FUNCTION and shallow(before) != shallow(after)):
         raise Changed
-    found = [pair for one, other in zip(*nested, strict=True) for pair in pairs(one, other)]
+    found = [pair for old, other in zip(*nested, strict=True) for pair in pairs(old, other)]
     differs = found or shallow(before) != shallow(after)
     return [*found, (before, after)] if before.co_flags & FUNCTION and differs else found
 
 
 def shallow(code: CodeType) -> tuple:
-    return code.co_code, code.co_names, repr([one for one in code.co_consts if not isinstance(one, CodeType)])
+    return (
+        code.co_code,
+        code.co_names,
+        repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]),
+    )
 
 
 def replace_functions(path: Path, before: str, after: str, made: dict[Name, list[FunctionType]]) -> None:
@@ -59,11 +63,11 @@ def replace_functions(path: Path, before: str, after: str, made: dict[Name, list
     except SyntaxError as error:
         raise Changed from error
     found = pairs(old, new)
-    names = Counter(name_of(one) for one, _ in found)
-    if not found or names.most_common(1)[0][1] > 1 or not any(name_of(one) in made for one, _ in found):
+    names = Counter(name_of(old) for old, _ in found)
+    if not found or names.most_common(1)[0][1] > 1 or not any(name_of(old) in made for old, _ in found):
         raise Changed
-    for one, other in found:
-        for function in made.get(name_of(one), ()):
+    for first, other in found:
+        for function in made.get(name_of(first), ()):
             try:
                 function.__code__ = other
             except ValueError as error:  # it closes over other names

@@ -77,17 +77,19 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     """
     loaded = project.load()
     found, readers = list(unneeded(loaded)), reports_by_folder(loaded)
-    for one in found:
-        verb = "removing" if one.kind in remove else "could go"
-        read_by = ", ".join(readers.get(one.place, ["no report of the current settings"]))
-        print(f"{verb} {one.kind}: {len(one.files)} files, {format_bytes(one.bytes)}: {one.place}, read by {read_by}")
-    freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
-    for one in found:
-        if one.kind in remove:
-            for path in one.files:
+    for item in found:
+        verb = "removing" if item.kind in remove else "could go"
+        read_by = ", ".join(readers.get(item.place, ["no report of the current settings"]))
+        print(
+            f"{verb} {item.kind}: {len(item.files)} files, {format_bytes(item.bytes)}: {item.place}, read by {read_by}"
+        )
+    freed = {kind: sum(item.bytes for item in found if item.kind == kind) for kind in KINDS}
+    for item in found:
+        if item.kind in remove:
+            for path in item.files:
                 path.unlink(missing_ok=True)  # two kinds share a marker file
-            if one.kind in WHOLE:
-                remove_empty(one.place)
+            if item.kind in WHOLE:
+                remove_empty(item.place)
     for kind, count in freed.items():
         print(f"{kind}: {format_bytes(count)} {'removed' if kind in remove else 'could go'}")
     if not remove:

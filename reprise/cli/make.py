@@ -71,7 +71,7 @@ def make(
     changed = parse_settings(settings)
     project = find_project(changed)
     graph = Graph(project)
-    watch = Watch(project, [one for target in targets for one in reports_asked_for(graph, target)])
+    watch = Watch(project, [report for target in targets for report in reports_asked_for(graph, target)])
     config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in changed.items())] if changed else []
     options = [*config, *(["--cores", cores] if cores else [])]
     begun, title = time.monotonic(), " ".join(targets)
@@ -158,7 +158,7 @@ def causes(output: list[str]) -> list[str]:
         The distinct errors of jobs, with their logs if named; otherwise the error of the workflow.
     """
     errors = [line.removeprefix("error: ") for line in output if line.startswith("error: ")]
-    if found := [one for one in errors if not any(other.startswith(f"{one} (log: ") for other in errors)]:
+    if found := [error for error in errors if not any(other.startswith(f"{error} (log: ") for other in errors)]:
         return list(dict.fromkeys(found))
     begins = [index for index, line in enumerate(output) if re.match(r"\w+(Error|Exception) in file ", line)]
     after = output[begins[-1] + 1 :] if begins else []

@@ -211,7 +211,7 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
     if given.pairs and not given.languages:
         raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
-    if kinds := [one for one in named if one.lower() in FILE_KINDS and not given.languages]:
+    if kinds := [name for name in named if name.lower() in FILE_KINDS and not given.languages]:
         raise UserError(f"--languages: name the two languages, such as en de; a file ends in {kinds[0]!r}")
     try:
         src, tgt = map(canonical, named)

@@ -51,7 +51,7 @@ def record(
         log.info("%s", RunRecord.of(found.folder, found.spec).store(into))
     records = read_records(into)
     rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))
-    tested = "\n".join(f"- {one}" for one in describe_test_sets(records))
+    tested = "\n".join(f"- {test_set}" for test_set in describe_test_sets(records))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
     log.info("%s: %d runs of %d systems", into / "table.md", len(records), len(rows))

@@ -172,7 +172,7 @@ def compare(
     else:
         first, second = (find_run(name, parse_settings(settings)) for name in runs)
         metric = metric or USUAL_METRICS[first.dataset.form]
-        ours, theirs = (find_score(one, metric, split or "test", decoding) for one in (first, second))
+        ours, theirs = (find_score(system, metric, split or "test", decoding) for system in (first, second))
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
     print(f"{metric}: {runs[0]} less {runs[1]}: {found.difference:+.2f} ({between})")

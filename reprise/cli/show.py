@@ -85,9 +85,9 @@ def overview(claims: Sequence[ClaimResult]) -> str:
     """Return a table of claims with verdicts and our numbers, then the count of each verdict."""
     if not claims:
         return "The paper has no claims."
-    names, found = [shortened(one.name) for one in claims], [str(one.verdict) for one in claims]
+    names, found = [shortened(claim.name) for claim in claims], [str(claim.verdict) for claim in claims]
     left = WIDTH - sum(max(map(len, column)) + 3 for column in (["claim", *names], ["verdict", *found])) - 4
-    ours = [row_of(one)["ours"] for one in claims]
+    ours = [row_of(claim)["ours"] for claim in claims]
     lines = [[name, verdict, shortened(text, left)] for name, verdict, text in zip(names, found, ours, strict=True)]
     return grid(["claim", "verdict", "ours"], lines) + f"\n\n{fill_text(f'{tally(claims)}.', WIDTH)}"
 
@@ -181,7 +181,9 @@ def order(filled: FilledTable, name: str, rows: list[int]) -> str:
         The end of a sentence.
     """
     cells = (filled.values(name)[index] for index in rows)
-    known = [(float(one["printed"]), float(one["ours"].split()[0])) for one in cells if one["printed"] and one["ours"]]
+    known = [
+        (float(cell["printed"]), float(cell["ours"].split()[0])) for cell in cells if cell["printed"] and cell["ours"]
+    ]
     pairs = [(a, b) for a, b in combinations(known, 2) if a[0] != b[0]]
     alike = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in pairs)
     compared = f"; {alike} of {len(pairs)} pairs of rows are in the printed order" if pairs else ""

@@ -184,9 +184,9 @@ def runs_to_request(project: Project, requested: Iterable[Product], campaign: Ca
     Returns:
         The target files of the trainings; none if a report is missing.
     """
-    if not all(is_made(project.layout.path(one)) for one in requested):
+    if not all(is_made(project.layout.path(product)) for product in requested):
         return []
-    return [str(project.layout.path(Trained(one.run))) for one in campaign.of_state("not run")]
+    return [str(project.layout.path(Trained(state.run))) for state in campaign.of_state("not run")]
 
 
 def command_for(settings: Sequence[str], targets: list[str], by_slurm: bool) -> str:

@@ -77,16 +77,16 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     graph = Graph(project)
     files, reports = resolve(graph, targets) if targets else ([], graph.readable(project.papers))
     findings = Inspection(graph, files, reports).found.values()
-    wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
+    wrong = {check.path: check for finding in findings for check in finding.checks if check.state != "good"}
     done = Repairs()
     if repair:
         remove_unfinished_files(project)
         for finding in findings:
             done.repair(project, finding)
-    show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
+    show([*good_rows(project, findings), *(row(check, done) for check in wrong.values())])
     for line in () if targets else [*unchecked_runs(project, findings), *unchecked_scales(project, "verify")]:
         log.info(line)
-    left = [one for one in wrong.values() if one.state == "unreadable"] if repair else wrong
+    left = [check for check in wrong.values() if check.state == "unreadable"] if repair else wrong
     if left:
         remedy = "check the disk" if repair else "run this with --repair, then the command that it prints"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
@@ -129,9 +129,13 @@ def final_missing_files(graph: Graph, findings: Iterable[Finding]) -> list[Path]
         findings: Checks of the products.
     """
     target = graph.project.layout.target
-    bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
+    bad = (
+        finding.product
+        for finding in findings
+        if finding.stale or any(check.state != "good" for check in finding.checks)
+    )
     lost = {product: target(product) for product in bad if not target(product).exists()}
-    inputs = ((own, target(one)) for product, own in lost.items() for one in flatten(graph.inputs(product)))
+    inputs = ((own, target(source)) for product, own in lost.items() for source in flatten(graph.inputs(product)))
     made_of = {needed for own, needed in inputs if needed != own}
     return list(dict.fromkeys(path for path in lost.values() if path not in made_of))
 
@@ -143,7 +147,7 @@ def unchecked_runs(project: Project, findings: Iterable[Finding]) -> Iterator[st
         project: The project at its scale.
         findings: Checks of the products that reports read.
     """
-    read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, RunArtifact)}
+    read = {project.layout.run(finding.product.run) for finding in findings if isinstance(finding.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
         yield f"runs that no report reads were not checked: {len(beside)}, such as {beside[0]}"
 
@@ -167,18 +171,18 @@ class Repairs:
             project: The project at its scale.
             finding: Checks of one product.
         """
-        unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
+        unreadable = {check.path for check in finding.checks if check.state == "unreadable"}
         stale = set() if self.restore(project, finding) else finding.stale - unreadable
-        for one in finding.checks:
-            if one.path in self.restored:
+        for check in finding.checks:
+            if check.path in self.restored:
                 continue
-            if one.state == "damaged" and one.path.parent.name == NOTES:
-                write_note(one.path.parent.parent / one.path.name)
-                self.restored.add(one.path)
-            elif one.state == "damaged" and exists(one.path):
-                self.asides[one.path] = set_aside(one.path)
-            if one.state == "missing":  # reported again as soon as something needs it
-                note_path(one.path).unlink(missing_ok=True)
+            if check.state == "damaged" and check.path.parent.name == NOTES:
+                write_note(check.path.parent.parent / check.path.name)
+                self.restored.add(check.path)
+            elif check.state == "damaged" and exists(check.path):
+                self.asides[check.path] = set_aside(check.path)
+            if check.state == "missing":  # reported again as soon as something needs it
+                note_path(check.path).unlink(missing_ok=True)
         for path in sorted(filter(exists, stale)):
             self.asides[path] = reopen(path) if path.name in (OUTPUTS_FILE, SCORES_FILE) else set_aside(path)
 
@@ -194,7 +198,7 @@ class Repairs:
         """
         if not isinstance(finding.product, Trained):
             return False
-        bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
+        bad = {check.path for check in finding.checks if check.state != "good" and is_needed(check.path)}
         folder = project.layout.run(finding.product.run)
         if not can_restore_record(folder, bad):
             return False
@@ -220,9 +224,9 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
     """
     places: dict[Path, dict[Path, int]] = defaultdict(dict)
     for finding in findings:
-        for one in finding.checks:
-            if one.state == "good":
-                places[folder_of(project, finding.product, one.path)][one.path] = one.bytes
+        for check in finding.checks:
+            if check.state == "good":
+                places[folder_of(project, finding.product, check.path)][check.path] = check.bytes
     return [
         (str(place), "good", format_bytes(sum(files.values())), f"{len(files)} files, nothing to do")
         for place, files in sorted(places.items())
@@ -246,25 +250,25 @@ def folder_of(project: Project, product: Product, path: Path) -> Path:
     return path.parent
 
 
-def row(one: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
+def row(check: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
     """Return the row of a file that is not good: path, state, size, and fault with remedy.
 
     Args:
-        one: Check of the file.
+        check: Check of the file.
         done: Repairs that were made.
     """
-    aside = done.asides.get(one.path)
-    match one.state:
+    aside = done.asides.get(check.path)
+    match check.state:
         case "unreadable":
             what = "left alone: check the disk and the permissions"
-        case _ if one.path in done.restored:
+        case _ if check.path in done.restored:
             what = "restored from other files"
-        case _ if not is_needed(one.path):
+        case _ if not is_needed(check.path):
             what = "no result needs it; only a new training would write it"
         case _:
-            what = AGAIN if aside or one.state == "missing" else f"set it aside with --repair, then {AGAIN}"
+            what = AGAIN if aside or check.state == "missing" else f"set it aside with --repair, then {AGAIN}"
     now = f"now {aside.name}; " if aside else ""
-    return str(one.path), one.state, format_bytes(one.bytes), f"{one.fault}: {now}{what}"
+    return str(check.path), check.state, format_bytes(check.bytes), f"{check.fault}: {now}{what}"
 
 
 def show(rows: list[tuple[str, str, str, str]]) -> None:
@@ -276,10 +280,10 @@ def show(rows: list[tuple[str, str, str, str]]) -> None:
         from rich.table import Table
 
         table = Table(*header)
-        for one in rows:
-            table.add_row(*map(escape, one))
+        for line in rows:
+            table.add_row(*map(escape, line))
         Console().print(table)
         return
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for one in (header, *rows):
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(one, widths, strict=True)).rstrip())
+    for line in (header, *rows):
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())

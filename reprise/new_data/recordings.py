@@ -130,30 +130,30 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     Raises:
         UserError: There are too few speakers and transcripts, or files of several sampling rates.
     """
-    speakers = {comparison_key(one.speaker) for one in utterances}
+    speakers = {comparison_key(utterance.speaker) for utterance in utterances}
     apart = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
-    for one in utterances:
-        by_key[comparison_key(one.speaker if apart else one.text)].append(one)
-    weights = {key: sum(one.seconds for one in of_key) for key, of_key in by_key.items()}
+    for utterance in utterances:
+        by_key[comparison_key(utterance.speaker if apart else utterance.text)].append(utterance)
+    weights = {key: sum(utterance.seconds for utterance in of_key) for key, of_key in by_key.items()}
     chosen = by_weight(weights, shares, "speakers") if apart else by_split(by_key, shares, "transcripts")
     warn_of_shares(chosen, weights, shares)
     counts = []
     for split, keys in chosen.items():
         counts.append(sum(len(by_key[key]) for key in keys))
         with new_file(folder / f"{split}.tsv") as new:
-            write_manifest(new, [one for key in keys for one in by_key[key]])
-    rate, seconds = common_rate(utterances), sum(one.seconds for one in utterances)
+            write_manifest(new, [utterance for key in keys for utterance in by_key[key]])
+    rate, seconds = common_rate(utterances), sum(utterance.seconds for utterance in utterances)
     return {
         "disjoint": str(apart).lower(),
         "sample_rate": rate,
         "high_hz": min(HIGHEST_HZ, int(rate / 2 * BELOW_HALF_THE_RATE)),
-        "max_seconds": math.ceil(max(one.seconds for one in utterances)) + 1,
-        "max_characters": max(len(one.text) for one in utterances) + 1,
+        "max_seconds": math.ceil(max(utterance.seconds for utterance in utterances)) + 1,
+        "max_characters": max(len(utterance.text) for utterance in utterances) + 1,
         "size": flow(
             utterances=counts,
             seconds=round(seconds / len(utterances), 2),
-            characters=round(fmean(len(one.text) for one in utterances), 1),
+            characters=round(fmean(len(utterance.text) for utterance in utterances), 1),
             raw_bytes=round(seconds * rate * BYTES_A_SAMPLE),
         ),
     }
@@ -169,10 +169,10 @@ def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shar
     """
     total = sum(weights.values())
     found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
-    if max(abs(one - share) for one, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
+    if max(abs(actual - share) for actual, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
         log.warning(
             "train, dev and test have %s %% of the sound: no speaker or transcript is in two of them",
-            "/".join(f"{100 * one:.0f}" for one in found),
+            "/".join(f"{100 * actual:.0f}" for actual in found),
         )
 
 
@@ -182,7 +182,7 @@ def common_rate(utterances: list[Utterance]) -> int:
     Raises:
         UserError: It differs between files.
     """
-    rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
+    rates = Counter(soundfile.info(audio).samplerate for audio in {utterance.audio for utterance in utterances})
     if len(rates) > 1:
         found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())
         raise UserError(f"recordings have several sampling rates ({found}); convert them to one, e.g. with sox -r")

@@ -82,7 +82,7 @@ def by_weight(weights: Mapping[str, float], shares: Sequence[float], what: str) 
         empty = [split for split in SPLITS if not found[split]]
         key = remaining.pop(0)
         # Each split needs a key: the last keys go to empty splits.
-        split = max(empty if len(remaining) < len(empty) else SPLITS, key=lambda one: missing[one])
+        split = max(empty if len(remaining) < len(empty) else SPLITS, key=lambda split: missing[split])
         found[split].append(key)
         missing[split] -= weights[key]
     return found

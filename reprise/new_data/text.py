@@ -156,11 +156,11 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
         UserError: A file is missing, not UTF-8, or has fewer lines than the other.
     """
     src, tgt = sides
-    for number, (one, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
-        if one is None or other is None:
-            ended, longer = (src, tgt) if one is None else (tgt, src)
+    for number, (source, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
+        if source is None or other is None:
+            ended, longer = (src, tgt) if source is None else (tgt, src)
             raise UserError(f"{ended}: ends before line {number}, but {longer} does not; they must have parallel lines")
-        yield one.strip(), other.strip()
+        yield source.strip(), other.strip()
 
 
 def count_pairs(sides: Sides, split: str) -> int:

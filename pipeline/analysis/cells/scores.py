@@ -183,7 +183,7 @@ class DomainGapCell(MeasuredCell):
             if len(sides) < 3:  # one of the ends is trained with fewer seeds
                 continue
             found = [folders.measurement(side, decodings, self) for side, decodings in sides]
-            rates = [one.mean for one in found if one is not None]
+            rates = [sample.mean for sample in found if sample is not None]
             if len(rates) < len(found) or rates[1] == rates[2]:
                 return []
             gaps.append(domain_gap(*rates))

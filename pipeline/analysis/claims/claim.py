@@ -35,13 +35,13 @@ class Findings:
     @property
     def test_description(self) -> str:
         """Describe the test: the unit that was resampled, and the source of the run-to-run variance."""
-        noise = dict.fromkeys(f"noise between trainings {one.noise}" for one in self.evidence if one.noise)
+        noise = dict.fromkeys(f"noise between trainings {effect.noise}" for effect in self.evidence if effect.noise)
         return "; ".join(filter(None, (self.test, *noise)))
 
     @property
     def p_values(self) -> list[float]:
         """Return the one-sided p-values that are known."""
-        return [one.p_value for one in self.evidence if one.p_value is not None]
+        return [effect.p_value for effect in self.evidence if effect.p_value is not None]
 
     @property
     def p_upheld(self) -> float:

@@ -62,7 +62,9 @@ class BranchesClaim(Claim):
                         f"{run.system} seed {run.seed} was trained before initial weights were logged; train it again"
                     )
                 found.setdefault(curve.name, []).append(self.value(curve))
-        evidence = [one for name in found for one in within_bounds(name, found[name], self.at_least, self.at_most)]
+        evidence = [
+            effect for name in found for effect in within_bounds(name, found[name], self.at_least, self.at_most)
+        ]
         ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
         return Findings(ours, evidence, "t over trainings")
 
@@ -109,13 +111,13 @@ class GateClaim(Claim):
         for kind in self.words:
             runs = measured.view.runs(self.system, self.dataset)
             rows = [measured.folders.gates(run, f"{self.channel}.{kind}") for run in runs]
-            if min(one[:, 1].sum() for one in rows) < FEWEST_WORDS:
+            if min(seed_rows[:, 1].sum() for seed_rows in rows) < FEWEST_WORDS:
                 return Findings(f"fewer than {FEWEST_WORDS} words of {kind}", [], "")
-            samples.append(bootstrap_sample([[one] for one in rows], mean_of_totals, self.dataset))
-        (one, other), (first, second) = self.words, samples
+            samples.append(bootstrap_sample([[seed_rows] for seed_rows in rows], mean_of_totals, self.dataset))
+        (word, other), (first, second) = self.words, samples
         sign = -1 if self.direction == "either" and second.mean < first.mean else 1
-        name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"
+        name = f"{other} less {word}" if sign > 0 else f"{word} less {other}"
         name += f" less {self.margin:g}" if self.margin else ""
         evidence = contrast(f"mean z of {name}", [(sign, second), (-sign, first)], -self.margin)
-        ours = f"mean z: {one} {first.mean:.3f}, {other} {second.mean:.3f}"
+        ours = f"mean z: {word} {first.mean:.3f}, {other} {second.mean:.3f}"
         return Findings(ours, [evidence], RESAMPLED)

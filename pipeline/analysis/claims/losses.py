@@ -37,15 +37,17 @@ class TrainedPair(Claim):
 
     def runs(self, measured: Measurements) -> list[list[RunId]]:
         """Return the runs of the system and of the baseline."""
-        return [measured.view.runs(*one) for one in self.trainings]
+        return [measured.view.runs(*training) for training in self.trainings]
 
     def curves(self, measured: Measurements) -> list[list[LossCurve]]:
         """Return the loss curves of the system and of the baseline."""
-        return [[measured.folders.loss_curve(run) for run in one] for one in self.runs(measured)]
+        return [[measured.folders.loss_curve(run) for run in runs] for runs in self.runs(measured)]
 
     def seconds(self, measured: Measurements) -> list[float]:
         """Return the mean training time of the system and of the baseline."""
-        return [mean([measured.folders.required_cost(run).total.seconds for run in one]) for one in self.runs(measured)]
+        return [
+            mean([measured.folders.required_cost(run).total.seconds for run in runs]) for runs in self.runs(measured)
+        ]
 
     def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
         """Return dev losses, the final ones unless others are given, with the noise of final ones.
@@ -95,7 +97,7 @@ class CurvesClaim(TrainedPair):
         gaps = mean_gaps(ours, theirs)
         if gaps is None or not (curve_gaps(ours) and curve_gaps(theirs)):
             return Findings("the curves have no training loss in common", [], "")
-        samples = [measured.training_sample(*one, self.quantity, gaps_of) for one in self.trainings]
+        samples = [measured.training_sample(*training, self.quantity, gaps_of) for training in self.trainings]
         name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
         evidence = contrast(name, [(1, samples[1]), (-1, samples[0])], float(gaps.mean()))
         return Findings(f"mean gap {gaps.mean():+.3f} nats", [evidence], "gaps between curves")
@@ -116,13 +118,13 @@ class EqualTimeClaim(TrainedPair):
             NotRun: Both were trained on different hardware, or one was not validated by then.
         """
         curves = self.curves(measured)
-        hardware = {measured.folders.required_cost(run).hardware for one in self.runs(measured) for run in one}
+        hardware = {measured.folders.required_cost(run).hardware for runs in self.runs(measured) for run in runs}
         if len(hardware) > 1:
             raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
         seconds = self.seconds(measured)
         losses = [best_at(min(seconds), own, several) for own, several in zip(seconds, curves, strict=True)]
         pairs = zip((self.system, self.baseline), losses, strict=True)
-        samples = [self.dev_losses(measured, one, own) for one, own in pairs]
+        samples = [self.dev_losses(measured, system, own) for system, own in pairs]
         ours = (
             f"{self.system} and {self.baseline}: {samples[0].mean:.3f} and {samples[1].mean:.3f} nats after "
             f"{min(seconds):.0f} s (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
@@ -206,7 +208,7 @@ class OwnPlateausClaim(TrainedPair):
             curves = [measured.folders.loss_curve(run) for run in runs]
             return [curve.steps_to((1 + PLATEAU) * float(curve.dev.min())) for curve in curves]
 
-        ours, theirs = (measured.training_sample(*one, self.quantity, steps) for one in self.trainings)
+        ours, theirs = (measured.training_sample(*training, self.quantity, steps) for training in self.trainings)
         name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
         of = f"within {100 * PLATEAU:g} % of its lowest dev loss"
         reached = f"{of}: {self.system} after {ours.mean:.0f} steps, {self.baseline} after {theirs.mean:.0f}"
@@ -230,10 +232,11 @@ class AlignmentClaim(TrainedPair):
 
         def entropies(runs: list[RunId]) -> list[float]:
             maps = (measured.folders.alignment_maps(Alignments(run, self.split)) for run in runs)
-            return [mean(one.entropy) for one in maps]
+            return [mean(gates.entropy) for gates in maps]
 
         samples = [
-            measured.training_sample(*one, self.quantity, entropies, detail=self.split) for one in self.trainings
+            measured.training_sample(*training, self.quantity, entropies, detail=self.split)
+            for training in self.trainings
         ]
         evidence = self.lower("entropy of attention over the training (nats)", *samples)
         return Findings(f"{samples[0].mean:.2f} and {samples[1].mean:.2f} nats", [evidence], "entropies of trainings")
@@ -265,7 +268,7 @@ class TrainingLossClaim(Claim):
         def losses(runs: list[RunId]) -> list[float]:
             return [float(measured.folders.fit_curve(run).train[-1]) for run in runs]
 
-        lower, upper = (measured.training_sample(*one, "training_loss", losses) for one in self.trainings)
+        lower, upper = (measured.training_sample(*training, "training_loss", losses) for training in self.trainings)
         evidence = contrast(f"{self.ascending[1]} less {self.ascending[0]}", [(1, upper), (-1, lower)])
         ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per symbol"
         return Findings(ours, [evidence], "losses of trainings")

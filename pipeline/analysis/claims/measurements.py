@@ -47,7 +47,7 @@ class NoisePools:
             The values by system, and their source in words; empty if the system has only its own.
         """
         family, alike = self.family(system, dataset), self.alike(system, dataset)
-        groups = [self.read(one, (name, quantity, detail), values) for name, one in sorted(alike.items())]
+        groups = [self.read(systems, (name, quantity, detail), values) for name, systems in sorted(alike.items())]
         if degrees := degrees_of_freedom(found := tuple(group for group in groups if len(group))):
             return found, f"pooled over {len(found)} systems ({family}, {degrees} degrees of freedom)"
         measured = self.view.experiment.noise_of(family)
@@ -67,9 +67,9 @@ class NoisePools:
         """
         family, data = self.family(system, dataset), self.corpus(system, dataset)
         return {
-            self.training(one, dataset): one
-            for one in (*self.systems, system)
-            if self.family(one, dataset) == family and self.corpus(one, dataset) == data
+            self.training(member, dataset): member
+            for member in (*self.systems, system)
+            if self.family(member, dataset) == family and self.corpus(member, dataset) == data
         }
 
     def read(self, system: str, key: tuple[str, ...], values: Callable[[str], Values]) -> np.ndarray:
@@ -209,7 +209,7 @@ class Measurements:
             chosen: Mask of the part, shape (N,).
             score: The metric.
         """
-        parts = [[one * chosen[:, None]] for one in rows]
+        parts = [[statistics * chosen[:, None]] for statistics in rows]
         training = self.pools.training(system, score.dataset)
         return bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
 
@@ -244,9 +244,9 @@ class Measurements:
             One clause for each such system. A system that was not run is left out.
         """
         found: dict[str, str] = {}
-        for term, one in zip(terms, samples, strict=True):
+        for term, sample in zip(terms, samples, strict=True):
             try:
-                own = self._mean_score(term.system, score) if term.decodings else one.mean
+                own = self._mean_score(term.system, score) if term.decodings else sample.mean
             except NotRun:
                 continue
             if fault := below_floor(self.view.experiment.floors, score.metric, own):

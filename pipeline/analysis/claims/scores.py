@@ -54,7 +54,7 @@ class ScoreClaim(Claim):
         score = measured.scores[self.score]
         samples = [measured.sample(term, score) for term in self.compared]
         means = zip(self.compared, samples, strict=True)
-        ours = ", ".join(f"{term.label} {one.mean:.2f}" for term, one in means)
+        ours = ", ".join(f"{term.label} {sample.mean:.2f}" for term, sample in means)
         evidence = self.evidence(samples, metric_named(score.metric).comparison_scale)
         found = Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
         return self.reworded(found, samples)
@@ -121,9 +121,9 @@ class CloseClaim(ScoreClaim):
         return self.trained_on(scores, self.compared)
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        name, (one, other) = difference_name(*self.compared), samples
+        name, (first, other) = difference_name(*self.compared), samples
         return [
-            contrast(f"{self.margin:g} {word} ({name})", [(sign, one), (-sign, other)], self.margin, scale)
+            contrast(f"{self.margin:g} {word} ({name})", [(sign, first), (-sign, other)], self.margin, scale)
             for word, sign in (("plus", 1), ("less", -1))
         ]
 
@@ -202,13 +202,13 @@ class RatioClaim(ScoreClaim):
         Returns:
             One quantity, or none.
         """
-        return [smaller_factor(*samples)] if all(one.by_seed.all() for one in samples) else []
+        return [smaller_factor(*samples)] if all(sample.by_seed.all() for sample in samples) else []
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
         if not found.evidence:
             return replace(found, ours="a value is zero, so there is no factor")
         first, second, third, fourth = (term.label for term in self.compared)
-        a, b, c, d = (one.mean for one in samples)
+        a, b, c, d = (sample.mean for sample in samples)
         return replace(found, ours=f"{first} to {second} x {b / a:.2f}, {third} to {fourth} x {d / c:.2f}")
 
 
@@ -263,7 +263,7 @@ class GapClaim(ScoreClaim):
             raise ValueError(f"score {self.score!r} is not an error rate, which falls as a system gets better")
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
-        term, worst, best = (one.mean for one in samples)
+        term, worst, best = (sample.mean for sample in samples)
         left = f"{(term - best) / (worst - best):.1%} of the gap left" if worst != best else "there is no gap"
         return replace(found, ours=f"{left} ({found.ours})")
 
@@ -297,10 +297,10 @@ class AgreementClaim(Claim):
         evidence: list[Evidence] = []
         terms, ours, missing = self.compared, [], ""
         for score in (measured.scores[name] for name in self.scores):
-            metric, (one, other) = metric_named(score.metric), (measured.sample(term, score) for term in terms)
-            weighted = [(metric.sign, one), (-metric.sign, other)]
+            metric, (first, other) = metric_named(score.metric), (measured.sample(term, score) for term in terms)
+            weighted = [(metric.sign, first), (-metric.sign, other)]
             evidence.append(contrast(difference_name(*terms[:: metric.sign]), weighted, scale=metric.comparison_scale))
-            ours.append(f"{one.mean - other.mean:+.2f} {score.metric}")
-            missing = missing or measured.below_score_floor(score, terms, [one, other])
+            ours.append(f"{first.mean - other.mean:+.2f} {score.metric}")
+            missing = missing or measured.below_score_floor(score, terms, [first, other])
         gain = evidence[0].low > 0
         return Findings(", ".join(ours) + ("" if gain else " (no gain)"), evidence[1:] * gain, RESAMPLED, missing)

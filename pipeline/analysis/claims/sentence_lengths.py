@@ -58,18 +58,18 @@ class LongSentencesClaim(ScoredPair):
         lengths, metric = measured.source_lengths(self.system, score, score.splits), metric_named(score.metric)
         samples, long_samples = (
             [
-                measured.score_of_part(name, one, lengths > shortest, score)
-                for name, one in zip(systems, rows, strict=True)
+                measured.score_of_part(name, statistics, lengths > shortest, score)
+                for name, statistics in zip(systems, rows, strict=True)
             ]
             for shortest in (0, self.longer_than)
         )
-        if not any(one.by_seed.any() for one in long_samples):
+        if not any(sample.by_seed.any() for sample in long_samples):
             return Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
         evidence = [
-            contrast(name, [(metric.sign * weight, one) for weight, one in terms], scale=metric.comparison_scale)
+            contrast(name, [(metric.sign * weight, sample) for weight, sample in terms], scale=metric.comparison_scale)
             for name, terms in self.quantities(samples, long_samples).items()
         ]
-        gains = [one.mean - other.mean for one, other in (samples, long_samples)]
+        gains = [first.mean - other.mean for first, other in (samples, long_samples)]
         ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
         return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
 
@@ -92,7 +92,7 @@ class LongSentencesClaim(ScoredPair):
                 return {f"advantage {long}": gain}
             case "both do worse":
                 pairs = zip((self.system, self.baseline), samples, long_samples, strict=True)
-                return {f"{name} on all less {long}": [(1, one), (-1, far)] for name, one, far in pairs}
+                return {f"{name} on all less {long}": [(1, near), (-1, far)] for name, near, far in pairs}
 
 
 class BeyondTrainingClaim(ScoredPair):
@@ -147,6 +147,11 @@ class BeyondTrainingClaim(ScoredPair):
             measured: Measurements of the paper's runs.
         """
         score, part = measured.scores[self.score], measured.score_of_part
-        longer = np.concatenate([np.full(len(one), split == self.longer) for split, one in rows[0][0].items()])
+        longer = np.concatenate(
+            [np.full(len(statistics), split == self.longer) for split, statistics in rows[0][0].items()]
+        )
         whole = zip((self.system, self.baseline), map(concatenated, rows), strict=True)
-        return [(part(name, one, ~longer, score), part(name, one, longer, score)) for name, one in whole]
+        return [
+            (part(name, statistics, ~longer, score), part(name, statistics, longer, score))
+            for name, statistics in whole
+        ]

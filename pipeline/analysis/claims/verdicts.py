@@ -82,7 +82,7 @@ def evaluate_claims(
         for suffix, link in claim.links().items()
     ]
     for group, adjust in ADJUSTMENTS.items():
-        family = [i for i, one in enumerate(results) if one.group == group and one.p_value is not None]
+        family = [i for i, result in enumerate(results) if result.group == group and result.p_value is not None]
         p_values = adjust([results[i].p_value or 0.0 for i in family])
         for i, p_value in zip(family, p_values, strict=True):
             results[i] = with_verdict(replace(results[i], p_value=p_value), measured)
@@ -122,7 +122,8 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
         baselines, winner = claim.baselines(measured.scores), claim.expected_winner(measured.scores)
         against = found.p_value is not None and found.p_value <= LEVEL and not found.favours_claim
         curves = {
-            one: [measured.folders.loss_curve(run) for run in measured.view.runs(*one)] for one in baselines + winner
+            training: [measured.folders.loss_curve(run) for run in measured.view.runs(*training)]
+            for training in baselines + winner
         }
         unfinished = not_at_plateau(baselines + winner if against else baselines, curves)
         caveat = over_fitted(curves)

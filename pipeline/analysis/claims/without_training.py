@@ -35,7 +35,7 @@ class LayerTimings:
     @cached_property
     def seconds(self) -> dict[tuple[str, int, int], np.ndarray]:
         """Return the seconds of each repeat by (layer, n, d)."""
-        return {(one.layer, one.n, one.d): np.array(one.seconds) for one in self.record.times}
+        return {(timing.layer, timing.n, timing.d): np.array(timing.seconds) for timing in self.record.times}
 
     @property
     def lengths(self) -> list[int]:
@@ -100,7 +100,9 @@ class LayerTimings:
         """
         sizes = product(upper_half(self.lengths), upper_half(self.widths))
         pairs = [(self.seconds.get((layer, n, d)), self.seconds.get((than, n, d))) for n, d in sizes]
-        return np.mean([np.log(one / other) for one, other in pairs if one is not None and other is not None], axis=0)
+        return np.mean(
+            [np.log(first / other) for first, other in pairs if first is not None and other is not None], axis=0
+        )
 
 
 def upper_half(sizes: list[int]) -> list[int]:
@@ -157,7 +159,7 @@ class CheaperClaim(LayerClaim):
         """Compare the layers at every size whose length is below its width."""
         times = self.timings(measured)
         evidence = times.cheaper_below_width(self.layer, self.than)
-        ours = "; ".join(f"{one.name}: {1 + one.value:.1f} times" for one in evidence)
+        ours = "; ".join(f"{effect.name}: {1 + effect.value:.1f} times" for effect in evidence)
         return Findings(ours, evidence, times.description)
 
 

@@ -84,7 +84,9 @@ def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str,
         return [("", heads, word)]
     if rule == "contrast":
         return [(f"head {head + 1}", [head], None) for head in heads]
-    return [(f"head {heads[0] + 1}", heads[:1], None)] + [(f"head {one + 1}, one word", [one], word) for one in heads]
+    return [(f"head {heads[0] + 1}", heads[:1], None)] + [
+        (f"head {head + 1}, one word", [head], word) for head in heads
+    ]
 
 
 def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:

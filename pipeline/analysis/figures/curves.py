@@ -156,7 +156,7 @@ def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
         window: Number of entries that the filter spans.
     """
     centred = slice((window - 1) // 2, (window - 1) // 2 + len(values))
-    counts, *sums = (np.convolve(one, np.ones(window))[centred] for one in (np.ones(len(values)), *values.T))
+    counts, *sums = (np.convolve(column, np.ones(window))[centred] for column in (np.ones(len(values)), *values.T))
     return np.stack(sums, axis=1) / counts[:, None]
 
 
@@ -230,7 +230,7 @@ class BleuByLength(Figure):
         total = metric_named(self.metric).total
         found = [bootstrap_interval(np.concatenate(rows)[indices], total) for rows in by_seed]
         names = {"bleu": "value", "low": "low", "high": "high"}
-        return {name: float(np.mean([getattr(one, key) for one in found])) for name, key in names.items()}
+        return {name: float(np.mean([getattr(attention, key) for attention in found])) for name, key in names.items()}
 
 
 def sample_facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:

@@ -109,7 +109,7 @@ def disable_math_text(picture: "Picture") -> None:
     """Show `$` in a subword as it is; only the powers beside logarithmic axes are read as mathematics."""
     from matplotlib.text import Text
 
-    axes = [axis for one in picture.axes for axis in (one.xaxis, one.yaxis)]
+    axes = [axis for axes in picture.axes for axis in (axes.xaxis, axes.yaxis)]
     powers = {label for axis in axes for label in axis.get_ticklabels(which="both")}
     for text in set(picture.findobj(Text)) - powers:
         text.set_parse_math(False)

@@ -166,7 +166,7 @@ def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.rem
 def explain_error(error: ValidationError) -> str:
     """Describe the first fault of a file; a wrong format takes precedence."""
     faults = error.errors(include_url=False)
-    fault = next((one for one in faults if one["loc"][-1:] == ("format",)), faults[0])
+    fault = next((fault for fault in faults if fault["loc"][-1:] == ("format",)), faults[0])
     field = ".".join(map(str, fault["loc"]))
     match fault["type"]:
         case "json_invalid":

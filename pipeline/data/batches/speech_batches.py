@@ -154,7 +154,7 @@ class SpeechSplit(EncodedSplit):
                 f"{heard.dataset}, on which the model was trained; make them the same in workflow/datasets"
             )
         normal = (corpus if corpus.speaker_cmvn else heard).statistics  # all its speakers have its own
-        self.mean, self.deviation = (np.array(one, np.float32) for one in (normal.mean, normal.deviation))
+        self.mean, self.deviation = (np.array(values, np.float32) for values in (normal.mean, normal.deviation))
         self.src = FrameStore(self.folder / split, corpus.features)
         if len(self.src) != len(self.tgt):
             raise UserError(

@@ -186,12 +186,12 @@ class CorpusRecord(base.TokenisedRecord):
         Raises:
             ValueError: Moses would tokenise text without spaces, or whole words have no tokeniser.
         """
-        segmented = [one for one in self.languages if self.segmenter and base_language(one) == "zh"]
-        unknown = [one for one in self.languages if is_unspaced(one) and one not in segmented]
+        segmented = [language for language in self.languages if self.segmenter and base_language(language) == "zh"]
+        unknown = [language for language in self.languages if is_unspaced(language) and language not in segmented]
         if unknown and self.tokeniser == "moses":
             raise ValueError(f"tokeniser: moses splits at spaces, but {unknown[0]} has none between words; write none")
         whole_words = (self.subwords, self.tgt_subwords)
-        if self.tokeniser == "none" and any(isinstance(one, base.WordVocabulary) for one in whole_words):
+        if self.tokeniser == "none" and any(isinstance(vocabulary, base.WordVocabulary) for vocabulary in whole_words):
             raise ValueError("a vocabulary of kind `word` needs the words of a tokeniser; write bpe")
         return self
 

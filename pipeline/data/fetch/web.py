@@ -65,8 +65,8 @@ class Deadline:
             self.has_ended = True
             self.changed.notify()
         self.thread.join()
-        for one in self.sockets:
-            one.close()
+        for connection in self.sockets:
+            connection.close()
 
     def wait(self) -> None:
         """Wait for the end of the exchange or for the time limit."""
@@ -74,8 +74,8 @@ class Deadline:
             while not self.has_ended and (left := self.until - time.monotonic()) > 0:
                 self.changed.wait(left)
             self.has_passed = not self.has_ended
-            for one in self.sockets if self.has_passed else ():
-                shut_down(one)
+            for connection in self.sockets if self.has_passed else ():
+                shut_down(connection)
 
     def watch(self, connection: socket.socket) -> None:
         """Shut this connection down too; a duplicate stays ours when TLS wraps the original."""

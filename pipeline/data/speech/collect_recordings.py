@@ -68,14 +68,14 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
     held_out: set[str] = set()
     for split in reversed(dataset.split_names):
         found = list(utterances(dataset, split, files, corpus))
-        kept = [one for one in found if split != "train" or layout.recording(one) not in held_out]
-        held_out |= {layout.recording(one) for one in kept}
+        kept = [utterance for utterance in found if split != "train" or layout.recording(utterance) not in held_out]
+        held_out |= {layout.recording(utterance) for utterance in kept}
         if not kept:
             raise UserError(
                 f"{dataset.name}: split {split} has no utterances; correct its `members` in the dataset file"
             )
         write_manifest(manifest_path(corpus, split), kept)
-        hours, doubled = sum(one.seconds for one in kept) / 3600, len(found) - len(kept)
+        hours, doubled = sum(utterance.seconds for utterance in kept) / 3600, len(found) - len(kept)
         log.info("%s %s: %d utterances, %.2f h; %d also in a test set", dataset.name, split, len(kept), hours, doubled)
 
 
@@ -94,10 +94,10 @@ def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path
     layout = LAYOUTS[dataset.layout]
     for part in dataset.splits[split]:
         table, folder = files[part.table] if part.table else None, folder_of(corpus, part.source)
-        for one in layout.utterances(folder, part.members, dataset.domain, table):
-            if Path(name := os.path.relpath(one.audio, folder)).parts[0] == os.pardir:
+        for utterance in layout.utterances(folder, part.members, dataset.domain, table):
+            if Path(name := os.path.relpath(utterance.audio, folder)).parts[0] == os.pardir:
                 raise UserError(f"{part.table or part.source}: names {shown(name)}, which is not in {part.source}")
-            yield one
+            yield utterance
 
 
 def folder_of(corpus: Path, source: str) -> Path:

@@ -147,7 +147,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         sentences = chosen[split].sentences
         characters = write_split(corpus, split, sentences)
         check_split(dataset, split, len(sentences), corpus / f"prepared/{split}.en")
-        words = sum(one.spelt.count(" ") + 1 for one in sentences)
+        words = sum(sentence.spelt.count(" ") + 1 for sentence in sentences)
         report[split] = SentencesReport(
             kept=len(sentences), characters=characters, words=words, **chosen[split].record()
         )
@@ -183,7 +183,7 @@ def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> in
         atomic_write(corpus / f"prepared/{split}.en") as text,
         write_tokens(corpus / f"encoded/{split}.tgt", len(alphabet)) as tokens,
     ):
-        for part in chunks((one.spelt for one in sentences), LINES_PER_CHUNK):
+        for part in chunks((sentence.spelt for sentence in sentences), LINES_PER_CHUNK):
             text.writelines(f"{line}\n" for line in part)
             tokens.append(*alphabet.flat(part))
         return tokens.count

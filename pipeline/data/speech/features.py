@@ -148,18 +148,22 @@ def compute_features(
     shared = shared_utterances(manifests)
     speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
     times = {"train": sum(1 / speed for speed in dataset.speeds)}
-    seconds = sum(one.seconds * times.get(split, 1) for split, path in manifests.items() for one in read_manifest(path))
+    seconds = sum(
+        utterance.seconds * times.get(split, 1)
+        for split, path in manifests.items()
+        for utterance in read_manifest(path)
+    )
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * FRAME_DTYPE.itemsize
     require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
     (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # a record means a complete corpus
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     if dataset.speaker_cmvn:
-        for split, one in kept.items():
-            normalise_speakers(corpus / "encoded" / split, one.speakers, kept["train"].moments.statistics())
+        for split, counts in kept.items():
+            normalise_speakers(corpus / "encoded" / split, counts.speakers, kept["train"].moments.statistics())
     write_noises(dataset, manifests["train"], corpus)
     report = PreparedSpeech(
         dataset=dataset.name,
-        splits={split: one.report() for split, one in kept.items()},
+        splits={split: counts.report() for split, counts in kept.items()},
         shared=len(shared),
         shared_examples=shared[:EXAMPLES],
         shared_speakers=speakers[:EXAMPLES],
@@ -267,7 +271,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], 
         statistics=kept["train"].moments.statistics(),
         speaker_cmvn=dataset.speaker_cmvn,
         digest=stores_digest(encoded_stores(encoded, "speech", kept)),
-        splits={split: one.size() for split, one in kept.items()},
+        splits={split: counts.size() for split, counts in kept.items()},
     )
     record.write(encoded / CORPUS_FILE)
     return record

@@ -68,10 +68,17 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
     count = 0
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
-        for one in utterances:
+        for utterance in utterances:
             count += 1
-            audio = os.path.relpath(one.audio, path.parent)
-            fields = (audio, one.text, one.speaker, one.domain, f"{one.seconds:.6f}", f"{one.start:.6f}")
+            audio = os.path.relpath(utterance.audio, path.parent)
+            fields = (
+                audio,
+                utterance.text,
+                utterance.speaker,
+                utterance.domain,
+                f"{utterance.seconds:.6f}",
+                f"{utterance.start:.6f}",
+            )
             file.write("\t".join(fields) + "\n")
     return count
 
@@ -188,7 +195,7 @@ def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
     """
     shared = in_several_splits(manifests, place_of)
     found = [f"{Path(file).name} at {start / 1e6:g} s: {', '.join(splits)}" for (file, start), splits in shared.items()]
-    if seen := [one for one, splits in zip(found, shared.values(), strict=True) if TRAIN in splits]:
+    if seen := [entry for entry, splits in zip(found, shared.values(), strict=True) if TRAIN in splits]:
         raise UserError(
             f"{manifests[TRAIN]}: {len(seen)} utterances are in other splits too ({'; '.join(seen[:EXAMPLES])}); "
             "scores on training data mean nothing; remove them from one of the splits"
@@ -211,7 +218,7 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
     Raises:
         UserError: A speaker is shared although `refused`.
     """
-    found = in_several_splits(manifests, lambda one: one.speaker)
+    found = in_several_splits(manifests, lambda utterance: utterance.speaker)
     shared = [f"{speaker}: {', '.join(splits)}" for speaker, splits in found.items()]
     if shared and refused:
         raise UserError(

@@ -180,7 +180,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
         UserError: Raw text is missing or too short, a voice is unknown, or the disk is too small.
     """
     chosen = select(dataset, corpus, dataset.utterances)
-    characters = sum(len(one.spelt) for split in chosen.values() for one in split.sentences)
+    characters = sum(len(sentence.spelt) for split in chosen.values() for sentence in split.sentences)
     require_space(corpus, BYTES_PER_CHARACTER * characters, "speech read aloud")
     splits: dict[str, SpokenSplit] = {}
     for split in dataset.split_names:

@@ -99,10 +99,10 @@ class Context:
     def closes_later(self, marks: str) -> bool:
         """Return whether one of some marks follows before a space, and no quotation begins until then."""
         following = self.rest
-        for one, right in zip_longest(following, following[1:], fillvalue=""):
-            if one in marks and not word_like(right[:1]):
+        for mark, right in zip_longest(following, following[1:], fillvalue=""):
+            if mark in marks and not word_like(right[:1]):
                 return True
-            if one in "‘‚":
+            if mark in "‘‚":
                 return False
         return False
 

@@ -228,7 +228,7 @@ def opens(token: str, at: Context) -> bool:
     if token == "’" or (token in "»›" and at.language not in REVERSED_GUILLEMETS):
         return False
     second = QUOTES.get(token, "")
-    following = next((one for one in at.rest if one == token or one in second), None)
+    following = next((mark for mark in at.rest if mark == token or mark in second), None)
     return following is not None and following in second
 
 

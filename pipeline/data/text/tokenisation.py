@@ -178,4 +178,6 @@ def round_trip(how: Tokenisation, language: str, text: Sequence[str], tokens: Se
     ).score
     pairs = zip(text, returned, strict=True)
     fold = str.lower if how.lowercase else str
-    return RoundTrip(round(found, 4), [number for number, (one, two) in enumerate(pairs, 1) if fold(one) != fold(two)])
+    return RoundTrip(
+        round(found, 4), [number for number, (before, after) in enumerate(pairs, 1) if fold(before) != fold(after)]
+    )

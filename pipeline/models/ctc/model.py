@@ -260,7 +260,7 @@ def collapse(path: list[int]) -> list[int]:
     Returns:
         Symbols of the text.
     """
-    return [one for one, before in zip(path, [BLANK, *path[:-1]], strict=True) if one not in (before, BLANK)]
+    return [symbol for symbol, before in zip(path, [BLANK, *path[:-1]], strict=True) if symbol not in (before, BLANK)]
 
 
 def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:

@@ -121,7 +121,7 @@ class JointRecogniser(Transformer):
             Log-probabilities in nats, shape (B, K).
         """
         count = tgt_in.shape[1]
-        encoded, real = (one.repeat_interleave(count, dim=0) for one in (encoded, real))
+        encoded, real = (tensor.repeat_interleave(count, dim=0) for tensor in (encoded, real))
         mask = attention_mask(real, self.output_weight)
         logits = self.logits(self.decode(tgt_in.flatten(0, 1), encoded, mask))
         symbols = tgt_out.flatten(0, 1)

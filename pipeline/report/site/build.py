@@ -59,8 +59,8 @@ def build(pages: Pages) -> None:
     for run_id in site.begun:
         write_run(pages, run_id, tables.get(run_id, {}))
     sets = output_sets(site)
-    for one in sets:
-        write_outputs(pages, one)
+    for output_set in sets:
+        write_outputs(pages, output_set)
     cards.sort(key=lambda card: card.last_made, reverse=True)
     datasets = sorted({run_id.dataset for run_id in site.begun})
     pages.page(

@@ -193,7 +193,7 @@ def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
     up = nice_axis(y, [row["y"] for row in rows])
     points = [row | {"x": places[row["group"]][0], "label": f"{row['group']} (of {row['of']})"} for row in rows]
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(points).items())]
-    texts = [f"{one.name}: {', '.join(text.partition(': ')[2] for *_, text in one.points)}" for one in series]
+    texts = [f"{line.name}: {', '.join(text.partition(': ')[2] for *_, text in line.points)}" for line in series]
     return LineChart(title, across, up, series, "; ".join(texts))
 
 
@@ -258,10 +258,10 @@ def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[
     """
     drawn = []
     for axis_title, numbers in panels.items():
-        known = [one for one in numbers if one]
-        ends = [end for one in known for end in (one.value, one.low, one.high) if math.isfinite(end)]
+        known = [number for number in numbers if number]
+        ends = [end for number in known for end in (number.value, number.low, number.high) if math.isfinite(end)]
         axis = nice_axis(axis_title, [0.0, *ends], ticks=3)
-        drawn.append((axis, [mark(axis, one) for one in numbers]))
+        drawn.append((axis, [mark(axis, number) for number in numbers]))
     texts = [
         f"{name}: {', '.join(f'{panel.title} {marks[n].text}' for panel, marks in drawn if marks[n].text)}"
         for n, name in enumerate(names)
@@ -282,7 +282,7 @@ def mark(axis: Axis, number: Number | None) -> Mark:
     if number is None or not math.isfinite(number.value):
         return Mark()
     digits = max(0, 2 - math.floor(math.log10(axis.high - axis.low)))
-    value, low, high = (f"{one:+.{digits}f}".replace("-", "−") for one in (number.value, number.low, number.high))
+    value, low, high = (f"{end:+.{digits}f}".replace("-", "−") for end in (number.value, number.low, number.high))
     if not math.isfinite(number.low + number.high):
         return Mark(value, axis.at(number.value))
     return Mark(f"{value} [{low}, {high}]", axis.at(number.value), axis.at(number.low), axis.at(number.high))

@@ -55,66 +55,72 @@ def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -
         results: Results of the claims.
         scores: Scores of the paper's claims, by name.
     """
-    shown = [shown_claim(labels, one, scores) for one in results]
-    groups = [(str(verdict), [one for one in shown if one.verdict == verdict]) for verdict in Verdict]
-    return [(name, sorted(found, key=lambda one: one.group != "primary")) for name, found in groups if found]
+    shown = [shown_claim(labels, result, scores) for result in results]
+    groups = [(str(verdict), [claim for claim in shown if claim.verdict == verdict]) for verdict in Verdict]
+    return [(name, sorted(found, key=lambda claim: claim.group != "primary")) for name, found in groups if found]
 
 
-def shown_claim(labels: Labels, one: ClaimResult, scores: dict) -> ShownClaim:
+def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim:
     """Put a claim into words.
 
     Args:
         labels: Names of systems.
-        one: Result of the claim.
+        result: Result of the claim.
         scores: Scores of the paper's claims, by name.
 
     Returns:
         The claim as its page shows it.
     """
-    found, terms = one.found, one.claim.compared
-    stated = (one.name, one.group, one.claim.full_statement, about(labels, one, scores), one.claim.printed)
-    why = labels.in_words(one.why, terms)
+    found, terms = result.found, result.claim.compared
+    stated = (
+        result.name,
+        result.group,
+        result.claim.full_statement,
+        about(labels, result, scores),
+        result.claim.printed,
+    )
+    why = labels.in_words(result.why, terms)
     if found is None:
-        return ShownClaim(*stated, str(one.verdict), why=why)
+        return ShownClaim(*stated, str(result.verdict), why=why)
     ours = labels.in_words(found.ours, terms)
     known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
-    chart = evidence(labels, one, known) if known else None
+    chart = evidence(labels, result, known) if known else None
     return ShownClaim(
-        *stated, str(one.verdict), why, ours, labels.in_words(found.test_description, terms), one.p_value, chart
+        *stated, str(result.verdict), why, ours, labels.in_words(found.test_description, terms), result.p_value, chart
     )
 
 
-def about(labels: Labels, one: ClaimResult, scores: dict) -> str:
+def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
     """Name the systems and the data of a claim.
 
     Args:
         labels: Names of systems.
-        one: Result of the claim.
+        result: Result of the claim.
         scores: Scores of the paper's claims, by name.
 
     Returns:
         `systems: data`; either may be missing.
     """
-    systems = [labels.term(term) for term in one.claim.compared]
-    systems = systems or [labels.system(system) for system, _ in one.claim.trainings]
-    named = [scores[name] for name in one.claim.score_names]
+    systems = [labels.term(term) for term in result.claim.compared]
+    systems = systems or [labels.system(system) for system, _ in result.claim.trainings]
+    named = [scores[name] for name in result.claim.score_names]
     tests = "; ".join(dict.fromkeys(labels.test_sets(score) for score in named))
     metrics = " and ".join(dict.fromkeys(metric_title(score.metric) for score in named))
-    data = f"{metrics} on {tests}" if named else ", ".join(dict.fromkeys(data for _, data in one.claim.trainings))
+    data = f"{metrics} on {tests}" if named else ", ".join(dict.fromkeys(data for _, data in result.claim.trainings))
     return ": ".join(filter(None, [" and ".join(dict.fromkeys(systems)), data]))
 
 
-def evidence(labels: Labels, one: ClaimResult, known: Sequence[Evidence]) -> DotChart:
+def evidence(labels: Labels, result: ClaimResult, known: Sequence[Evidence]) -> DotChart:
     """Draw quantities that are positive if a claim is true.
 
     Args:
         labels: Names of systems.
-        one: Result of the claim.
+        result: Result of the claim.
         known: Its finite evidence.
 
     Returns:
         The chart.
     """
-    names = [labels.in_words(part.name, one.claim.compared) for part in known]
+    names = [labels.in_words(part.name, result.claim.compared) for part in known]
     numbers: list[Number | None] = [Number(part.value, part.low, part.high) for part in known]
     return differences("Evidence with 95 % intervals", names, {"right of zero: as the paper says": numbers})

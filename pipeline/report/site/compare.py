@@ -43,7 +43,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
     """
     scores = [key for key, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     found = (sides(pages.site, paper, filled, key) for key in scores)
-    chosen = next((one for one in found if len(one) > 1), None)
+    chosen = next((group for group in found if len(group) > 1), None)
     if chosen is None:
         return False
     points = [{"x": x, "y": y, "series": side["label"]} for side in chosen for x, y in side["curve"]]
@@ -118,7 +118,7 @@ def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
     folder = site.project.layout.run(run)
     if not (folder / PROGRESS_FILE).exists():
         return []
-    return [(one.step, round(one.dev.nll_per_token, 4)) for one in read_events(folder, ValidationLine)]
+    return [(event.step, round(event.dev.nll_per_token, 4)) for event in read_events(folder, ValidationLine)]
 
 
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
@@ -131,9 +131,9 @@ def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         Results by the places `first,second` of the rows.
     """
     found = {}
-    for (one, first), (other, second) in combinations(enumerate(side["sample"] for side in sides), 2):
+    for (i, first), (j, second) in combinations(enumerate(side["sample"] for side in sides), 2):
         bases = [(side.test_set, side.rows, side.basis) for side in (first, second)]
         if bases[0] == bases[1] and first.rows > 1:
             result = compare_resamples(first.mean - second.mean, first.draws[0] - second.draws[0])
-            found[f"{one},{other}"] = {name: round(value, 4) for name, value in vars(result).items()}
+            found[f"{i},{j}"] = {name: round(value, 4) for name, value in vars(result).items()}
     return found

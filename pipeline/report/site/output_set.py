@@ -86,7 +86,7 @@ class OutputSet:
     def products(self) -> list[DecodedProduct]:
         """Return the outputs of the first seed that have a text and a score."""
         seed = self.site.project.config.seed_list[0]
-        return [one for one in decoded_outputs(self.site) if one.run.seed == seed and self.has(one)]
+        return [output for output in decoded_outputs(self.site) if output.run.seed == seed and self.has(output)]
 
     def has(self, product: DecodedProduct) -> bool:
         """Return whether an output is of this split and has a score."""
@@ -154,8 +154,8 @@ class OutputSet:
     @cached_property
     def scores(self) -> np.ndarray:
         """Return the score of each sentence alone, shape (systems, N)."""
-        statistics = (read_statistics(one.scores, self.metric.name) for one in self.outputs)
-        return np.array([self.metric.total(one) for one in statistics], dtype=float)
+        statistics = (read_statistics(output.scores, self.metric.name) for output in self.outputs)
+        return np.array([self.metric.total(rows) for rows in statistics], dtype=float)
 
     @cached_property
     def shown(self) -> list[int]:
@@ -166,6 +166,8 @@ class OutputSet:
 
 def output_sets(site: SiteData) -> list[OutputSet]:
     """Return one for each split that has an output."""
-    keys = dict.fromkeys((getattr(one, "scored_on", one.run.dataset), one.split) for one in decoded_outputs(site))
+    keys = dict.fromkeys(
+        (getattr(output, "scored_on", output.run.dataset), output.split) for output in decoded_outputs(site)
+    )
     sets = (OutputSet(site, dataset, cast(SplitName, split)) for dataset, split in keys)
-    return [one for one in sets if one.products]
+    return [output_set for output_set in sets if output_set.products]

@@ -135,7 +135,7 @@ def by_length(of: OutputSet) -> LineChart:
     words = np.array([len(line.split()) for line in (of.references if of.record.form == "speech" else of.sources)])
     edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
     lows = edges[:-1] if len(edges) > 1 else edges
-    found = {one.name: read_statistics(one.scores, metric.name) for one in of.outputs}
+    found = {output.name: read_statistics(output.scores, metric.name) for output in of.outputs}
     rows: list[Row] = []
     for low, high in zip(lows, [*(lows[1:] - 1), edges[-1]], strict=True):
         chosen = (words >= low) & (words <= high)

@@ -164,13 +164,18 @@ def main_differences(
     claims = site.project.claims[paper]
     scores, named = claims.scores, claims.claims
     found: dict[str, list[Difference]] = {}
-    for one in results:
-        if one.found is None or not isinstance(one.claim, OrderClaim) or one.claim.margin or not one.found.evidence:
+    for result in results:
+        if (
+            result.found is None
+            or not isinstance(result.claim, OrderClaim)
+            or result.claim.margin
+            or not result.found.evidence
+        ):
             continue
-        (lower, upper), (evidence,) = one.claim.compared, one.found.evidence
+        (lower, upper), (evidence,) = result.claim.compared, result.found.evidence
         if not math.isfinite(evidence.value):
             continue
-        score = scores[one.claim.score]
+        score = scores[result.claim.score]
         scale = metric_named(score.metric).comparison_scale
         numbers = [printed_number(labels.tables, score, term) for term in (lower, upper)]
         printed = None
@@ -179,13 +184,13 @@ def main_differences(
             printed = high - low
         name = " − ".join(labels.pair([upper, lower]))
         ours = Number(evidence.value, evidence.low, evidence.high)
-        difference = Difference(name, printed, ours, one.group == "primary", one.name in named)
-        found.setdefault(one.claim.score, []).append(difference)
+        difference = Difference(name, printed, ours, result.group == "primary", result.name in named)
+        found.setdefault(result.claim.score, []).append(difference)
     if not found:
         return None, []
-    chosen = max(found, key=lambda name: (len(found[name]), sum(one.primary for one in found[name])))
-    whole = [one for one in found[chosen] if one.whole] or found[chosen]
-    return scores[chosen], sorted(whole, key=lambda one: not one.primary)
+    chosen = max(found, key=lambda name: (len(found[name]), sum(difference.primary for difference in found[name])))
+    whole = [difference for difference in found[chosen] if difference.whole] or found[chosen]
+    return scores[chosen], sorted(whole, key=lambda difference: not difference.primary)
 
 
 def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term) -> float | None:
@@ -226,11 +231,11 @@ def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Differen
     if metric.comparison_scale is not np.asarray:
         unit = f"log {unit}"
     panels: dict[str, list[Number | None]] = {}
-    if any(one.printed is not None for one in shown):
-        panels["printed"] = [None if one.printed is None else Number(one.printed) for one in shown]
-    panels[f"ours, 95 %, on {labels.test_sets(score)}"] = [one.ours for one in shown]
+    if any(difference.printed is not None for difference in shown):
+        panels["printed"] = [None if difference.printed is None else Number(difference.printed) for difference in shown]
+    panels[f"ours, 95 %, on {labels.test_sets(score)}"] = [difference.ours for difference in shown]
     title = f"Differences in {unit}; right of zero: as the paper says"
-    return differences(title, [one.name for one in shown], panels)
+    return differences(title, [difference.name for difference in shown], panels)
 
 
 def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResult]) -> str:
@@ -244,18 +249,20 @@ def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResul
     Returns:
         The answer.
     """
-    verdicts = Counter(one.verdict for one in results)
+    verdicts = Counter(result.verdict for result in results)
     total = sum(count for verdict, count in verdicts.items() if verdict not in (Verdict.TESTED, Verdict.NOT_RUN))
     if not total:
         return f"Not known at scale {scale} yet."
-    parts = [f"{verdicts[one]} {one}" for one in (Verdict.UPHELD, Verdict.CONTRADICTED) if verdicts[one]]
+    parts = [
+        f"{verdicts[verdict]} {verdict}" for verdict in (Verdict.UPHELD, Verdict.CONTRADICTED) if verdicts[verdict]
+    ]
     undecided = total - verdicts[Verdict.UPHELD] - verdicts[Verdict.CONTRADICTED]
     parts += [f"{undecided} undecided"] if undecided else []
     of = f"{total} claim{'s' if total > 1 else ''} measured at scale {scale}"
     claims = f"Of {of}: {', '.join(parts)}." if undecided < total else f"Of {of}, none is decided yet."
     if not found:
         return claims
-    agreeing = sum(one.as_printed for one in found)
+    agreeing = sum(difference.as_printed for difference in found)
     pairs = f"{agreeing} of {len(found)} differences {'is' if agreeing == 1 else 'are'} in the paper's direction."
     if len(found) == 1:
         pairs = f"The one measured difference is {'' if agreeing else 'not '}in the paper's direction."
@@ -264,7 +271,7 @@ def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResul
 
 def tally(results: Iterable[ClaimResult]) -> list[tuple[str, str, int]]:
     """Return (verdict, mark, how many) in the order of the verdicts."""
-    counted = Counter(one.verdict for one in results)
+    counted = Counter(result.verdict for result in results)
     return [(str(name), mark_of(name), counted[name]) for name in Verdict if counted[name]]
 
 

@@ -123,9 +123,9 @@ def as_json(value: Any) -> str:
 def finite(value: Any) -> Any:
     """Replace numbers that JSON does not have, such as infinite losses, by null."""
     if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -99,7 +99,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     """
     site, product = pages.site, Figure(paper, name)
     svg, entry = site.path(product), site.project.figure(paper, name)
-    quotes = any(isinstance(one, AttentionMaps | Alignments) for one in flatten(site.graph.inputs(product)))
+    quotes = any(isinstance(source, AttentionMaps | Alignments) for source in flatten(site.graph.inputs(product)))
     shown = not quotes or site.is_shown(site.project.stand_in(entry.dataset))
     made = shown and svg.exists() and svg.with_suffix(".csv").exists()
     header, *rows = read_csv(svg.with_suffix(".csv")) if made else [[]]

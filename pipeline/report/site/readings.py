@@ -84,13 +84,13 @@ def shown_reading(
     Returns:
         The reading with the scores of these rows.
     """
-    defaults = {(key, one.default) for key, one in site.project.papers[paper].readings.items()}
+    defaults = {(key, reading.default) for key, reading in site.project.papers[paper].readings.items()}
     found = {
         (table, context): rows
         for table, filled in tables.items()
         for context, rows in rows_by_choice(site.project, paper, filled, name).items()
     }
-    table, context = max(found, key=lambda one: (len(found[one]), one[1] <= defaults), default=("", frozenset()))
+    table, context = max(found, key=lambda entry: (len(found[entry]), entry[1] <= defaults), default=("", frozenset()))
     rows = found.get((table, context), {})
     arms = []
     for choice, what in reading.choices.items():
@@ -98,7 +98,7 @@ def shown_reading(
         if choice in rows:
             filled, index = tables[table], rows[choice]
             values = {key: filled.values(key)[index] for key in scores(filled)}
-            cells = {key: shown_cell(site, filled, key, index, one) for key, one in values.items()}
+            cells = {key: shown_cell(site, filled, key, index, score) for key, score in values.items()}
             label = filled.names[index]
         arms.append(ShownChoice(choice, what, label, cells))
     others = ", ".join(f"{key} {choice}" for key, choice in sorted(context - defaults))

@@ -108,13 +108,21 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
     """
     folder = site.project.layout.run(run)
     progress, validations = read_events(folder, ProgressLine), read_events(folder, ValidationLine)
-    losses = thinned([{"x": one.step, "y": one.nll_per_token, "series": "training, with dropout"} for one in progress])
-    losses += [{"x": one.step, "y": one.fit.nll_per_token, "series": "training data"} for one in validations if one.fit]
-    losses += [{"x": one.step, "y": one.dev.nll_per_token, "series": "development"} for one in validations]
+    losses = thinned(
+        [{"x": line.step, "y": line.nll_per_token, "series": "training, with dropout"} for line in progress]
+    )
+    losses += [
+        {"x": validation.step, "y": validation.fit.nll_per_token, "series": "training data"}
+        for validation in validations
+        if validation.fit
+    ]
+    losses += [
+        {"x": validation.step, "y": validation.dev.nll_per_token, "series": "development"} for validation in validations
+    ]
     if losses:
         yield curves(losses, "nats per symbol", "Loss")
     for key, name in FOLLOWED.items() if progress else ():
-        rows = thinned([{"x": one.step, "y": getattr(one, key), "series": name} for one in progress])
+        rows = thinned([{"x": line.step, "y": getattr(line, key), "series": name} for line in progress])
         yield curves(rows, name, name.capitalize())
 
 
@@ -181,4 +189,4 @@ def scores(site: SiteData, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
         run: The run.
     """
     target = site.project.layout.target
-    return [(one, ScoreFile.read(site.path(one)), str(target(one))) for one in site.existing(Score, run)]
+    return [(score, ScoreFile.read(site.path(score)), str(target(score))) for score in site.existing(Score, run)]

@@ -219,7 +219,7 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
     return ShownTable(
         name=name,
         caption=entry.caption.strip(),
-        label=", ".join(LABEL_TITLES.get(one, one.replace("_", " ")) for one in entry.label),
+        label=", ".join(LABEL_TITLES.get(part, part.replace("_", " ")) for part in entry.label),
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
@@ -259,7 +259,7 @@ def settings(site: SiteData, filled: FilledTable, index: int, runs: list[RunId])
         text, key = row[symbol], SYMBOLS.get(symbol)
         if text and key and runs:
             section, _, name = key.partition(".")
-            here, printed = (getattr(getattr(site.spec(runs[0], one), section), name) for one in (False, True))
+            here, printed = (getattr(getattr(site.spec(runs[0], printed), section), name) for printed in (False, True))
             if is_number(text) and printed is not None and float(printed) == float(text) and here != printed:
                 text = f"{here} ({text} printed)"
         found.append(text)

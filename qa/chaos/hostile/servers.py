@@ -112,9 +112,11 @@ def serving(rng: random.Random) -> Iterator[str]:
                 client, _ = listener.accept()
             except OSError:
                 return
-            one = threading.Thread(target=answer, args=(client, scripts[number % len(scripts)], stopped), daemon=True)
-            one.start()
-            threads.append(one)
+            thread = threading.Thread(
+                target=answer, args=(client, scripts[number % len(scripts)], stopped), daemon=True
+            )
+            thread.start()
+            threads.append(thread)
             number += 1
 
     threading.Thread(target=accept, daemon=True).start()
