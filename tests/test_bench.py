@@ -30,9 +30,11 @@ def test_bench_scripts_call_functions_with_matching_arguments(script):
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in callables):
             continue
-        if not any(isinstance(one, ast.Starred) for one in node.args) and all(one.arg for one in node.keywords):
+        if not any(isinstance(argument, ast.Starred) for argument in node.args) and all(
+            keyword.arg for keyword in node.keywords
+        ):
             signature = inspect.signature(callables[node.func.id])
-            signature.bind(*node.args, **{one.arg: one.value for one in node.keywords})
+            signature.bind(*node.args, **{keyword.arg: keyword.value for keyword in node.keywords})
 
 
 def test_scripts_are_looked_at():

@@ -38,7 +38,7 @@ def documented_methods() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
     """Return the bases, and the methods with a docstring, of every class by its name."""
     classes = [node for _, module in modules() for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
     methods = {
-        node.name: {one.name for one in node.body if isinstance(one, Function) and ast.get_docstring(one)}
+        node.name: {method.name for method in node.body if isinstance(method, Function) and ast.get_docstring(method)}
         for node in classes
     }
     return {node.name: base_names(node) for node in classes}, methods
@@ -57,10 +57,10 @@ def documented() -> Iterator[tuple[str, Function, str]]:
     for path, module in modules():
         for node, owner in public(module.body):
             text = ast.get_docstring(node) or ""
-            decorated = [ast.unparse(one) for one in node.decorator_list]
+            decorated = [ast.unparse(decorator) for decorator in node.decorator_list]
             if not text and owner is not None and is_inherited(node.name, base_names(owner)):
                 continue
-            if not any(one.endswith(("setter", "overload")) for one in decorated):
+            if not any(decorator.endswith(("setter", "overload")) for decorator in decorated):
                 yield f"{path}:{node.lineno} {node.name}", node, text
 
 
@@ -69,7 +69,7 @@ FUNCTIONS = list(documented())
 
 def parameters(node: Function) -> list[str]:
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    return [one.arg for one in arguments if one.arg not in ("self", "cls")]
+    return [argument.arg for argument in arguments if argument.arg not in ("self", "cls")]
 
 
 def has_tensors(node: Function) -> bool:
@@ -81,7 +81,7 @@ def says_parameters(node: Function, text: str) -> bool:
 
 
 def raises(node: Function) -> bool:
-    return any(isinstance(one, ast.Raise) and one.exc for part in node.body for one in ast.walk(part))
+    return any(isinstance(inner, ast.Raise) and inner.exc for part in node.body for inner in ast.walk(part))
 
 
 CHECKS = {

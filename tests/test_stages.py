@@ -59,8 +59,8 @@ def test_entry_points_lead_downwards_only():
     assert set(scripts) == {"reprise"}
     module, _, function = scripts["reprise"].partition(":")
     assert callable(getattr(importlib.import_module(module), function))
-    assert all(one.target.startswith("pipeline.") for one in STAGES.values())
-    assert all(one.target.startswith("reprise.") for one in COMMANDS.values())
+    assert all(stage.target.startswith("pipeline.") for stage in STAGES.values())
+    assert all(command.target.startswith("reprise.") for command in COMMANDS.values())
 
 
 def test_both_programs_share_the_commands_of_the_pipeline():

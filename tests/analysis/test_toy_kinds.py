@@ -90,9 +90,9 @@ def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys):
         "    print(type(product).__name__, product.run.folder)\n"
     )
     trained = runs(project, "C")
-    assert run(with_toys, "-c", script).stdout == "".join(f"Trained {one.folder}\n" for one in trained)
-    for one in trained:
-        write_training(project, one, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + one.seed)
+    assert run(with_toys, "-c", script).stdout == "".join(f"Trained {training.folder}\n" for training in trained)
+    for training in trained:
+        write_training(project, training, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + training.seed)
     settings = ("--set", "seeds=3", "--set", f"work={with_toys / 'claimed'}")
     done = stage(with_toys, "claims", "--out", "out/claims.csv", *settings)
     assert done.returncode == 0, done.stderr
@@ -109,13 +109,14 @@ def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys):
 )
 def test_every_class_with_a_kind_is_in_its_union(package, union, base):
     modules = [
-        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
     ]
     found = {
-        one
+        inner
         for module in modules
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, base) and "kind" in one.model_fields
+        for inner in vars(module).values()
+        if isinstance(inner, type) and issubclass(inner, base) and "kind" in inner.model_fields
     }
     assert found == set(get_args(get_args(union)[0]))
 

@@ -118,7 +118,7 @@ def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
     monkeypatch.setenv("SLURM_JOB_ID", "42")
     assert attempt(order(run)) is Exit.UNFIT_NODE and not calls
-    assert [(one.node, one.reason, one.job) for one in unfit_nodes(run)] == [("n7", "a card is missing", "42")]
+    assert [(node.node, node.reason, node.job) for node in unfit_nodes(run)] == [("n7", "a card is missing", "42")]
 
 
 @pytest.mark.parametrize(("executor", "exported"), [("slurm", 1), ("local", 0), (None, 0)])

@@ -26,8 +26,8 @@ def jobs(tmp_path, monkeypatch):
         return made[-1]
 
     yield start
-    for one in made:
-        for process in one.processes:
+    for job in made:
+        for process in job.processes:
             process.kill()
             process.wait()
 

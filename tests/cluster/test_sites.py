@@ -129,10 +129,12 @@ def test_gpus_without_bfloat16_stop_the_workflow_before_any_job(project):
         assert done.returncode and "its precision is bf16, which a V100 (--gres=gpu:v100)" in done.stdout + done.stderr
     assert not (project / "work").exists()
     table = load_project(ROOT, {"scale": "paper"})
-    trained = [one for one in Graph(table).closure(Graph(table).reports(["weighted"])) if isinstance(one, Trained)]
-    for one in trained:  # what is there needs no GPU any more
-        (project / table.layout.path(one)).parent.mkdir(parents=True, exist_ok=True)
-        (project / table.layout.path(one)).touch()
+    trained = [
+        product for product in Graph(table).closure(Graph(table).reports(["weighted"])) if isinstance(product, Trained)
+    ]
+    for training in trained:  # what is there needs no GPU any more
+        (project / table.layout.path(training)).parent.mkdir(parents=True, exist_ok=True)
+        (project / table.layout.path(training)).touch()
     require(call(project, *command, "-n", "--", "results/paper/weighted/table3.csv"))
     require(call(project, *command, "-n", "--config", "scale=demo", "--", "results/demo/weighted/table3.csv"))
 

@@ -60,7 +60,7 @@ def test_failure_counts_until_the_next_start_or_retry(tmp_path):
             newest = event
         elif event.event in ("start", "retry"):
             current.clear()
-        assert {one: found for one in "ab" if (found := read_failure(tmp_path, one))} == current
+        assert {name: found for name in "ab" if (found := read_failure(tmp_path, name))} == current
         assert read_failure(tmp_path) == (newest if current else None)
 
 

@@ -66,7 +66,7 @@ def test_a_living_driver_is_kept_and_named_beside_dead_ones():
         note(socket.gethostname(), dead_pid())
         with pytest.raises(UserError, match=f"process {pid}"):
             release()
-        assert [one.pid for one in read_drivers().values()] == [pid]
+        assert [driver.pid for driver in read_drivers().values()] == [pid]
 
 
 def test_second_driver_of_a_file_is_refused_and_names_the_first():
@@ -74,7 +74,7 @@ def test_second_driver_of_a_file_is_refused_and_names_the_first():
         note(socket.gethostname(), pid, makes=("a", "b"))
         with pytest.raises(UserError, match=f"^b is being made already: .* as process {pid}; end it first") as raised:
             register_driver(["b", "c"])
-        assert "\n" not in str(raised.value) and [one.pid for one in read_drivers().values()] == [pid]
+        assert "\n" not in str(raised.value) and [driver.pid for driver in read_drivers().values()] == [pid]
 
 
 def test_drivers_of_different_files_are_registered_together():
@@ -82,22 +82,22 @@ def test_drivers_of_different_files_are_registered_together():
         note(socket.gethostname(), pid, makes=("a",))
         note(socket.gethostname(), dead_pid(), makes=("b",))
         register_driver(["b"])
-        assert {one.pid for one in read_drivers().values()} == {pid, os.getpid()}
+        assert {driver.pid for driver in read_drivers().values()} == {pid, os.getpid()}
         unregister_driver()
-        assert [one.pid for one in read_drivers().values()] == [pid]
+        assert [driver.pid for driver in read_drivers().values()] == [pid]
 
 
 def test_dead_driver_is_replaced_when_another_registers():
     note(socket.gethostname(), dead_pid())
     register_driver(["x"])
-    assert [one.pid for one in read_drivers().values()] == [os.getpid()]
+    assert [driver.pid for driver in read_drivers().values()] == [os.getpid()]
 
 
 def test_driver_from_before_a_reboot_is_dead_despite_its_pid(monkeypatch):
     monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
     note(socket.gethostname(), os.getpid(), machine="an-earlier-start pid:[4026531836]")
     register_driver(["x"])
-    assert [one.machine for one in read_drivers().values()] == [drivers.machine_id()]
+    assert [driver.machine for driver in read_drivers().values()] == [drivers.machine_id()]
 
 
 def test_driver_in_another_container_is_assumed_alive():
@@ -253,7 +253,7 @@ def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
         register_driver(["x"])
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     register_driver(["x"])
-    assert [one.pid for one in read_drivers().values()] == [os.getpid()]
+    assert [driver.pid for driver in read_drivers().values()] == [os.getpid()]
 
 
 def test_nothing_happens_where_nobody_drives(caplog):

@@ -138,8 +138,8 @@ def some_words(dice: random.Random) -> list[str]:
 def test_arguments_are_those_of_a_parser_by_hand(parser, seed):
     words = some_words(random.Random(seed))
     found, expected = vars(parser.parse_args(words)), vars(by_hand().parse_args(words))
-    assert {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()} == {
-        key: tuple(one) if isinstance(one, list) else one for key, one in expected.items()
+    assert {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()} == {
+        key: tuple(value) if isinstance(value, list) else value for key, value in expected.items()
     }
 
 

@@ -121,7 +121,7 @@ def test_a_value_that_is_not_given_is_one_that_could_be():
             importlib.import_module(module.name)
     records = [Closed]
     for record in records:
-        records += [one for one in record.__subclasses__() if one not in records]
+        records += [inner for inner in record.__subclasses__() if inner not in records]
     checked = 0
     for record in records:
         for name, field in record.model_fields.items() if record.__module__.startswith("pipeline.") else ():

@@ -24,8 +24,8 @@ def write_speech(
         written[split] = [rng.normal(2, 3, (count, FEATURES)).astype(np.float16) for count in counts]
         texts = [rng.integers(FIRST, len(Alphabet()), rng.integers(1, 9)) for _ in counts]
         with write_frames(folder / split) as frames, write_tokens(folder / f"{split}.tgt", len(Alphabet())) as tokens:
-            for one, text in zip(written[split], texts, strict=True):
-                frames.append(one)
+            for utterance, text in zip(written[split], texts, strict=True):
+                frames.append(utterance)
                 tokens.append(text, [len(text)])
         frames_in_all = int(counts.sum())
         symbols = sum(map(len, texts))

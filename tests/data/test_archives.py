@@ -83,7 +83,7 @@ def random_tree(folder: Path) -> dict[str, str]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(noise())
     links = {}
-    folders = ["", *(one for one in ("a", "b", "a/c", "a/d", "b/c", "b/d") if (folder / one).is_dir())]
+    folders = ["", *(inner for inner in ("a", "b", "a/c", "a/d", "b/c", "b/d") if (folder / inner).is_dir())]
     for number in range(RNG.randrange(1, 6)):
         name = f"{RNG.choice(folders)}/l{number}".lstrip("/")
         steps = [RNG.choice(["..", "a", "b", "c", "d", "l0", "l1", "l2", "."]) for _ in range(RNG.randrange(1, 5))]
@@ -97,16 +97,16 @@ def reached(folder: Path) -> dict[str, bytes]:
     found = {}
 
     def walk(path: Path, name: str, above: tuple[Path, ...]) -> None:
-        for one in path.iterdir():
+        for inner in path.iterdir():
             try:
-                end = one.resolve(strict=True)
+                end = inner.resolve(strict=True)
             except (OSError, RuntimeError):  # nothing is there, or links in a circle
                 continue
             inside = end == folder or folder in end.parents
             if end.is_file():
-                found[f"{name}{one.name}"] = end.read_bytes()
+                found[f"{name}{inner.name}"] = end.read_bytes()
             elif inside and end not in above:
-                walk(end, f"{name}{one.name}/", (*above, end) if one.is_symlink() else above)
+                walk(end, f"{name}{inner.name}/", (*above, end) if inner.is_symlink() else above)
 
     walk(folder, "", ())
     return found
@@ -122,7 +122,7 @@ def test_files_below_linked_folders_are_those_of_the_system(tmp_path, kind, _):
     real = {name: path.read_bytes() for name, path in files.items() if path.resolve() == path and name not in links}
     archive = tmp_path / "archive"
     if kind == "tar":
-        entries = [*(entry(*one) for one in real.items()), *(symbolic_link(*one) for one in links.items())]
+        entries = [*(entry(*member) for member in real.items()), *(symbolic_link(*link) for link in links.items())]
         RNG.shuffle(entries)
         tar(archive, *entries)
     else:

@@ -73,7 +73,7 @@ def test_a_quiet_microphone_is_heard_as_a_loud_one(corpora):
 
 
 def test_each_speaker_and_speed_gets_the_training_statistics(corpora):
-    everything = np.concatenate([one for several in frames(corpora[0], "train").values() for one in several])
+    everything = np.concatenate([rows for several in frames(corpora[0], "train").values() for rows in several])
     mean, deviation = everything.mean(0), everything.std(0)
     for split in SPEAKERS:
         plain, alike = (frames(encoded, split) for encoded in corpora)
@@ -110,11 +110,13 @@ def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_pa
     louder = {}
     for split, manifest in recordings.items():
         utterances = list(read_manifest(manifest))
-        for one in utterances:
-            samples, rate = soundfile.read(one.audio)
-            soundfile.write(tmp_path / one.audio.name, 2 * samples, rate, subtype="FLOAT")
+        for utterance in utterances:
+            samples, rate = soundfile.read(utterance.audio)
+            soundfile.write(tmp_path / utterance.audio.name, 2 * samples, rate, subtype="FLOAT")
         louder[split] = tmp_path / f"{split}.tsv"
-        write_manifest(louder[split], [replace(one, audio=tmp_path / one.audio.name) for one in utterances])
+        write_manifest(
+            louder[split], [replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances]
+        )
     compute_features(own(speaker_cmvn=True, speeds=SPEEDS), louder, tmp_path / "louder", 1)
     learnt_on = corpora[1]
     heard, as_learnt = (SpeechSplit(encoded, "test", learnt_on) for encoded in (tmp_path / "louder/encoded", learnt_on))
@@ -125,7 +127,7 @@ def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_pa
 @pytest.mark.parametrize("speaker", ["", "unnamed"])
 def test_speakers_without_a_name_are_refused(recordings, tmp_path, speaker):
     nameless = tmp_path / "train.tsv"
-    write_manifest(nameless, [replace(one, speaker=speaker) for one in read_manifest(recordings["train"])])
+    write_manifest(nameless, [replace(utterance, speaker=speaker) for utterance in read_manifest(recordings["train"])])
     with pytest.raises(UserError, match=r"train-near-0\.wav: speaker_cmvn needs its speaker's name"):
         compute_features(own(speaker_cmvn=True), recordings | {"train": nameless}, tmp_path / "corpus", 1)
 

@@ -59,8 +59,11 @@ def test_librispeech_is_listed_by_its_transcripts(tmp_path):
     parts = {split: [{"source": "libri.tar.gz", "members": f"LibriSpeech/{name}/*"}] for split, name in splits.items()}
     collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
     listed = list(read_manifest(manifest_path(tmp_path / "corpus", "dev")))
-    assert [(one.text, one.speaker, one.seconds) for one in listed] == [("FIRST LINE", "8", 0.5), ("SECOND", "8", 0.75)]
-    assert all(one.audio.is_file() for one in listed)
+    assert [(utterance.text, utterance.speaker, utterance.seconds) for utterance in listed] == [
+        ("FIRST LINE", "8", 0.5),
+        ("SECOND", "8", 0.75),
+    ]
+    assert all(utterance.audio.is_file() for utterance in listed)
     assert len(unpacked(tmp_path / "corpus")) == 9
 
 
@@ -80,7 +83,7 @@ def test_tedlium_segments_exclude_test_talks_from_training(tmp_path):
     parts = {split: [{"source": "ted.tgz", "members": members}] for split, members in folders.items()}
     collect(dataset("tedlium", parts), {"ted.tgz": path}, tmp_path / "corpus")
     train = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
-    assert [(one.speaker, one.start, one.seconds, one.text.split()) for one in train] == [
+    assert [(utterance.speaker, utterance.start, utterance.seconds, utterance.text.split()) for utterance in train] == [
         ("A", 0.25, 1.25, ["it's", "the", "end", "of", "it"]),
         ("A", 1.5, 0.4, ["<unk>", "word"]),
     ]
@@ -97,7 +100,10 @@ def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
     files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
     collect(dataset("table", parts), files, tmp_path / "corpus")
     listed = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
-    assert [(one.speaker, one.text, one.seconds) for one in listed] == [("x", "WORD 0", 0.5), ("x", "WORD 1", 0.5)]
+    assert [(utterance.speaker, utterance.text, utterance.seconds) for utterance in listed] == [
+        ("x", "WORD 0", 0.5),
+        ("x", "WORD 1", 0.5),
+    ]
     parts["dev"][0]["members"] = "a/none/*"
     with pytest.raises(UserError, match="split dev has no utterance"):
         collect(dataset("table", parts), files, tmp_path / "corpus")
@@ -176,5 +182,5 @@ def test_hard_links_and_apple_double_lose_no_utterance(tmp_path):
     parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}/*"}] for split in ("train", "dev", "test")}
     collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
     for split in parts:
-        seconds = [one.seconds for one in read_manifest(manifest_path(tmp_path / "corpus", split))]
+        seconds = [utterance.seconds for utterance in read_manifest(manifest_path(tmp_path / "corpus", split))]
         assert seconds == [0.5, 0.75, 0.75, 1.25]

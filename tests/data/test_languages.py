@@ -34,7 +34,7 @@ SHORTENED = {
 
 @pytest.mark.parametrize("code", SHORTENED)
 def test_codes_of_one_language_are_one(code):
-    assert [canonical(one) for one in SHORTENED[code]] == [code] * len(SHORTENED[code])
+    assert [canonical(alias) for alias in SHORTENED[code]] == [code] * len(SHORTENED[code])
 
 
 CODES_OF_NONE = [

@@ -85,7 +85,7 @@ def chunks(words: str) -> list[str]:
 
 def plain(units: list[str], draw: random.Random) -> str:
     """A word of letters alone."""
-    return draw.choice([unit for unit in units if all(category(one)[0] in "LM" for one in unit)])
+    return draw.choice([unit for unit in units if all(category(character)[0] in "LM" for character in unit)])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -126,7 +126,7 @@ def test_text_of_any_block_loses_only_spaces_and_is_counted(name, seed):
     returned = [how.text(line, language) for line in tokens]
     assert ["".join(line.split()) for line in returned] == ["".join(line.split()) for line in lines]
     found = round_trip(how, language, lines, tokens)
-    assert found.changed == [n for n, (one, two) in enumerate(zip(lines, returned, strict=True), 1) if one != two]
+    assert found.changed == [n for n, (first, two) in enumerate(zip(lines, returned, strict=True), 1) if first != two]
     assert (found.ceiling == 100 and not found.changed) if name == "none" else found.changed
 
 

@@ -23,7 +23,9 @@ def blocks() -> list[list[str]]:
     for begin in range(0, 0x30000, BLOCK):
         characters = [chr(code) for code in range(begin, begin + BLOCK)]
         good = [
-            one for one in characters if unicodedata.category(one) not in ("Cc", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
+            character
+            for character in characters
+            if unicodedata.category(character) not in ("Cc", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
         ]
         if good:
             found.append(good)

@@ -39,7 +39,9 @@ def test_documents_in_any_order_meet_their_translations(seed):
     assert len(rows) == sum(lengths.values())
     assert all({side.split()[1:][0] for side in row} == {row[0].split()[1]} for row in rows)
     assert all(side.split()[2] == row[0].split()[2] for row in rows for side in row)
-    assert [row[0].split()[1].decode() for row in rows] == [one for one in documents for _ in range(lengths[one])]
+    assert [row[0].split()[1].decode() for row in rows] == [
+        document for document in documents for _ in range(lengths[document])
+    ]
 
 
 def test_documents_without_names_keep_their_place():

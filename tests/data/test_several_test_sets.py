@@ -108,4 +108,4 @@ def test_further_grammar_test_sets_leave_other_splits_unchanged(tmp_path):
     assert len(set().union(*sets)) == 66
     assert (tmp_path / "several/raw/test.en").read_bytes() == (tmp_path / "one/raw/test.en").read_bytes()
     found = [json.loads(line) for line in (tmp_path / "several/test3.phenomena.jsonl").read_text().split("\n")[:-1]]
-    assert [one["line"] for one in found] == list(range(9))
+    assert [entry["line"] for entry in found] == list(range(9))

@@ -32,7 +32,7 @@ def test_a_grid_adds_little_padding():
     shapes = np.array(random_shapes(300))
     grid = ShapeGrid(map(tuple, shapes.tolist()))
     fitted = np.array([grid.fit(tuple(shape)) for shape in shapes.tolist()])
-    positions, padded = ((one[:, 0] * one[:, 1:].sum(1)).sum() for one in (shapes, fitted))
+    positions, padded = ((sizes[:, 0] * sizes[:, 1:].sum(1)).sum() for sizes in (shapes, fitted))
     assert padded < 1.2 * positions
 
 

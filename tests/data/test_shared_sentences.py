@@ -19,8 +19,8 @@ def test_shared_sentences_equal_the_intersections_of_sets(tmp_path, caplog):
         splits[split] = [f"sentence {rng.randrange(200)}" for _ in range(count)]
         (tmp_path / split).write_text("".join(f"{line}\n" for line in splits[split]))
     expected = {
-        name: len(set(splits[one]) & set(splits[other]))
-        for name, one, other in (("dev and train", "dev", "train"), ("test and train", "test", "train"))
+        name: len(set(splits[first]) & set(splits[other]))
+        for name, first, other in (("dev and train", "dev", "train"), ("test and train", "test", "train"))
     } | {"dev and test": len(set(splits["dev"]) & set(splits["test"]))}
     found = shared_sentences("toy", {split: tmp_path / split for split in splits})
     assert found == {name: count for name, count in expected.items() if count}

@@ -168,7 +168,7 @@ def test_smaller_draws_are_among_larger_ones():
 
 def test_what_is_too_long_is_left_out_and_counted(corpus):
     folder, frames = corpus
-    longer = sum(len(one) > 30 for one in frames["train"])
+    longer = sum(len(frame) > 30 for frame in frames["train"])
     data = batches(folder, max_frames=30)
     assert data.left_out == longer and data.sequences == 53 - longer
     with pytest.raises(UserError, match="micro_batch_frames is 20"):

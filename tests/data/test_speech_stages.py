@@ -44,7 +44,7 @@ def test_text_covers_all_splits_with_further_test_sets(tmp_path):
     dataset = read_aloud(text=grammar(test2=4), further_test_sets=["another"])
     collect_text(dataset, tmp_path, tmp_path, None)
     chosen = select(dataset, tmp_path, {})
-    assert list(chosen) == ["test2", "test", "dev", "train"] and all(one.sentences for one in chosen.values())
+    assert list(chosen) == ["test2", "test", "dev", "train"] and all(split.sentences for split in chosen.values())
 
 
 def test_spelling_keeps_letters_apostrophes_and_spaces():
@@ -76,10 +76,10 @@ def test_reading_aloud_is_a_function_of_the_dataset_file(tmp_path):
     corpus = json.loads((tmp_path / "one/encoded/corpus.json").read_text())
     assert corpus["kind"] == "speech" and corpus["splits"]["train"]["pairs"] == 5
     utterances = list(read_manifest(manifest_path(tmp_path / "one", "train")))
-    lasting = [soundfile.info(one.audio).duration for one in utterances]
-    assert [one.seconds for one in utterances] == pytest.approx(lasting, abs=0.01) and min(lasting) > 0.2
+    lasting = [soundfile.info(utterance.audio).duration for utterance in utterances]
+    assert [utterance.seconds for utterance in utterances] == pytest.approx(lasting, abs=0.01) and min(lasting) > 0.2
     text = Alphabet().decode(list(TokenStore(tmp_path / "one/encoded/train.tgt")))
-    assert text == [one.text for one in utterances] and all(not to_alphabet(line)[1] for line in text)
+    assert text == [utterance.text for utterance in utterances] and all(not to_alphabet(line)[1] for line in text)
     frames = np.concatenate(list(FrameStore(tmp_path / "one/encoded/train", FEATURES))).astype(np.float64)
     np.testing.assert_allclose(corpus["statistics"]["mean"], frames.mean(0), rtol=1e-9)
     np.testing.assert_allclose(corpus["statistics"]["deviation"], frames.std(0), rtol=1e-6)
@@ -137,9 +137,9 @@ def test_language_model_text_excludes_spoken_test_sentences(tmp_path):
     spoken = select(speech, tmp_path / "speech", {})
     encode_text(full, tmp_path / "text")
     train = set((tmp_path / "text/prepared/train.en").read_text().split("\n"))
-    held_out = {one.spelt for split in ("dev", "test") for one in spoken[split].sentences}
+    held_out = {utterance.spelt for split in ("dev", "test") for utterance in spoken[split].sentences}
     assert held_out and not held_out & train
-    assert {one.spelt for one in spoken["train"].sentences} <= train
+    assert {utterance.spelt for utterance in spoken["train"].sentences} <= train
 
 
 def test_left_out_sentences_are_counted_by_reason(tmp_path):
@@ -152,7 +152,7 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
     }.items():
         (tmp_path / f"raw/{split}.en").write_text("".join(f"{line}\n" for line in lines))
     chosen = select(dataset, tmp_path, {})
-    assert [one.spelt for one in chosen["train"].sentences] == ["fits"]
+    assert [utterance.spelt for utterance in chosen["train"].sentences] == ["fits"]
     reasons = {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
     assert chosen["train"].record()["rejected"] == reasons and chosen["train"].read == 6
     with pytest.raises(UserError, match="1 sentences of train fit, but 4 are needed"):

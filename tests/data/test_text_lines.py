@@ -42,7 +42,9 @@ def test_queries_are_searches_in_turn_with_the_words_of_films():
     assert lines[0] == next(search).en
     film = {word.lower() for line in islice(endless("film", Random(3), False), 5000) for word in line.en[:-1].split()}
     known = [word in film or f"{word}," in film for line in lines[1::2] for word in line.split()]
-    assert sum(known) > 0.95 * len(known) and all(len(set(one)) == len(one) for one in map(str.split, lines[1::2]))
+    assert sum(known) > 0.95 * len(known) and all(
+        len(set(words)) == len(words) for words in map(str.split, lines[1::2])
+    )
 
 
 @pytest.mark.parametrize("unit", ["(", "{", "<sil", " '", "(2", "{x "])

@@ -36,10 +36,10 @@ def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
     last = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
     assert set(mean) == set(last[0])
     for name, tensor in mean.items():
-        expected = torch.stack([one[name].double() for one in last]).mean(0)
+        expected = torch.stack([weights[name].double() for weights in last]).mean(0)
         torch.testing.assert_close(tensor.double(), expected, rtol=1e-7, atol=0)  # half a unit of float32
     listed = json.loads((folders[0] / "averaged/mean.json").read_text())
-    assert [one["step"] for one in listed["inputs"]] == [2, 3, 4]
+    assert [entry["step"] for entry in listed["inputs"]] == [2, 3, 4]
 
 
 def test_the_average_of_one_is_the_final_weights(folders):
@@ -108,9 +108,11 @@ def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(folders, losses, 
     chosen = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in expected]
     for name, tensor in mean.items():
         torch.testing.assert_close(
-            tensor.double(), torch.stack([one[name].double() for one in chosen]).mean(0), rtol=1e-7, atol=0
+            tensor.double(), torch.stack([weights[name].double() for weights in chosen]).mean(0), rtol=1e-7, atol=0
         )
-    assert [one["step"] for one in json.loads((folders[0] / "averaged/mean.json").read_text())["inputs"]] == expected
+    assert [
+        entry["step"] for entry in json.loads((folders[0] / "averaged/mean.json").read_text())["inputs"]
+    ] == expected
 
 
 def test_best_average_refuses_a_checkpoint_without_dev_loss(folders, capsys):

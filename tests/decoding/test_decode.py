@@ -55,7 +55,7 @@ def test_outputs_are_those_of_the_stages_by_themselves(run, tmp_path):
     assert main(["translate", *words]) == 0
     assert (run / TRANSLATION["file"]).read_text() == out.read_text()
     listed = Manifest.read(run / "final/outputs.json").entries
-    assert set(listed) == {one["file"] for one in (AVERAGED, MAP, TRANSLATION)}
+    assert set(listed) == {product["file"] for product in (AVERAGED, MAP, TRANSLATION)}
     assert set(listed[TRANSLATION["file"]].files) == {
         f"translations/final/test.{end}" for end in ("tok", "txt", "json")
     }

@@ -44,10 +44,10 @@ class Workflow:
                 noises.append(np.random.default_rng(seed).normal(0, 1, (40, FEATURES)))
             if corpus.dataset in (FULL, OTHER):
                 text_corpus(digest=corpus.dataset).write(folder / "corpus.json")
-        behind = {one for corpus in corpora for one in self.graph.closure([corpus])}
+        behind = {product for corpus in corpora for product in self.graph.closure([corpus])}
         for product in self.graph.closure([target]):
             if product not in behind and product not in self.made:
-                assert all(self.layout.path(one).exists() for one in flatten(self.graph.inputs(product)))
+                assert all(self.layout.path(source).exists() for source in flatten(self.graph.inputs(product)))
                 self.run(product)
                 self.made.append(product)
 
@@ -98,7 +98,7 @@ def test_fused_recogniser_is_scored_with_another_language_model(workflow, decodi
     target = Score(run_of("CF4", SOURCE), "scores", decoding, "test", TARGET)
     workflow.make(target)
     cold, lm, other = run_of("CF4", SOURCE), run_of("lm-full", FULL), run_of("lm-target", OTHER)
-    steps = {name: workflow.made.index(one) for name, one in (("cold", Trained(cold)), ("lm", Trained(lm)))}
+    steps = {name: workflow.made.index(product) for name, product in (("cold", Trained(cold)), ("lm", Trained(lm)))}
     steps |= {"other": workflow.made.index(Trained(other)), "score": workflow.made.index(target)}
     assert steps["lm"] < steps["cold"] < steps["score"] > steps["other"]
     assert len(workflow.made) == 5, "three trainings, a transcript, a score"
@@ -118,9 +118,11 @@ def test_shallow_fusion_weights_are_tuned_before_decoding(workflow):
     target = Transcript(run, "shallow", "test", TARGET)
     workflow.make(target)
     lm = run_of("lm-full", FULL, seed=3)
-    kinds = [(type(one).__name__, getattr(one.run, "system", None)) for one in workflow.made]
+    kinds = [(type(product).__name__, getattr(product.run, "system", None)) for product in workflow.made]
     assert kinds[-2:] == [("Tuned", run.system), ("Transcript", run.system)]
-    assert {one.run for one in workflow.made} == {run, lm}
-    tuned, used = (read_json(workflow.layout.path(one).with_suffix(".json")) for one in (workflow.made[-2], target))
+    assert {product.run for product in workflow.made} == {run, lm}
+    tuned, used = (
+        read_json(workflow.layout.path(product).with_suffix(".json")) for product in (workflow.made[-2], target)
+    )
     for weight in ("lm_weight", "word_bonus"):
         assert used["decoding"][weight] == tuned[weight]

@@ -34,8 +34,10 @@ def test_a_wide_beam_finds_the_best_sum_of_both_models():
             for output in itertools.product((UNK, 4, 5), repeat=length)
         }
         best = sorted(total, key=total.__getitem__, reverse=True)[:3]
-        assert [tuple(one.tokens) for one in hypotheses] == best
-        assert [one.score for one in hypotheses] == pytest.approx([total[output] for output in best], abs=1e-4)
+        assert [tuple(hypothesis.tokens) for hypothesis in hypotheses] == best
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+            [total[output] for output in best], abs=1e-4
+        )
 
 
 def test_a_language_model_of_no_weight_leaves_plain_search():
@@ -49,7 +51,7 @@ def test_hypotheses_keep_their_lm_state_when_the_beam_reorders():
     model, lm = Markov(VOCABULARY + 3, sentences=10, seed=3), language_model(VOCABULARY + 3, seed=3)
     found = beam_search(model, sentences([9] * 10), config(5), n_best=5, external_lm=ExternalLM(lm, 0.8))
     for sentence, hypotheses in enumerate(found):
-        for one in hypotheses:
-            symbols = [*one.tokens, EOS]
+        for hypothesis in hypotheses:
+            symbols = [*hypothesis.tokens, EOS]
             total = model.log_prob(sentence, symbols) + 0.8 * log_prob(lm, symbols)
-            assert one.score == pytest.approx(total, abs=1e-3)
+            assert hypothesis.score == pytest.approx(total, abs=1e-3)

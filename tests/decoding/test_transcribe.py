@@ -156,9 +156,9 @@ def test_tuning_sample_spans_the_dev_set_for_any_batch_size(tmp_path, corpus, se
     trained, seen = TrainedModel.load(run / "model.safetensors", threads=1), []
     for batch_tokens in (1, 100, 10_000):
         batches, texts = sample(trained, DecodingConfig(tuning_sentences=sentences, batch_tokens=batch_tokens))
-        assert all(len(one.frames) == 1 or one.frames.shape[:2].numel() <= batch_tokens for one in batches)
-        frames = [row[:count] for one in batches for row, count in zip(one.frames, one.frame_counts, strict=True)]
-        seen.append((texts, [float(one.sum()) for one in frames]))
+        assert all(len(batch.frames) == 1 or batch.frames.shape[:2].numel() <= batch_tokens for batch in batches)
+        frames = [row[:count] for batch in batches for row, count in zip(batch.frames, batch.frame_counts, strict=True)]
+        seen.append((texts, [float(frame.sum()) for frame in frames]))
     assert [texts for texts, _ in seen] == [seen[0][0]] * 3
     assert all(sums == pytest.approx(seen[0][1]) for _, sums in seen)
     dev = references(corpus, "dev")

@@ -64,7 +64,7 @@ def test_branch_weights_are_replaced_only_in_models_with_them(corpus, tmp_path, 
         assert translate(weighted, branch_weights=kind, branch_weights_seed=seed, beam_size=1) == 0
         outputs.append(lines(weighted / "test.tok"))
     assert outputs[2] == outputs[4]
-    assert len({tuple(one) for one in outputs}) > 1
+    assert len({tuple(output) for output in outputs}) > 1
     assert translate(plain, branch_weights="uniform") == 1
     assert "only for a Weighted Transformer" in capsys.readouterr().err
 
@@ -194,8 +194,10 @@ def test_a_transformer_is_searched_as_without_cache_or_batch(corpus, tmp_path, m
     for sentence, hypotheses in zip(order[:6], found, strict=False):
         alone = pairs.batch(np.array([sentence]))
         expected = plain_beam_search(built, alone, limit=alone.src.shape[1] - 1 + 2, size=3)[: len(hypotheses)]
-        assert [one.tokens for one in hypotheses] == [tokens for _, tokens in expected]
-        np.testing.assert_allclose([one.score for one in hypotheses], [score for score, _ in expected], rtol=1e-4)
+        assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for _, tokens in expected]
+        np.testing.assert_allclose(
+            [hypothesis.score for hypothesis in hypotheses], [score for score, _ in expected], rtol=1e-4
+        )
 
 
 def plain_beam_search(model, batch, limit, size):
@@ -211,7 +213,7 @@ def plain_beam_search(model, batch, limit, size):
         for log_prob, tokens in candidates[:size]:
             if tokens[-1] == EOS:
                 finished.append((log_prob / ((5 + len(tokens)) / 6) ** 0.6, tokens[:-1]))
-        live = [one for one in candidates if one[1][-1] != EOS][:size]
+        live = [candidate for candidate in candidates if candidate[1][-1] != EOS][:size]
         if len(finished) >= size:
             break
     return sorted(finished, reverse=True)
@@ -228,4 +230,4 @@ def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
     model = write_run(tmp_path / "run", corpus)
     _, batch = next(iter(EvalBatches(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
-    assert greedy(model, batch, 5) == [one[0].tokens for one in found]
+    assert greedy(model, batch, 5) == [hypotheses[0].tokens for hypotheses in found]

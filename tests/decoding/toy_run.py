@@ -34,7 +34,9 @@ def write_corpus(folder: Path, pairs: int = 23) -> list[str]:
     ids = Subwords(folder / "subwords.model").encode(lines)
     for side in ("src", "tgt"):
         with write_tokens(folder / "encoded" / f"test.{side}", VOCABULARY) as store:
-            store.append(np.array([i for sentence in ids for i in sentence]), np.array([len(one) for one in ids]))
+            store.append(
+                np.array([i for sentence in ids for i in sentence]), np.array([len(sentence) for sentence in ids])
+            )
     parallel_corpus(VOCABULARY, digest=sha256_json(lines)).write(folder / "encoded" / "corpus.json")
     return lines
 

@@ -46,7 +46,11 @@ def search():
 
 @pytest.fixture(scope="module")
 def chains():
-    return [one for domain in ("film", "search") for one in islice(endless_chains(domain, Random(7), True, 50), 100)]
+    return [
+        sentence
+        for domain in ("film", "search")
+        for sentence in islice(endless_chains(domain, Random(7), True, 50), 100)
+    ]
 
 
 @pytest.fixture(scope="module")

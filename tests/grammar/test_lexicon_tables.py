@@ -24,7 +24,7 @@ def nouns(tmp_path, monkeypatch):
 def test_rows_are_read_in_order_without_comments_and_blank_lines(nouns):
     man, bat = "person | m | man/men | m Mann/Männer | m homme | 男人 个", "x | n | bat#animal | f A/B | f C | 蝠 只"
     read = nouns(f"\n{man}\n# x\n{bat}")
-    assert [one.key for one in read] == ["man", "bat#animal"]
+    assert [noun.key for noun in read] == ["man", "bat#animal"]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class Mutation:
 
 
 def files(root: Path) -> dict[str, list[Path]]:
-    return {kind: sorted(path for one in names for path in root.glob(one)) for kind, names in FILES.items()}
+    return {kind: sorted(path for pattern in names for path in root.glob(pattern)) for kind, names in FILES.items()}
 
 
 def nodes(value: Any, place: tuple = ()) -> Iterator[tuple]:
@@ -163,7 +163,7 @@ def fits(how: str, value: Any, place: tuple) -> bool:
     """Whether a fault of this kind is possible, and certainly a fault, at a place."""
     holder, key = at(value, place[:-1]), place[-1]
     if how == "key":
-        parent = next((one for one in reversed(place[:-1]) if isinstance(one, str)), None)
+        parent = next((key for key in reversed(place[:-1]) if isinstance(key, str)), None)
         return isinstance(holder, dict) and parent not in NAMED_FREELY and not (len(place) == 1 and key[0].isupper())
     if how == "reference":
         return isinstance(holder[key], str) and refers(place)

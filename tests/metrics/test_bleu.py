@@ -29,12 +29,12 @@ def multi_bleu(hypotheses: list[str], references: list[list[str]]) -> float:
     for hypothesis, *choices in zip(hypotheses, *references, strict=True):
         size = len(hypothesis.split())
         length += size
-        sizes = [len(one.split()) for one in choices]
+        sizes = [len(choice.split()) for choice in choices]
         reference_length += min(sizes, key=lambda other: (abs(other - size), other))
         for order in range(1, 5):
             clip = Counter()
-            for one in choices:
-                clip |= ngrams(one, order)
+            for reference in choices:
+                clip |= ngrams(reference, order)
             matches[order] += (ngrams(hypothesis, order) & clip).total()
             possible[order] += ngrams(hypothesis, order).total()
     brevity = min(1, math.exp(1 - reference_length / length))

@@ -22,7 +22,7 @@ def test_the_interval_covers_the_truth_19_times_in_20():
     """200 draws of 300 answers: coverage 0.95 with a standard error of 0.016; three of them are allowed."""
     generator = np.random.default_rng(0)
     intervals = [bootstrap_interval(answers(generator, 0.3, 300), accuracy, resamples=300) for _ in range(200)]
-    covered = np.mean([one.low <= 0.3 <= one.high for one in intervals])
+    covered = np.mean([interval.low <= 0.3 <= interval.high for interval in intervals])
     assert abs(covered - 0.95) < 0.05
 
 

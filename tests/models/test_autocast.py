@@ -22,7 +22,7 @@ def narrow(weights):
 @torch.no_grad()
 def test_cached_casts_are_renewed_only_after_a_weight_changes(weights):
     first = cached_casts(torch.bfloat16, weights)
-    assert [one.tolist() for one in first] == narrow(weights)
+    assert [cast.tolist() for cast in first] == narrow(weights)
     assert cached_casts(torch.bfloat16, weights) is first
     weights[1].mul_(2)
     second = cached_casts(torch.bfloat16, weights)
@@ -41,4 +41,4 @@ def test_validation_after_a_step_uses_the_updated_weights(weights, optimiser, lr
         sum(cast.float().square().sum() for cast in cached_casts(torch.bfloat16, weights)).backward()
         with torch.no_grad():
             rule.move(weights, [weight.grad for weight in weights], states, lr, torch.zeros(()))
-            assert [one.tolist() for one in cached_casts(torch.bfloat16, weights)] == narrow(weights) != before
+            assert [cast.tolist() for cast in cached_casts(torch.bfloat16, weights)] == narrow(weights) != before

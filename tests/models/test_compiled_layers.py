@@ -46,5 +46,5 @@ def test_compiled_loss_and_gradients_equal_those_of_the_layers():
         expected = torch.autograd.grad(model.loss(batch, 0.1).loss, weights)
         with compiled.used():
             found = torch.autograd.grad(model.loss(batch, 0.1).loss, weights)
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        for first, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(first, other, rtol=1e-4, atol=1e-5)

@@ -19,11 +19,11 @@ def test_tiny_transformer_has_the_initial_ranges_of_the_library(tmp_path):
     xavier, output = (nn.init.xavier_uniform_(torch.empty(128, 128), gain=gain) for gain in (2**-0.5, 1))
     for layer in (*model.encoder, *model.decoder):
         network, readers = layer.feed_forward, (SelfAttention, CrossAttention)
-        attentions = [one for one in layer.children() if isinstance(one, readers)]
+        attentions = [child for child in layer.children() if isinstance(child, readers)]
         drawn = [
             (network.inner.weight, nn.Linear(128, 256).weight),
             (network.outer.weight, nn.Linear(256, 128).weight),
-            *((one.weight, xavier) for part in attentions for name, one in part.named_children() if name != "mix"),
+            *((child.weight, xavier) for part in attentions for name, child in part.named_children() if name != "mix"),
             *((part.mix.output.weight, output) for part in attentions),
         ]
         assert len(drawn) == (4 if layer in model.encoder else 7)
@@ -38,7 +38,11 @@ def test_a_factor_is_all_that_changes():
     torch.manual_seed(1)
     scaled = build_model(weighted_config(attention_init=0.5, feed_forward_init=0.25), (50, 50))
     after = dict(scaled.named_parameters())
-    factors = {name: (after[name] / one).unique().tolist() for name, one in plain.named_parameters() if one.all()}
+    factors = {
+        name: (after[name] / parameter).unique().tolist()
+        for name, parameter in plain.named_parameters()
+        if parameter.all()
+    }
     assert {tuple(found) for found in factors.values()} == {(1.0,), (0.5,), (0.25,)}
     assert {name.split(".")[-2] for name, found in factors.items() if found == [0.25]} == {"inner", "outer"}
     assert {name.split(".")[-2] for name, found in factors.items() if found == [0.5]} == {"qkv", "query", "kv"}

@@ -35,7 +35,7 @@ def computed(model: Seq2Seq, batch: Batch, smoothing: float) -> tuple[float, flo
     sums = model.train().loss(batch, smoothing)
     named = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     found = torch.autograd.grad(sums.loss, [*named.values()], allow_unused=True)
-    gradients = {name: one for name, one in zip(named, found, strict=True) if one is not None}
+    gradients = {name: gradient for name, gradient in zip(named, found, strict=True) if gradient is not None}
     return float(sums.loss.detach()), float(sums.nll), gradients
 
 

@@ -32,10 +32,10 @@ def compare(module: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor], lea
         theirs = module(*inputs, MASK)
     assert ours[1].grad_fn.name() != theirs[1].grad_fn.name()
     weights = [torch.randn_like(output) for output in ours]
-    totals = [sum((one * w).sum() for one, w in zip(side, weights, strict=True)) for side in (ours, theirs)]
+    totals = [sum((output * w).sum() for output, w in zip(side, weights, strict=True)) for side in (ours, theirs)]
     gradients = [torch.autograd.grad(total, leaves) for total in totals]
-    for one, other in (*zip(ours, theirs, strict=True), *zip(*gradients, strict=True)):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+    for first, other in (*zip(ours, theirs, strict=True), *zip(*gradients, strict=True)):
+        torch.testing.assert_close(first, other, rtol=0, atol=1e-9)
 
 
 def trained(module: nn.Module) -> list[Tensor]:

@@ -12,9 +12,9 @@ from pipeline.models.kernels.gru import gru_sequences
 def gradients(outputs: list[Tensor], by: list[Tensor]) -> list[Tensor]:
     """Of a random combination of `outputs`, always the same one."""
     drawn = torch.Generator().manual_seed(2)
-    weights = [torch.randn(one.shape, generator=drawn, dtype=torch.float64).to(one.dtype) for one in outputs]
+    weights = [torch.randn(output.shape, generator=drawn, dtype=torch.float64).to(output.dtype) for output in outputs]
     return list(
-        torch.autograd.grad(sum((one * weight).sum() for one, weight in zip(outputs, weights, strict=True)), by)
+        torch.autograd.grad(sum((output * weight).sum() for output, weight in zip(outputs, weights, strict=True)), by)
     )
 
 
@@ -27,8 +27,8 @@ def test_convolution_and_its_gradients_equal_torch(kernel, frames):
     x = torch.randn(2, channels, frames, 40, dtype=torch.float64, requires_grad=True)
     by = [x, *own.parameters()]
     found, expected = own(x), nn.Conv2d.forward(own, x)
-    for one, other in zip([found, *gradients([found], by)], [expected, *gradients([expected], by)], strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+    for first, other in zip([found, *gradients([found], by)], [expected, *gradients([expected], by)], strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-10, atol=1e-10)
 
 
 def units(kind: torch.dtype) -> tuple[list[nn.GRU], list[Tensor], list[Tensor]]:
@@ -42,8 +42,8 @@ def units(kind: torch.dtype) -> tuple[list[nn.GRU], list[Tensor], list[Tensor]]:
 def test_grus_side_by_side_and_their_gradients_equal_torch():
     layers, inputs, by = units(torch.float64)
     found, expected = gru_sequences(layers, inputs), [layer(x)[0] for layer, x in zip(layers, inputs, strict=True)]
-    for one, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    for first, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-10, atol=1e-12)
 
 
 def test_grus_under_bfloat16_keep_float32_states_and_stay_close():
@@ -51,6 +51,6 @@ def test_grus_under_bfloat16_keep_float32_states_and_stay_close():
     with torch.autocast("cpu", torch.bfloat16):
         found = gru_sequences(layers, inputs)
     expected = [layer(x)[0] for layer, x in zip(layers, inputs, strict=True)]
-    assert {one.dtype for one in found} == {torch.float32}
-    for one, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0.02 * other.abs().max().item())
+    assert {tensor.dtype for tensor in found} == {torch.float32}
+    for first, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):
+        torch.testing.assert_close(first, other, rtol=0, atol=0.02 * other.abs().max().item())

@@ -207,8 +207,8 @@ def test_ctc_loss_equals_torch_even_if_a_text_is_too_long():
     options = {"blank": BLANK, "reduction": "sum", "zero_infinity": True}
     torchs = torch.nn.functional.ctc_loss(expected.transpose(0, 1), batch.tgt_in[:, 1:], *counts, **options)
     assert torch.equal(loss, torchs)
-    for one in (loss, torchs):
-        one.backward()
+    for value in (loss, torchs):
+        value.backward()
     assert torch.equal(found.grad, expected.grad) and not found.grad[2].any() and found.grad[1].any()
 
 

@@ -47,8 +47,8 @@ def test_gradients_equal_those_of_the_equations(ffn_mode):
     context, upstream = torch.randn(3, 5, 4, 8), torch.randn(3, 5, 32)
     ours = torch.autograd.grad(block(context), block.parameters(), upstream)
     expected = torch.autograd.grad(by_the_formula(block, context), block.parameters(), upstream)
-    for one, other in zip(ours, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    for first, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-4, atol=1e-4)
 
 
 READINGS = [
@@ -81,8 +81,8 @@ def test_layer_with_residuals_kept_follows_its_equations(ffn_mode, changes):
     torch.testing.assert_close(layer(x, None), expected, rtol=0, atol=1e-5)
     upstream = torch.randn(3, 5, 32)
     ours, theirs = (torch.autograd.grad(out, layer.parameters(), upstream) for out in (layer(x, None), expected))
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    for first, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-4, atol=1e-4)
 
 
 def head_of(attention: SelfAttention, x: torch.Tensor, i: int) -> torch.Tensor:

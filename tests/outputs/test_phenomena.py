@@ -44,7 +44,10 @@ def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     sentences = generate("film", 120, 5)
     english = [sentence.en.lower().replace(",", " ,").replace(".", " .").replace("?", " ?") for sentence in sentences]
-    for side, lines in (("subwords.tgt", english), ("subwords", [" ".join(one.zh_words).lower() for one in sentences])):
+    for side, lines in (
+        ("subwords.tgt", english),
+        ("subwords", [" ".join(sentence.zh_words).lower() for sentence in sentences]),
+    ):
         words = {word for line in lines for word in line.split()}
         (folder / f"{side}.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))
     with open(folder / "test.phenomena.jsonl", "w", encoding="utf-8") as handle:

@@ -26,7 +26,9 @@ def corpus(tmp_path):
     generator = random.Random(0)
     words = ["der", "die", "Hund", "Frau", "sieht", "geht", "schnell", "E-Mail", "und", "alt"]
     reference = [generator.choices(words, k=generator.randint(4, 12)) for _ in range(LINES)]
-    hypothesis = [[generator.choice(words) if generator.random() < 0.2 else one for one in line] for line in reference]
+    hypothesis = [
+        [generator.choice(words) if generator.random() < 0.2 else word for word in line] for line in reference
+    ]
     raw = write(tmp_path / "raw" / "test.de", reference, ".")
     write(tmp_path / "prepared" / "test.de", reference, ".")
     write(tmp_path / "prepared" / "test.tok.de", reference, " .")
@@ -228,7 +230,7 @@ def test_four_references_count_in_any_order(corpus, tmp_path):
             patched.setattr(
                 GrammarDataset,
                 "references",
-                lambda self, split, gone=left_out: [one for one in suffixes if one != gone],
+                lambda self, split, gone=left_out: [suffix for suffix in suffixes if suffix != gone],
             )
             assert score(corpus, out) == 0
             found = json.loads(out.read_text())

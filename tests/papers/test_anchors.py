@@ -65,9 +65,9 @@ def test_every_language_and_test_set_has_the_recipe_unchanged(small):
     )
     for other in others:
         assert (other.model, other.training) == (run.model, run.training)
-    prepared = [small.dataset_records[one.dataset] for one in (run, *others)]
+    prepared = [small.dataset_records[other.dataset] for other in (run, *others)]
     for key in ("cleaning", "tokeniser", "lowercase", "subwords", "src"):
-        assert all(getattr(one, key) == getattr(prepared[0], key) for one in prepared)
+        assert all(getattr(record, key) == getattr(prepared[0], key) for record in prepared)
 
 
 @pytest.mark.parametrize("speaker", SPEAKERS)
@@ -77,10 +77,10 @@ def test_the_speaker_who_is_left_out_is_heard_in_the_test_alone(small, speaker):
         f"fsdd/{part}/{digit}_{name}_7.flac" for part in ("train", "test") for digit in "09" for name in SPEAKERS
     ]
     taken = {
-        split: {one for one in members for part in parts if fnmatch(one, part.members)}
+        split: {member for member in members for part in parts if fnmatch(member, part.members)}
         for split, parts in splits.items()
     }
-    assert {one for one in members if f"_{speaker}_" in one} == taken["test"]
+    assert {member for member in members if f"_{speaker}_" in member} == taken["test"]
     assert taken["train"] | taken["dev"] == set(members) - taken["test"] and not taken["train"] & taken["dev"]
 
 

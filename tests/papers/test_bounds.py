@@ -28,12 +28,18 @@ def numbers(kind: Any, metadata: tuple = ()) -> list[tuple[type, tuple]]:
     if kind in (int, float):
         return [(kind, metadata)]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return [one for field in kind.model_fields.values() for one in numbers(field.annotation, tuple(field.metadata))]
-    extra = tuple(part for one in getattr(kind, "__metadata__", ()) for part in getattr(one, "metadata", [one]))
+        return [
+            number
+            for field in kind.model_fields.values()
+            for number in numbers(field.annotation, tuple(field.metadata))
+        ]
+    extra = tuple(
+        part for metadatum in getattr(kind, "__metadata__", ()) for part in getattr(metadatum, "metadata", [metadatum])
+    )
     inner = [part for part in get_args(kind) if not isinstance(part, str)]
     if extra:
         return numbers(inner[0], (*metadata, *extra))
-    found = [one for part in inner for one in numbers(part, metadata)]
+    found = [number for part in inner for number in numbers(part, metadata)]
     return [] if any(part is str for part in inner) else found  # a scale's rule is checked where it is applied
 
 
@@ -44,8 +50,8 @@ def test_every_number_has_bounds_on_both_sides(record):
     for kind, constraints in found:
         if AfterValidator(within_bounds) in constraints:
             continue
-        assert any(isinstance(one, Ge | Gt) for one in constraints), (kind, constraints)
-        assert any(isinstance(one, Le | Lt) for one in constraints), (kind, constraints)
+        assert any(isinstance(constraint, Ge | Gt) for constraint in constraints), (kind, constraints)
+        assert any(isinstance(constraint, Le | Lt) for constraint in constraints), (kind, constraints)
 
 
 @pytest.mark.parametrize("key", ["max_steps", "validate_every", "micro_batch_tokens", "keep_checkpoints"])

@@ -39,12 +39,12 @@ def test_settings_are_those_that_are_printed(project):
     assert (training.optimiser, training.sentences_per_update, training.sorted_first_epoch) == ("adam", 64, True)
     assert (training.noise_probability, training.noise_snr_db, training.scheduled_sampling) == (0.4, (0, 15), 0.2)
     sizes = {name: spec(project, name, "source-text") for name in ("lm-source", "lm-target", "lm-full")}
-    assert {name: (one.model.num_layers, one.model.hidden_width) for name, one in sizes.items()} == {
+    assert {name: (spec.model.num_layers, spec.model.hidden_width) for name, spec in sizes.items()} == {
         "lm-source": (3, 512),
         "lm-target": (3, 512),
         "lm-full": (3, 1024),
     }
-    assert {one.training.sentences_per_update for one in sizes.values()} == {512}
+    assert {spec.training.sentences_per_update for spec in sizes.values()} == {512}
     ctc = spec(project, "ctc").model
     assert (ctc.architecture, ctc.channels, ctc.num_layers) == ("ctc", 32, 5)
 
@@ -57,7 +57,7 @@ def test_recognisers_have_beam_128_and_no_length_normalisation(project):
 
 def test_rows_of_a_fusion_differ_by_one_step_each(project):
     fusions = {row: spec(project, row).fusion for row in (*DEEP, *COLD)}
-    read = {row: (one.gate_reads, one.gate, one.output, one.lm_feature) for row, one in fusions.items()}
+    read = {row: (fusion.gate_reads, fusion.gate, fusion.output, fusion.lm_feature) for row, fusion in fusions.items()}
     assert read == {
         "DF0": ("lm", "scalar", "affine", "state"),
         "DF1": ("task and lm", "scalar", "affine", "state"),
@@ -68,7 +68,7 @@ def test_rows_of_a_fusion_differ_by_one_step_each(project):
         "CF3": ("task and lm", "fine-grained", "hidden", "state"),
         "CF4": ("task and lm", "fine-grained", "hidden", "logits"),
     }
-    assert {one.width for one in fusions.values()} == {256}
+    assert {fusion.width for fusion in fusions.values()} == {256}
     baseline, full = spec(project, "attention-source"), project.runs_of("coldfusion", "lm-full", "full-text")[0]
     for row in (*DEEP, *COLD):
         found = spec(project, row)

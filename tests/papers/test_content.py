@@ -73,7 +73,7 @@ def test_settings_change_the_folder_but_descriptions_do_not(changed, file, keys,
         content[keys[-1]] = value
 
     kinds, before, after = ("run", "fused", "corpus"), names(changed()), names(changed(file, change))
-    assert [one for one, old, new in zip(kinds, before, after, strict=True) if old != new] == differ.split()
+    assert [kind for kind, old, new in zip(kinds, before, after, strict=True) if old != new] == differ.split()
 
 
 def test_work_folder_is_in_no_name_and_no_run_file(changed):

@@ -113,7 +113,9 @@ def test_averaging_decoding_reads_averaged_weights(graph):
     last = graph.project.decoding("attention", "base", "averaged").average_last
     assert averaging["averaged"] == (Averaged(run, "averaged") if last > 1 else Trained(run))
     papers = graph.project.papers
-    assert {one.paper for one in graph.reports(papers) if isinstance(one, Claims)} == set(graph.project.reproduced)
+    assert {report.paper for report in graph.reports(papers) if isinstance(report, Claims)} == set(
+        graph.project.reproduced
+    )
 
 
 def test_features_come_from_synthesised_or_recorded_speech(graph):
@@ -138,7 +140,7 @@ def test_report_must_be_described_by_name_and_kind(graph):
     assert {section for _, section in described} == set(kinds)
     for report, _ in described:
         assert graph.has(report)
-        others = {kind(report.paper, report.table) for kind in kinds.values()} - {one for one, _ in described}
+        others = {kind(report.paper, report.table) for kind in kinds.values()} - {kind for kind, _ in described}
         assert not any(graph.has(other) for other in others)
         assert not graph.has(type(report)(report.paper, "table99"))
     assert graph.has(Claims("weighted")) and graph.has(Encoded(SOURCE))
@@ -147,9 +149,11 @@ def test_report_must_be_described_by_name_and_kind(graph):
 def test_recipes_table_needs_no_additional_runs(tmp_path):
     project = load_project(ROOT, {"work": str(tmp_path), "scale": "paper"})
     graph, recipes = Graph(project), Table("attention", "recipes")
-    others = graph.closure(one for one in graph.reports(project.reproduced) if one != recipes)
+    others = graph.closure(report for report in graph.reports(project.reproduced) if report != recipes)
     needed = set(graph.closure([recipes])) - {recipes}
     assert needed <= set(others)
-    scores = {(one.run.system, one.run.dataset, one.decoding) for one in needed if isinstance(one, Score)}
+    scores = {
+        (product.run.system, product.run.dataset, product.decoding) for product in needed if isinstance(product, Score)
+    }
     systems = (("base", "wmt14-en-de"), ("base", "wmt14-en-fr"), ("big", "wmt14-en-de"), ("big-enfr", "wmt14-en-fr"))
     assert scores == {(*system, decoding) for system in systems for decoding in ("averaged", "final")}

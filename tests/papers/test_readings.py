@@ -31,9 +31,9 @@ def test_every_combination_of_readings_is_a_row(project):
     systems = [row["system"] for row in project.printed["weighted"]["readings"]]
     made_by = [system_readings(project, "weighted", system) for system in systems]
     names = ("feed-forward", "branched-attention", "residuals")
-    found = {tuple(one[name] for name in names) for one in made_by if one and one["scale"] == "one"}
+    found = {tuple(reading[name] for name in names) for reading in made_by if reading and reading["scale"] == "one"}
     assert found == set(product(("shared", "split"), ("self", "cross"), ("sub-layers", "block")))
-    assert {one["scale"] for one in made_by if one} == {"one", "weights", "start"}
+    assert {reading["scale"] for reading in made_by if reading} == {"one", "weights", "start"}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -51,7 +51,7 @@ def test_printed_systems_follow_the_default_of_every_reading(project, paper):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_omitted_settings_follow_the_default_readings(project, paper):
     rows = [row["system"] for table in project.printed[paper].values() for row in table if row.get("system")]
-    models = {type(project.run_spec(RunId(*project.locate(one, paper), "any", 1)).model) for one in rows}
+    models = {type(project.run_spec(RunId(*project.locate(row, paper), "any", 1)).model) for row in rows}
     for reading in project.papers[paper].readings.values():
         for path, value in reading.choices[reading.default].settings.items():
             for model in models if path.startswith("model.") else ():
@@ -144,10 +144,10 @@ def test_reading_applies_to_systems_that_set_all_its_keys(project):
         given = {key: values[0] if isinstance(values, list) else values for key, values in choice.settings.items()}
         assert given.keys() == keys
         assert reading.choice_of(given, "") == reading.choice_of(given | {"model.d_ff": 8}, "") == name
-        assert all(reading.choice_of({key: given[key] for key in keys - {one}}, "") is None for one in keys)
+        assert all(reading.choice_of({key: given[key] for key in keys - {left_out}}, "") is None for left_out in keys)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_each_reading_quotes_its_paper_in_few_words(paper):
     record, _ = load_paper(ROOT / "workflow/papers" / paper)
-    assert all(len(one.passage.split()) <= 30 for one in record.readings.values())
+    assert all(len(reading.passage.split()) <= 30 for reading in record.readings.values())

@@ -353,7 +353,7 @@ def test_layer_of_a_claim_must_be_in_the_complexity_table(faults):
 def test_dataset_without_file_needs_a_stand_in_at_each_scale(faults):
     lines = faults(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"})
     expected = "dataset: 'source' has no stand-in at scale demo, only at medium, paper, plateau, small, smoke"
-    assert any(expected in one for one in lines)
+    assert any(expected in line for line in lines)
 
 
 def test_several_faults_are_a_line_each(faults):
@@ -367,10 +367,10 @@ def test_every_field_that_is_named_as_a_reference_is_looked_up():
     for paper, record in project.papers.items():
         for whole in (record, project.claims[paper]):
             looked_up = {
-                (id(one.holder), one.place[-1] if isinstance(one.place[-1], str) else one.place[-2])
-                for one in names_in(whole)
+                (id(name.holder), name.place[-1] if isinstance(name.place[-1], str) else name.place[-2])
+                for name in names_in(whole)
             }
-            for holder in {id(one.holder): one.holder for one in names_in(whole)}.values():
+            for holder in {id(named.holder): named.holder for named in names_in(whole)}.values():
                 for key in {"baseline", "dataset", "decoding", "metric", "scored_on", "score", "chosen_by"} & set(
                     type(holder).model_fields
                 ):

@@ -41,7 +41,7 @@ def found(monkeypatch, tmp_path):
     measured = {"transformer": NOISE, "recogniser": RATES}
     monkeypatch.setattr(Project, "noise_of", lambda project, family: measured.get(family))
     project = load_project(ROOT, {"scale": "demo", "seeds": 3, "work": str(tmp_path)})
-    return lambda paper: {one.name: one for one in designs(project, paper)}
+    return lambda paper: {design.name: design for design in designs(project, paper)}
 
 
 def test_printed_effects_are_those_of_the_printed_tables(found):
@@ -81,10 +81,10 @@ def test_a_claim_about_one_training_has_no_design(found):
 def test_effect_is_unknown_if_noise_is_of_other_scale_or_data(monkeypatch, tmp_path, scale):
     monkeypatch.setattr(Project, "noise_of", lambda project, family: NOISE)
     project = load_project(ROOT, {"scale": scale, "seeds": 3, "work": str(tmp_path)})
-    found = {one.name: one for paper in ("attention", "multichannel") for one in designs(project, paper)}
-    on_these_data = {name for name, one in found.items() if one.smallest is not None}
+    found = {design.name: design for paper in ("attention", "multichannel") for design in designs(project, paper)}
+    on_these_data = {name for name, design in found.items() if design.smallest is not None}
     assert "one-head" in found and ("one-head" in on_these_data) == (scale == "demo")
-    assert any(one.printed and one.smallest is None for one in found.values())
+    assert any(design.printed and design.smallest is None for design in found.values())
     if scale == "paper":
         text = shown_designs("attention", list(found.values()))
         assert not on_these_data and "| unknown" in text and "if the noise between trainings is known" in text

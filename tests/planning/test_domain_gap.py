@@ -64,7 +64,9 @@ def test_character_ngrams_match_witten_bell_computed_by_hand():
 def test_its_probabilities_sum_to_one_after_any_history():
     model = CharacterNgrams(told(random.Random(2)) for _ in range(50))
     for history in ("^^^^^", "e kin", "qqqqq", "old c"):
-        assert math.fsum(model.probability(history, one) for one in " 'abcdefghijklmnopqrstuvwxyz$") == pytest.approx(1)
+        assert math.fsum(
+            model.probability(history, character) for character in " 'abcdefghijklmnopqrstuvwxyz$"
+        ) == pytest.approx(1)
 
 
 def test_ngram_perplexity_is_the_inverse_geometric_mean():
@@ -98,7 +100,7 @@ def test_one_domain_twice_fails_by_its_perplexity_alone():
 def test_both_models_learn_from_as_many_lines_from_all_over_each():
     many, target = domain(listed, foreign, lines=3000), domain(told, lines=300)
     every_tenth = many | {"train": many["train"][::10]}
-    ratios = [re.findall(r"[\d.]+ times", faults_of_text(GAP, one, target)[0]) for one in (many, every_tenth)]
+    ratios = [re.findall(r"[\d.]+ times", faults_of_text(GAP, text, target)[0]) for text in (many, every_tenth)]
     assert ratios[0] == ratios[1] and len(ratios[0]) == 1
     assert evenly_spaced("abcdef", 3) == ["a", "c", "e"] and evenly_spaced("abc", 3) == ["a", "b", "c"]
 
@@ -136,7 +138,9 @@ def test_a_source_that_is_no_dataset_is_named(tmp_path):
 def test_a_gap_whose_files_are_not_here_is_not_measured(tmp_path, caplog):
     caplog.set_level("INFO")
     project = toy_project(tmp_path, "small")
-    name = next(name for name, one in project.dataset_records.items() if getattr(one, "gap", None) and one.sources)
+    name = next(
+        name for name, record in project.dataset_records.items() if getattr(record, "gap", None) and record.sources
+    )
     check_gaps(project, [name], [])
     assert "can be compared with" in caplog.text
 

@@ -114,7 +114,7 @@ def test_validations_and_decodings_are_counted(encoded):
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
-    wide, narrow = (forward_flops(spec(), corpus, 100, one.beam_size, LONGER) for one in (beam, greedy))
+    wide, narrow = (forward_flops(spec(), corpus, 100, decoding.beam_size, LONGER) for decoding in (beam, greedy))
     ratio = wide / narrow
     assert 2 < ratio < beam.beam_size
 

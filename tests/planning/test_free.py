@@ -47,7 +47,7 @@ def put(path, content="x"):
 
 
 def found(work, kind):
-    return [path for one in unneeded(project_at(work)) if one.kind == kind for path in one.files]
+    return [path for item in unneeded(project_at(work)) if item.kind == kind for path in item.files]
 
 
 def free(work, *kinds):
@@ -152,7 +152,7 @@ def test_of_training_text_verify_misses_what_free_would_keep(name, tmp_path):
     corpus = corpus_folder(tmp_path, name)
     put(corpus / "prepared/report.json")
     put(corpus / "encoded/corpus.json")
-    texts = [corpus / "prepared" / one for one in ("train.en", "train.tok.en", "train.tok.brackets", "dev.en")]
+    texts = [corpus / "prepared" / name for name in ("train.en", "train.tok.en", "train.tok.brackets", "dev.en")]
     for path in texts:
         put(path)
         write_note(path)
@@ -160,7 +160,7 @@ def test_of_training_text_verify_misses_what_free_would_keep(name, tmp_path):
     for path in texts:
         path.unlink()
     checks = Inspection(Graph(project_at(tmp_path)), {Encoded(name)}).checks(Prepared(name))
-    missed = {one.path.name for one in checks if one.state == "missing"}
+    missed = {check.path.name for check in checks if check.state == "missing"}
     assert missed == {path.name for path in texts} - {path.name for path in offered}
     assert ("train.tok.en" in missed) == (name == "grammar-smoke-trees") and "dev.en" in missed
 
@@ -172,7 +172,7 @@ def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
 
     def names():
         project = project_at(tmp_path, scale="paper")
-        return {path.name for one in unneeded(project) if one.kind == "downloads" for path in one.files}
+        return {path.name for item in unneeded(project) if item.kind == "downloads" for path in item.files}
 
     assert names() == set()
     put(corpus_folder(tmp_path, "wmt14-en-fr") / "raw.done")
@@ -188,7 +188,7 @@ def test_free_keeps_downloads_that_a_dataset_still_needs(tmp_path):
 
     def names():
         project = project_at(tmp_path, scale="small")
-        return {path.name for one in unneeded(project) if one.kind == "downloads" for path in one.files}
+        return {path.name for item in unneeded(project) if item.kind == "downloads" for path in item.files}
 
     put(corpus_folder(tmp_path, "fsdd") / "raw.done")
     assert names() == set()
@@ -211,11 +211,11 @@ def test_audio_may_go_once_it_is_features(tmp_path):
     put(folder / "spoken.json")
 
     def found():
-        return [one for one in unneeded(project_at(tmp_path)) if one.kind == "audio"]
+        return [item for item in unneeded(project_at(tmp_path)) if item.kind == "audio"]
 
     assert not found()
     put(folder / "encoded/corpus.json")
-    assert [path.name for one in found() for path in one.files] == ["spoken.json", "000000.flac"]
+    assert [path.name for item in found() for path in item.files] == ["spoken.json", "000000.flac"]
 
 
 def test_checkpoints_that_only_claims_still_need_are_kept(work):
@@ -224,10 +224,12 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
     graph = Graph(project)
     claims = [Claims(paper) for paper in project.papers]
     reports = [report for report in graph.reports(project.papers) if report not in claims]
-    shown, judged = ({one for one in graph.closure(some) if isinstance(one, RunArtifact)} for some in (reports, claims))
+    shown, judged = (
+        {product for product in graph.closure(some) if isinstance(product, RunArtifact)} for some in (reports, claims)
+    )
     alone = min(judged - shown, key=str)
     folder = project.layout.run(alone.run)
-    for product in (one for one in judged | shown if one.run == alone.run):
+    for product in (product for product in judged | shown if product.run == alone.run):
         put(project.layout.path(product))
     put(folder / "checkpoints/step-1.safetensors")
     put(folder / "model.safetensors", "final weights")

@@ -65,11 +65,11 @@ def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     assert jobs["translate"] == made[Translation] + made[Transcript] + made[Parse]
     assert jobs["tune"] == made[Tuned] > 0 and jobs["average"] == made[Averaged]
     read = [product for product in products if isinstance(product, Score) and product.measure == "perplexities"]
-    where = {f"{one.split}@{one.scored_on}" if one.scored_on else one.split for one in read}
+    where = {f"{score.split}@{score.scored_on}" if score.scored_on else score.split for score in read}
     assert Counter(row["name"].split()[-1] for row in plan if row["job"] == "perplexity") == Counter(
-        f"{one.split}@{one.scored_on}" if one.scored_on else one.split for one in read
+        f"{output.split}@{output.scored_on}" if output.scored_on else output.split for output in read
     )
-    assert any("@" in one for one in where) and len(where) > 1
+    assert any("@" in place for place in where) and len(where) > 1
     assert jobs["attention"] == made[AttentionMaps] + made[Alignments]
     assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(products))
     assert jobs["speak"] == jobs["features"] > 0 < jobs["prepare"] < jobs["encode"]
@@ -131,11 +131,11 @@ def test_what_is_left_to_do_is_what_is_not_done(half_done):
 def test_averaging_is_a_job_where_a_decoding_averages(tmp_path):
     project = project_at(tmp_path, scale="paper")
     graph, jobs = Graph(project), Jobs(project, ["attention"], None)
-    made = [one for one in graph.closure(graph.reports(["attention"])) if isinstance(one, Averaged)]
+    made = [product for product in graph.closure(graph.reports(["attention"])) if isinstance(product, Averaged)]
     averaging = [job for job in jobs.all if job.kind == "average"]
-    assert {job.name for job in averaging} == {f"{one.run.folder} {one.decoding}" for one in made} != set()
+    assert {job.name for job in averaging} == {f"{product.run.folder} {product.decoding}" for product in made} != set()
     trained = {job.run: job.forecast.parameters for job in jobs.all if job.kind == "train"}
-    assert [job.disk_bytes for job in averaging] == [4 * trained[one.run] for one in made]
+    assert [job.disk_bytes for job in averaging] == [4 * trained[product.run] for product in made]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -233,7 +233,7 @@ def start(**changes):
 
 
 def cost_of(tmp_path, planned, starts, steps):
-    made = [start_cost(**one, steps=0) for one in starts[1:]]
+    made = [start_cost(**start, steps=0) for start in starts[1:]]
     cost = training_cost(start_cost(**starts[0], steps=steps), *made)
     project = project_at(tmp_path)
     cost.write(project.layout.run(RunId.of(planned["name"])) / "cost.json")

@@ -113,7 +113,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
     caplog.set_level("INFO")
     all_shapes = [forecast for forecast, _ in interleaved(shapes(project))]
     expected = all_shapes[:measured]
-    made = {id(one): point(f"{number}", rate=(number + 2) * 1e9) for number, one in enumerate(all_shapes)}
+    made = {id(shape): point(f"{number}", rate=(number + 2) * 1e9) for number, shape in enumerate(all_shapes)}
     numbers, now = iter(made.values()), count(step=10)
     monkeypatch.setattr(calibrate, "measure", lambda forecast, corpus, device: next(numbers))
     monkeypatch.setattr(calibrate, "clock", lambda device: next(now))
@@ -121,7 +121,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
     command += ["--seconds", str(seconds), "--threads", "1", "--out", str(tmp_path / "found.json")]
     assert main([*command, "--device", "cpu"]) == 0
     found = Calibration.read(tmp_path / "found.json")
-    assert [one.shape for one in found.points] == [str(number) for number in range(len(expected))]
+    assert [point.shape for point in found.points] == [str(number) for number in range(len(expected))]
     assert found.threads == 1 and found.device
     told = [message for message in caplog.messages if "GFLOP/s" in message]
     for number, (forecast, line) in enumerate(zip(expected, told, strict=True)):
@@ -130,7 +130,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
 
 
 def test_fusion_makes_another_shape(project):
-    forecast = next(one for group in shapes(project) for one, _ in group if one.spec.fusion is not None)
+    forecast = next(shape for group in shapes(project) for shape, _ in group if shape.spec.fusion is not None)
     alone = forecast.spec.model_copy(update={"fusion": None, "language_model": None})
     assert forecast.shape != shape_of(alone, forecast.vocab_sizes)
     assert family_of(forecast.spec) != family_of(alone)

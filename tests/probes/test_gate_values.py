@@ -65,7 +65,7 @@ def corpus(tmp_path_factory):
         ids = subwords.encode(lines[chosen])
         for side in ("src", "tgt"):
             with write_tokens(folder / f"encoded/{split}.{side}", len(subwords)) as store:
-                store.append(np.concatenate(ids), np.array([len(one) for one in ids]))
+                store.append(np.concatenate(ids), np.array([len(sentence) for sentence in ids]))
     parallel_corpus(len(subwords), src="zh", tgt="en").write(folder / "encoded/corpus.json")
     sizes = {"train": 1, "dev": 1, "test": 40, "test2": 20}
     dataset = {

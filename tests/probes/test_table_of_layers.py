@@ -56,11 +56,13 @@ def longest_chain(output):
     depth, stack = {}, [output.grad_fn]
     while stack:
         node = stack[-1]
-        open_inputs = [one for one, _ in node.next_functions if one is not None and one not in depth]
+        open_inputs = [source for source, _ in node.next_functions if source is not None and source not in depth]
         if open_inputs:
             stack += open_inputs
             continue
-        depth[stack.pop()] = 1 + max((depth[one] for one, _ in node.next_functions if one is not None), default=0)
+        depth[stack.pop()] = 1 + max(
+            (depth[source] for source, _ in node.next_functions if source is not None), default=0
+        )
     return depth[output.grad_fn]
 
 
@@ -93,6 +95,6 @@ def test_only_recurrence_has_a_chain_that_grows_with_length():
 def test_additive_attention_equals_its_written_out_scores():
     x = torch.randn(1, 7, 5)
     scores = [[float(torch.tanh(query + key).sum()) for key in x[0]] for query in x[0]]
-    weights = [[math.exp(one) / sum(map(math.exp, row)) for one in row] for row in scores]
+    weights = [[math.exp(score) / sum(map(math.exp, row)) for score in row] for row in scores]
     expected = torch.tensor(weights) @ x[0]
     torch.testing.assert_close(additive_attention(x)[0], expected, atol=1e-5, rtol=1e-4)

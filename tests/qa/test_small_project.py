@@ -19,7 +19,9 @@ def test_small_project_has_paper_scale_products_for_one_seed(tmp_path):
         graph = Graph(load_project(root, SETTINGS))
         return Counter(map(repr, graph.closure(graph.reports(graph.project.reproduced))))
 
-    wanted = Counter({one: count for one, count in products(ROOT).items() if not re.search(r"seed=(?!1\))", one)})
+    wanted = Counter(
+        {product: count for product, count in products(ROOT).items() if not re.search(r"seed=(?!1\))", product)}
+    )
     assert products(small) == wanted
     trainings = [product for product in wanted if product.startswith("Trained(")]
     assert len(forecast(tmp_path)) == len(trainings) > 100

@@ -86,7 +86,7 @@ def test_growth_by_a_smaller_factor(project, shrunk, expected):
 
 def put_alignments(project, system: str, entropies: list[float], steps: int = 50) -> Path:
     for run in project.runs_of("coldfusion", system, "source"):
-        folder = put_alignment(project, run, [one + 0.02 * (run.seed - 1) for one in entropies], steps)
+        folder = put_alignment(project, run, [entropy + 0.02 * (run.seed - 1) for entropy in entropies], steps)
     return folder
 
 

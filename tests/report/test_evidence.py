@@ -152,7 +152,7 @@ def test_an_interval_narrows_with_seeds():
     for seeds in (2, 6, 10, 40):
         found = difference(
             *(
-                bootstrap_sample([[one] for one in some], mean_of, "toy", name)
+                bootstrap_sample([[values] for values in some], mean_of, "toy", name)
                 for name, some in (("ours", rows[:seeds]), ("nothing", [nothing] * seeds))
             )
         )

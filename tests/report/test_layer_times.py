@@ -127,5 +127,5 @@ def test_restricted_attention_looks_at_its_neighbourhood_alone():
 def test_a_measurement_has_every_layer_at_every_size():
     times = layer_cost.measure(torch.device("cpu"), (8, 16), (8,))
     names = {*POWERS, *TIMED_BESIDE}
-    assert {(one.layer, one.n, one.d) for one in times} == {(name, n, 8) for name in names for n in (8, 16)}
-    assert all(len(one.seconds) == layer_cost.REPEATS and min(one.seconds) > 0 for one in times)
+    assert {(time.layer, time.n, time.d) for time in times} == {(name, n, 8) for name in names for n in (8, 16)}
+    assert all(len(time.seconds) == layer_cost.REPEATS and min(time.seconds) > 0 for time in times)

@@ -66,7 +66,9 @@ def test_subwords_are_drawn_as_they_are(tmp_path):
     logarithmic.set(yscale="log", ylim=(1, 1e4))
     save(figure, tmp_path / "x.svg")
     texts = [
-        "".join(one.itertext()) for one in ElementTree.parse(tmp_path / "x.svg").iter() if one.tag.endswith("text")
+        "".join(element.itertext())
+        for element in ElementTree.parse(tmp_path / "x.svg").iter()
+        if element.tag.endswith("text")
     ]
     for expected in ["$x^2$", "·$", "·\\alpha", "·a_b", "·_", "·$\\frac{$", "$title_1$", "$a_b$ \\ _"]:
         assert expected in texts

@@ -36,7 +36,7 @@ def project(tmp_path):
 def test_row_has_every_shown_column_and_its_cost(project):
     filled = fill(project, PAPER, TABLE)
     lines = [line for line in render(project, PAPER, TABLE, filled).split("\n") if line.startswith("|")]
-    header, _, *rows = [[one.strip() for one in line.strip("|").split("|")] for line in lines]
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     shown = [dict(zip(header, row, strict=True)) for row in rows]
     assert len(shown) == len(filled.table.rows) == 10
     for name, cell in filled.entry.cells.items():

@@ -70,7 +70,7 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
 
 def test_row_names_number_of_lines_and_references(tmp_path):
     project = project_in(tmp_path)
-    cell = next(one for one in cell_runs(project, "weighted", "table2") if one.row == 1 and one.cell == "bleu")
+    cell = next(run for run in cell_runs(project, "weighted", "table2") if run.row == 1 and run.cell == "bleu")
     fabricate(project, cell, "dev", 20.0)
     (path,) = project.layout.run(cell.run).rglob("dev.json")
     path.write_text(path.read_text().replace('"references": "toy"', f'"references": "{"0123456789abcdef" * 4}"'))
@@ -82,7 +82,9 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     for scale in ("smoke", "paper"):
         project = project_in(tmp_path, scale=scale)
         assert {row["parameters_ours"] for row in table_rows(project, "attention", "table3")} == {""}
-        (wanted,) = (one for one in table_products(project, "attention", "table3") if isinstance(one, ModelSizes))
+        (wanted,) = (
+            product for product in table_products(project, "attention", "table3") if isinstance(product, ModelSizes)
+        )
         command = [
             "model-sizes",
             "--root",
@@ -157,7 +159,7 @@ def test_flops_are_shown_by_formula_and_as_counted(tmp_path):
 def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
     project = project_in(tmp_path)
     rules = {
-        paper: " ".join(scale_rules(project, {one.run for one in cell_runs(project, paper, "table2")}))
+        paper: " ".join(scale_rules(project, {run.run for run in cell_runs(project, paper, "table2")}))
         for paper in ("weighted", "coldfusion")
     }
     assert "model.num_branches divided by 2" in rules["weighted"]

@@ -31,10 +31,10 @@ def test_the_big_model_costs_less_than_a_quarter_of_the_best():
 
 
 def test_starts_are_added_and_an_unknown_device_leaves_no_number():
-    one = start_cost(seconds=10.0, processes=2, device="Tesla K80")
-    other = one.model_copy(update={"device": "some new device"})
-    assert flops_by_time([one, one], None) == pytest.approx(2 * 10 * 2 * 2.8e12)
-    assert flops_by_time([one, other], None) is None
+    first = start_cost(seconds=10.0, processes=2, device="Tesla K80")
+    other = first.model_copy(update={"device": "some new device"})
+    assert flops_by_time([first, first], None) == pytest.approx(2 * 10 * 2 * 2.8e12)
+    assert flops_by_time([first, other], None) is None
 
 
 def test_a_processors_rate_is_measured_by_core():

@@ -44,10 +44,10 @@ def test_a_wide_beam_is_exhaustive_search(normalisation, seed):
     found = beam_search(model, sentences(lengths), config, n_best=5)
     for sentence, hypotheses in enumerate(found):
         expected = exhaustive(model, sentence, lengths[sentence] + 1, config)[:5]
-        assert [one.tokens for one in hypotheses] == [output for _, output in expected]
-        for one, (score, output) in zip(hypotheses, expected, strict=True):
-            assert one.score == pytest.approx(score, abs=1e-5)
-            assert one.log_prob == pytest.approx(model.log_prob(sentence, [*output, EOS]), abs=1e-5)
+        assert [hypothesis.tokens for hypothesis in hypotheses] == [output for _, output in expected]
+        for first, (score, output) in zip(hypotheses, expected, strict=True):
+            assert first.score == pytest.approx(score, abs=1e-5)
+            assert first.log_prob == pytest.approx(model.log_prob(sentence, [*output, EOS]), abs=1e-5)
 
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
@@ -55,7 +55,7 @@ def test_a_beam_of_one_is_greedy_search(normalisation):
     config = DecodingConfig(beam_size=1, length_normalisation=normalisation, max_extra_length=6)
     model, batch = Markov(12, sentences=30, seed=1), sentences(list(range(30)))
     found = beam_search(model, batch, config)
-    assert [one[0].tokens for one in found] == greedy(model, batch, max_extra_length=6)
+    assert [hypotheses[0].tokens for hypotheses in found] == greedy(model, batch, max_extra_length=6)
 
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
@@ -66,7 +66,7 @@ def test_stopping_early_leaves_the_best_hypotheses_as_they_are(normalisation):
     early = beam_search(model, batch, config)
     rows_early, model.rows = model.rows, 0
     late = beam_search(model, batch, config, n_best=50)
-    assert [one[0] for one in early] == [one[0] for one in late]
+    assert [hypotheses[0] for hypotheses in early] == [hypotheses[0] for hypotheses in late]
     assert rows_early < model.rows
 
 
@@ -109,9 +109,9 @@ def test_outputs_have_no_reserved_symbols_and_respect_the_limit():
     model.tables[::2, ..., EOS] = -20.0
     config = DecodingConfig(beam_size=4, max_extra_length=3)
     for sentence, hypotheses in enumerate(beam_search(model, batch, config, n_best=4)):
-        for one in hypotheses:
-            assert not {PAD, BOS, EOS} & set(one.tokens)
-            assert len(one.tokens) <= sentence + 3
+        for hypothesis in hypotheses:
+            assert not {PAD, BOS, EOS} & set(hypothesis.tokens)
+            assert len(hypothesis.tokens) <= sentence + 3
     assert all(not {PAD, BOS, EOS} & set(tokens) for tokens in greedy(model, batch, 3))
 
 

@@ -68,7 +68,8 @@ def test_ctc_prefix_that_reenters_the_beam_joins_its_children():
     """Whatever is pruned on the way, no text is held twice: a wider beam is never worse, no probability above 1."""
     log_probs, lengths = random_log_probs(40, 14, seed=3), torch.full((40,), 14)
     scores = [
-        [one.score for one in prefix_search(log_probs, lengths, size, TextScores(None, 0.0, None))] for size in (3, 60)
+        [hypothesis.score for hypothesis in prefix_search(log_probs, lengths, size, TextScores(None, 0.0, None))]
+        for size in (3, 60)
     ]
     assert all(narrow <= wide + 1e-4 for narrow, wide in zip(*scores, strict=True))
     assert all(score <= 1e-5 for score in scores[1])

@@ -77,7 +77,7 @@ def test_page_fits_and_has_no_accessibility_violation(opened, name, width, schem
     assert all(size >= 12 for size in page.evaluate(sizes))
     page.evaluate("document.querySelectorAll('details').forEach((one) => one.setAttribute('open', ''))")
     found = Axe().run(page, options={"preload": False}).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+    assert [(fault["id"], fault["nodes"][0]["html"][:200]) for fault in found] == []
 
 
 def test_column_is_sorted_both_ways_by_keyboard(opened):

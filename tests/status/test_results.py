@@ -37,7 +37,7 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def scores(project):
     """Return the scores of the table's rows, in their order."""
-    return [one for one in flatten(Graph(project).inputs(TABLE)) if isinstance(one, Score)]
+    return [product for product in flatten(Graph(project).inputs(TABLE)) if isinstance(product, Score)]
 
 
 def make(project, *reports: str) -> None:
@@ -69,7 +69,7 @@ def touch(path):
 
 
 def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
-    broken, works, undecoded = (one.run for one in scores[:3])
+    broken, works, undecoded = (product.run for product in scores[:3])
     fail(folder_of(project, broken), "the loss is NaN after update 7\nmore of it")
     write_training(project, undecoded, [2.0], [2.0])
     log = folder_of(project, undecoded) / "logs" / f"decode-{scores[2].decoding}.log"
@@ -87,9 +87,9 @@ def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
-    score = next(one for one in scores if one.measure == "scores")
+    score = next(product for product in scores if product.measure == "scores")
     graph = Graph(project)
-    (output,) = (one for one in flatten(graph.inputs(score)) if isinstance(one, Translation))
+    (output,) = (product for product in flatten(graph.inputs(score)) if isinstance(product, Translation))
     write_training(project, score.run, [2.0], [2.0])
     failed = Output(key="toy", error="out of memory")
     path = part_of(project.layout.target(output))
@@ -108,7 +108,9 @@ def test_missing_runs_are_waiting_while_a_driver_is_registered(project, scores, 
 def test_what_needs_a_training_that_failed_names_it(project):
     graph = Graph(project)
     products = graph.closure(graph.reports(["coldfusion"]))
-    fused = next(one for one in products if isinstance(one, Score) and project.weight_sources(one.run).values())
+    fused = next(
+        product for product in products if isinstance(product, Score) and project.weight_sources(product.run).values()
+    )
     taken = next(iter(project.weight_sources(fused.run).values()))
     fail(folder_of(project, taken), "a fault")
     found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).look())
@@ -127,8 +129,8 @@ def test_every_report_is_written_or_explained_without_any_run(project, capsys):
 
 def test_a_figure_is_drawn_without_the_systems_that_are_missing(project):
     figures = project.papers["coldfusion"].figures.items()
-    figure = next(Figure("coldfusion", name) for name, one in figures if one.kind == "dev_curves")
-    runs = list(dict.fromkeys(one.run for one in Graph(project).inputs(figure)["measured"]))
+    figure = next(Figure("coldfusion", name) for name, figure in figures if figure.kind == "dev_curves")
+    runs = list(dict.fromkeys(product.run for product in Graph(project).inputs(figure)["measured"]))
     for run in runs[:-1]:
         write_training(project, run, [3.0, 2.0], [3.0, 2.0])
     fail(folder_of(project, runs[-1]), "the loss is NaN")
@@ -146,13 +148,13 @@ def rows_of(path):
 
 def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
     path, inputs = project.layout.path(TABLE), flatten(Graph(project).inputs(TABLE))
-    for one in inputs:
-        touch(project.layout.path(one))
+    for product in inputs:
+        touch(project.layout.path(product))
     touch(path)
     make(project, "results/smoke/weighted/table2.csv")
     assert path.read_text() == "" and "reports: 1 complete" in capsys.readouterr().out
-    for one in inputs:
-        project.layout.path(one).unlink()
+    for product in inputs:
+        project.layout.path(product).unlink()
     make(project, "results/smoke/weighted/table2.csv")
     assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
     assert Watch(project, [TABLE], 0.0).look().made["reports"][0] == 0

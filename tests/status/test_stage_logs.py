@@ -24,6 +24,6 @@ def logs_in_rules() -> set[str]:
 
 def test_the_log_of_every_rule_is_looked_at():
     made = [product_of(getattr(products, kind), Placeholders()) for kind in KINDS + REPORTS]
-    looked_at = {stage for one in made for stage in stages_of(one)}
+    looked_at = {stage for product in made for stage in stages_of(product)}
     assert logs_in_rules() - ELSEWHERE <= looked_at
     assert looked_at <= logs_in_rules()

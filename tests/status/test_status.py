@@ -100,7 +100,7 @@ def watching(project) -> Watch:
 
 
 def states(project) -> dict:
-    return {one.run: one for one in watching(project).look().runs}
+    return {state.run: state for state in watching(project).look().runs}
 
 
 def screen(project, capsys, *options: str) -> str:
@@ -262,7 +262,7 @@ def planning(project):
 
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     products = Graph(project).closure(Graph(project).reports(["weighted"]))
-    translations = {one.run: one for one in products if isinstance(one, Translation)}
+    translations = {product.run: product for product in products if isinstance(product, Translation)}
     a100, h100, carried, processor = list(translations)[:4]
     starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0, gpu_hours=4.0)] * 2
     training_cost(*starts).write(folder_of(project, a100) / "cost.json")
@@ -307,7 +307,7 @@ def test_command_names_a_lost_training_whose_reports_exist(project, runs, capsys
 def test_a_program_reads_the_same_as_json(project, runs, capsys):
     fail(project, runs[1], "a <bug>")
     campaign = json.loads(screen(project, capsys, "--json"))
-    assert [one["state"] for one in campaign["runs"]].count("failed") == 1
+    assert [run["state"] for run in campaign["runs"]].count("failed") == 1
     assert campaign["made"]["trainings"] == [0, len(runs)]
 
 
@@ -407,7 +407,7 @@ def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
     assert len(before) > 1
     driver(job=None, pid=11, makes=Trained(before[0].run))
     after = watching(project).look()
-    assert [one.run for one in after.of_state("waiting")] == [before[0].run]
+    assert [run.run for run in after.of_state("waiting")] == [before[0].run]
     assert len(after.of_state("not run")) == len(before) - 1
 
 

@@ -27,7 +27,7 @@ def corpus(tmp_path, monkeypatch):
 
     def wrong():
         found = Inspection(graph, [Encoded(DATASET)]).found.values()
-        return {one.path.relative_to(folder): one.state for finding in found for one in finding.checks}
+        return {check.path.relative_to(folder): check.state for finding in found for check in finding.checks}
 
     with recording_digests():
         with atomic_write(folder / "raw/test.en") as file:

@@ -40,7 +40,7 @@ class Tape(TorchDispatchMode):
     def replay(self) -> None:
         """Do all operators again; what they returned is overwritten, as the memory of a graph is."""
         for function, args, kwargs, out in self.entries:
-            given = {one.untyped_storage()._cdata for one in tensors((args, kwargs))}
+            given = {tensor.untyped_storage()._cdata for tensor in tensors((args, kwargs))}
             found = function(*aliases(args), **aliases(kwargs))
             for old, new in zip(tensors(out), tensors(found), strict=True):
                 if old.untyped_storage()._cdata not in given:

@@ -199,7 +199,7 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
     def with_fault(step: int, annealings: int, batches, seeds, divisor: float) -> torch.Tensor:
         weights = [weight.detach().clone() for weight in trainer.model.parameters()]
         out = run(step, annealings, batches, seeds, divisor if step != 2 else 3e-39)
-        unmoved = [torch.equal(one, other) for one, other in zip(weights, trainer.model.parameters(), strict=True)]
+        unmoved = [torch.equal(first, other) for first, other in zip(weights, trainer.model.parameters(), strict=True)]
         assert all(unmoved) == (step == 2)
         return out
 

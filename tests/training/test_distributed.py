@@ -71,7 +71,7 @@ def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypa
         name = threading.current_thread().name
         found[name] = trainer.steps.accumulate(3, trainer.steps.prepare(3)).tolist(), gradients(trainer)
 
-    threads = [threading.Thread(target=accumulate, args=(one,), name=str(one.group.rank)) for one in both]
+    threads = [threading.Thread(target=accumulate, args=(trainer,), name=str(trainer.group.rank)) for trainer in both]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,8 +82,8 @@ def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypa
     assert len(alone.steps.batches.micro_batches(3)) > 2, "each process has several micro-batches"
     for their_numbers, theirs in found.values():
         assert their_numbers == pytest.approx(numbers, rel=1e-4)
-        for one, other in zip(theirs, expected, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-7)
+        for first, other in zip(theirs, expected, strict=True):
+            torch.testing.assert_close(first, other, rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.slow

@@ -47,8 +47,8 @@ def test_layer_and_gradients_agree_between_mkl_and_onednn(kind, bias, monkeypatc
     finally:
         use_backend(TORCH_DEFAULT)
     tolerance = 1e-4 if kind == torch.float32 else 0
-    for one, other in zip(found, by_mkl, strict=True):
-        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+    for first, other in zip(found, by_mkl, strict=True):
+        torch.testing.assert_close(first, other, rtol=tolerance, atol=tolerance)
     assert len(asked) >= 3 if kind == torch.float32 else not asked
     assert gradients(layer, x)[1].equal(by_mkl[1])
 

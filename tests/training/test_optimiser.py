@@ -199,9 +199,9 @@ def test_rates_held_on_the_device_move_weights_alike(any_optimiser):
     held = Optimiser(copy.deepcopy(any_optimiser.model), any_optimiser.schedule, any_optimiser.schedule.training)
     held.hold_rates()
     for number in range(3):
-        for one, other in zip(any_optimiser.parameters, held.parameters, strict=True):
-            one.grad = torch.randn_like(one)
-            other.grad = one.grad.clone()
+        for first, other in zip(any_optimiser.parameters, held.parameters, strict=True):
+            first.grad = torch.randn_like(first)
+            other.grad = first.grad.clone()
         any_optimiser.step(number)
         held.step(number)
         assert [float(rate) for rate in held.rates] == pytest.approx([*any_optimiser.rates])

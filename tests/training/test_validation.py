@@ -67,9 +67,9 @@ def test_fit_loss_is_that_of_the_first_batches_without_dropout(copy_corpus, mode
     model.eval()
     with torch.no_grad():
         losses = [model.loss(batch, 0.0) for step in range(FIT_STEPS) for batch in trained_on.micro_batches(step)]
-    tokens = sum(one.tokens for one in losses)
+    tokens = sum(loss.tokens for loss in losses)
     assert len(trained_on) > FIT_STEPS and measured[0].tokens == tokens
-    assert measured[0].nll_per_token == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
+    assert measured[0].nll_per_token == pytest.approx(sum(float(loss.nll) for loss in losses) / tokens, rel=1e-5)
 
 
 def test_samples_are_the_same_three_and_keep_training_mode(copy_corpus, model):

@@ -155,7 +155,7 @@ PYTHON = [page for page in (*PAGES, ROOT / "docs/tour.ipynb") if python_of(page)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PYTHON, ids=lambda page: page.name)
 def test_documented_python_runs_after_the_demo(page, finished, tmp_path, monkeypatch):
-    assert {"use-a-model.md", "tour.ipynb"} <= {one.name for one in PYTHON}
+    assert {"use-a-model.md", "tour.ipynb"} <= {page.name for page in PYTHON}
     root = tmp_path / "project"
     shutil.copytree(finished, root, symlinks=True)
     monkeypatch.chdir(root)

@@ -109,9 +109,11 @@ def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, ap
     assert (record["sample_rate"], record["high_hz"], record["disjoint_speakers"]) == (RATE, 3800, apart)
     said = {split: list(read_manifest(root / f"data/calls/{split}.tsv")) for split in ("train", "dev", "test")}
     assert sum(map(len, said.values())) == 60
-    by = {split: {one.speaker if apart else one.text for one in lines} for split, lines in said.items()}
+    by = {
+        split: {utterance.speaker if apart else utterance.text for utterance in lines} for split, lines in said.items()
+    }
     assert not by["train"] & by["dev"] and not by["train"] & by["test"] and not by["dev"] & by["test"]
-    assert all(one.seconds == pytest.approx(0.5) for lines in said.values() for one in lines)
+    assert all(utterance.seconds == pytest.approx(0.5) for lines in said.values() for utterance in lines)
     stage = ["--dataset", "workflow/datasets/calls.yaml", "--corpus", "corpus", "--package", "calls=data/calls"]
     assert main(["features", *stage]) == 0
 
@@ -204,7 +206,7 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
     texts = {side: [" ".join(draw.choices(WORDS, k=5)) for _ in range(100)] for side in ("en", "de")}
     for side, lines in texts.items():
         (root / f"talk.{side}").write_text("".join(f"{line}\n" for line in lines))
-    (root / "talk.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in zip(*texts.values(), strict=True)))
+    (root / "talk.tsv").write_text("".join(f"{first}\t{two}\n" for first, two in zip(*texts.values(), strict=True)))
     (root / "news.mrg").write_text("".join(tree(draw) for _ in range(100)))
     record_calls(root, 10, each=2)
     words, files = MARKED[kind]

@@ -43,7 +43,7 @@ def test_every_pair_falls_to_one_split_and_no_source_to_two(tmp_path, seed):
     assert empty == 2 and sorted(pair for lines in found.values() for pair in lines) == sorted(
         pair for pair in pairs if all(pair)
     )
-    sources = {split: {one for one, _ in lines} for split, lines in found.items()}
+    sources = {split: {source for source, _ in lines} for split, lines in found.items()}
     assert not any(sources[a] & sources[b] for a, b in (("train", "dev"), ("train", "test"), ("dev", "test")))
     shares = np.array([len(sources[split]) for split in ("train", "dev", "test")]) / len(set(src) - {""})
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.01)

@@ -205,12 +205,12 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     pieces = [subwords.encode(line, out_type=str) for line in tokens]
     theirs = translator.translate_batch(pieces, beam_size=8, length_penalty=0, return_scores=True)
     ours = model.decode_tokens(tokens)
-    assert [subwords.decode(one.hypotheses[0]) for one in theirs] == ours
+    assert [subwords.decode(result.hypotheses[0]) for result in theirs] == ours
     assert len(set(ours)) >= 0.99 * len(tokens)
     ((order, batch),) = EvalBatches(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
     scores = np.empty(len(tokens))
     scores[order] = [best.log_prob for best, *_ in beam_search(model.trained.model, batch, model.config)]
-    assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
+    assert [result.scores[0] for result in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
 
 
 def test_translate_gives_the_same_text_with_ctranslate2(capsys):
@@ -225,7 +225,7 @@ def test_translate_gives_the_same_text_with_ctranslate2(capsys):
     ours = translated(normalised)
     for numbers, least in (("float32", 0.95), ("int8", 0.9)):
         theirs = translated(normalised, "--ctranslate2", numbers)
-        assert np.mean([one == other for one, other in zip(theirs, ours, strict=True)]) >= least
+        assert np.mean([first == other for first, other in zip(theirs, ours, strict=True)]) >= least
 
 
 def test_ctranslate2_finds_no_better_output_than_our_search():

@@ -85,7 +85,7 @@ def test_a_file_gives_the_features_that_the_corpus_has():
 @pytest.mark.parametrize("rate", [16000, 44100, 48000])
 def test_another_rate_keeps_what_both_can_hold(rate):
     """A tone of 1 kHz at two rates has the same samples, except at its ends."""
-    tone = [np.sin(2 * np.pi * 1000 * np.arange(int(one * 0.37)) / one) for one in (rate, 22050)]
+    tone = [np.sin(2 * np.pi * 1000 * np.arange(int(own_rate * 0.37)) / own_rate) for own_rate in (rate, 22050)]
     found = resample(tone[0], rate, 22050)
     assert len(found) == pytest.approx(len(tone[1]), abs=1)
     middle = slice(500, -500)

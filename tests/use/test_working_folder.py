@@ -51,13 +51,17 @@ def test_faulty_dataset_blocks_only_the_reports_that_need_it(tmp_path, monkeypat
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
     graph = Graph(load_project(root, {"scale": "smoke"}))
-    without = [one for one in graph.reports(graph.project.papers) if FAULTY not in datasets_in(graph.closure([one]))]
+    without = [
+        report for report in graph.reports(graph.project.papers) if FAULTY not in datasets_in(graph.closure([report]))
+    ]
     path = root / f"workflow/datasets/{FAULTY}.yaml"
     record = yaml.safe_load(path.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump({"knd" if key == "kind" else key: value for key, value in record.items()}))
     broken = Graph(load_project(root, {"scale": "smoke"}))
     found = broken.readable(broken.project.papers)
-    assert [(type(one), one.paper) for one in found] == [(type(one), one.paper) for one in without] and without
+    assert [(type(product), product.paper) for product in found] == [
+        (type(product), product.paper) for product in without
+    ] and without
     assert len(without) < len(graph.reports(graph.project.papers))
     assert f"{FAULTY}.yaml: missing key 'kind'; products that need this dataset are left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0

@@ -24,7 +24,7 @@ def settings() -> dict:
 
 def test_diagrams_are_drawn_not_shown_as_code():
     """Material turns a block of class `mermaid` into a picture, which a fence without that class does not become."""
-    (fences,) = [one["pymdownx.superfences"]["custom_fences"] for one in settings()["markdown_extensions"]]
+    (fences,) = [extension["pymdownx.superfences"]["custom_fences"] for extension in settings()["markdown_extensions"]]
     assert {"mermaid"} == {fence["name"] for fence in fences} == {fence["class"] for fence in fences}
     used = {
         name for page in (ROOT / "docs").rglob("*.md") for name in re.findall(r"^```(mermaid)", page.read_text(), re.M)

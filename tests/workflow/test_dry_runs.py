@@ -39,7 +39,7 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
 
 def test_dry_run_reports_a_training_with_other_settings(tmp_path):
     project = load_project(ROOT, {"paper": "weighted", "work": str(tmp_path)})
-    (run,) = (one for one in runs_in(Graph(project).closure([Table("weighted", "table3")])))
+    (run,) = (run for run in runs_in(Graph(project).closure([Table("weighted", "table3")])))
     beside = write_training_beside(project, run, label_smoothing=0.3)
     dry = ("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
     said = f"{run.folder} exists with other settings: {beside.name}, which took 2 device hours; there, "
@@ -133,7 +133,7 @@ def edges(dot):
 
     def wildcards(number):
         """Return a job's wildcards; the label leaves out those that it shares with a job before it."""
-        found = dict(one.split(": ") for one in labels[number].split("\\n")[1:] if ": " in one)
+        found = dict(part.split(": ") for part in labels[number].split("\\n")[1:] if ": " in part)
         for before in waits[number]:
             found = wildcards(before) | found
         return found
@@ -209,4 +209,4 @@ def test_every_result_of_a_report_has_one_label():
     rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
     labels = re.findall(r"labels=\{(.*)\},$", rules, re.MULTILINE)
     assert len(labels) == rules.count("category=") > 4
-    assert [one for one in labels if not re.fullmatch(r'"result": "[^"]+"', one)] == []
+    assert [label for label in labels if not re.fullmatch(r'"result": "[^"]+"', label)] == []

@@ -55,23 +55,23 @@ def pins() -> dict[str, Requirement]:
     """The lines of requirements.txt by name, without their checksums."""
     text = (ROOT / "requirements.txt").read_text()
     found = [Requirement(line.removesuffix("\\")) for line in text.split("\n") if line and not line.startswith(" ")]
-    return {canonicalize_name(one.name): one for one in found}
+    return {canonicalize_name(requirement.name): requirement for requirement in found}
 
 
 def test_what_is_declared_is_pinned_but_for_torch():
     declared = [Requirement(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])]
     pinned = pins()
-    assert {canonicalize_name(one.name) for one in declared} - pinned.keys() == {"torch"}
-    for one in declared:
-        if one.name != "torch":
-            (pin,) = pinned[canonicalize_name(one.name)].specifier
-            assert pin.operator == "==" and one.specifier.contains(pin.version)
+    assert {canonicalize_name(requirement.name) for requirement in declared} - pinned.keys() == {"torch"}
+    for requirement in declared:
+        if requirement.name != "torch":
+            (pin,) = pinned[canonicalize_name(requirement.name)].specifier
+            assert pin.operator == "==" and requirement.specifier.contains(pin.version)
 
 
 def test_every_dependency_has_a_lower_bound():
     extras = [name for names in PROJECT["optional-dependencies"].values() for name in names]
-    for one in map(Requirement, (*PROJECT["dependencies"], *extras)):
-        assert {bound.operator for bound in one.specifier} & {">=", "=="}, one
+    for requirement in map(Requirement, (*PROJECT["dependencies"], *extras)):
+        assert {bound.operator for bound in requirement.specifier} & {">=", "=="}, requirement
 
 
 def test_every_pin_has_checksums_and_no_address():

@@ -58,7 +58,7 @@ def test_paper_scale_submits_the_documented_number_of_jobs(graph):
     submitted = [
         job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()
     ]
-    trainings = {job: [one for one in needs[job] if rules[one] == "train"] for job in rules}
+    trainings = {job: [need for need in needs[job] if rules[need] == "train"] for job in rules}
     late = [job for job, rule in rules.items() if rule == "decode" and len(trainings[job]) > 1]
     said = re.search(r"submits (\d+) jobs to Slurm", " ".join(PAGE.read_text(encoding="utf-8").split()))
     assert int(said[1]) == len(submitted) + len(late) <= MOST_SUBMITTED

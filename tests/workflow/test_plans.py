@@ -20,17 +20,23 @@ def plans(request) -> Plans:
 def wanted(plans: Plans) -> list[RunArtifact]:
     reports = [*plans.graph.reports(plans.project.papers), *plans.on_request]
     products = plans.graph.closure(plans.graph.without_faults(reports))
-    return [one for one in products if isinstance(one, RunArtifact) and not isinstance(one, Trained)]
+    return [product for product in products if isinstance(product, RunArtifact) and not isinstance(product, Trained)]
 
 
 def test_every_output_and_score_is_in_one_plan(plans):
     planned = [
-        (one, output.file) for one in plans.wanted if isinstance(one, Outputs) for output in plans.decoding(one).outputs
+        (product, output.file)
+        for product in plans.wanted
+        if isinstance(product, Outputs)
+        for output in plans.decoding(product).outputs
     ]
     planned += [
-        (one, score.file) for one in plans.wanted if isinstance(one, Scores) for score in plans.scoring(one).scores
+        (product, score.file)
+        for product in plans.wanted
+        if isinstance(product, Scores)
+        for score in plans.scoring(product).scores
     ]
-    expected = [(manifest_of(one), path_in_run(one)) for one in wanted(plans)]
+    expected = [(manifest_of(product), path_in_run(product)) for product in wanted(plans)]
     assert len(planned) == len(set(planned)) and set(planned) == set(expected)
 
 
@@ -39,14 +45,18 @@ def test_a_score_names_the_output_that_the_graph_says(plans):
         if isinstance(manifest, Scores):
             for product, planned in zip(plans.of(manifest), plans.scoring(manifest).scores, strict=True):
                 assert planned.output in {
-                    path_in_run(one) for one in flatten(plans.graph.inputs(product)) if isinstance(one, RunArtifact)
+                    path_in_run(source)
+                    for source in flatten(plans.graph.inputs(product))
+                    if isinstance(source, RunArtifact)
                 }
 
 
 def test_a_manifest_is_made_of_what_its_products_need_elsewhere(plans):
     for manifest, products in plans.wanted.items():
-        needed = {manifest_of(one) for product in products for one in flatten(plans.graph.inputs(product))} - {manifest}
-        assert set(plans.inputs(manifest)) == {plans.layout.path(one) for one in needed}
+        needed = {manifest_of(source) for product in products for source in flatten(plans.graph.inputs(product))} - {
+            manifest
+        }
+        assert set(plans.inputs(manifest)) == {plans.layout.path(product) for product in needed}
 
 
 def test_the_plans_of_a_training_job_are_those_of_the_rule(plans):
@@ -58,28 +68,32 @@ def test_the_plans_of_a_training_job_are_those_of_the_rule(plans):
 
 
 def test_perplexities_need_the_model_and_other_scores_do_not(plans):
-    for one in wanted(plans):
-        if isinstance(one, Score):
-            assert isinstance(manifest_of(one), Outputs if one.measure == "perplexities" else Scores)
+    for product in wanted(plans):
+        if isinstance(product, Score):
+            assert isinstance(manifest_of(product), Outputs if product.measure == "perplexities" else Scores)
 
 
 def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     plans = Plans(Graph(load_project(ROOT, {"scale": "small", "licensed": {}, "work": str(tmp_path)})))
     closures = [
-        {manifest_of(one): one for one in plans.graph.closure(reports) if isinstance(one, RunArtifact)}
+        {manifest_of(product): product for product in plans.graph.closure(reports) if isinstance(product, RunArtifact)}
         for reports in (plans.graph.reports(plans.project.papers), plans.on_request)
     ]
     shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()
     official = "an4-official"
     asked = {
-        one for one in shared if isinstance(one, Outputs) for product in plans.of(one) if official in repr(product)
+        source
+        for source in shared
+        if isinstance(source, Outputs)
+        for product in plans.of(source)
+        if official in repr(product)
     }
     assert shared and not asked
-    assert any(isinstance(one, Outputs) for one in alone)
-    assert {one for one in alone if isinstance(one, Outputs | Scores)} <= plans.wanted.keys()
+    assert any(isinstance(product, Outputs) for product in alone)
+    assert {product for product in alone if isinstance(product, Outputs | Scores)} <= plans.wanted.keys()
     plans.layout.path(Raw(official)).parent.mkdir(parents=True)
     plans.layout.path(Raw(official)).touch()
     plans.layout.path(Raw("an4-complete")).parent.mkdir(parents=True)
     plans.layout.path(Raw("an4-complete")).touch()
     later = Plans(plans.graph)
-    assert any(official in repr(product) for one in shared for product in later.of(one))
+    assert any(official in repr(product) for manifest in shared for product in later.of(manifest))

@@ -73,13 +73,13 @@ def yaml_texts(value: object, key: str = "") -> Iterator[str]:
 
 def faults_of(text: str) -> list[str]:
     """Return the long sentences, banned words and first words of fragments in a text."""
-    long = [one for one in split_sentences(text) if len(one.split()) > LONGEST_SENTENCE]
+    long = [sentence for sentence in split_sentences(text) if len(sentence.split()) > LONGEST_SENTENCE]
     return long + BANNED.findall(text) + FRAGMENT.findall(text)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_sentence_of_a_page_is_too_long(page):
-    assert [one for one in sentences(page) if len(one.split()) > LONGEST_SENTENCE] == []
+    assert [sentence for sentence in sentences(page) if len(sentence.split()) > LONGEST_SENTENCE] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -88,15 +88,17 @@ def test_no_banned_word_is_on_a_page(page):
 
 
 def test_sentences_are_short_on_average():
-    found = [one for page in PAGES for one in sentences(page)]
-    assert sum(len(one.split()) for one in found) / len(found) <= LONGEST_AVERAGE
-    assert sum(one.count(",") for one in found) / len(found) <= MOST_COMMAS
+    found = [sentence for page in PAGES for sentence in sentences(page)]
+    assert sum(len(sentence.split()) for sentence in found) / len(found) <= LONGEST_AVERAGE
+    assert sum(sentence.count(",") for sentence in found) / len(found) <= MOST_COMMAS
 
 
 def test_a_long_sentence_and_a_banned_word_are_found(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "page.md").write_text(f"Short one. Long{' word' * 39} ends.\n\n- Make it anew.\n\n    code anew\n")
-    assert [len(one.split()) for one in sentences("page.md") if len(one.split()) > LONGEST_SENTENCE] == [41]
+    assert [len(sentence.split()) for sentence in sentences("page.md") if len(sentence.split()) > LONGEST_SENTENCE] == [
+        41
+    ]
     assert BANNED.findall(prose("page.md")) == ["anew"]
 
 

@@ -15,7 +15,7 @@ def listed(cell: str) -> list[str]:
     names = []
     for name in re.findall(r"`([^`]+)`", cell):
         stem, _, several = name.partition("{")
-        names += [stem + one for one in several.rstrip("}").split(",")]
+        names += [stem + ending for ending in several.rstrip("}").split(",")]
     return names
 
 

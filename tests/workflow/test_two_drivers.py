@@ -49,7 +49,7 @@ def first(project):
 
 
 def drivers(project) -> list[int]:
-    return [one.pid for one in read_drivers(project).values()]
+    return [driver.pid for driver in read_drivers(project).values()]
 
 
 def test_live_driver_stays_registered_and_blocks_its_targets(project, first):

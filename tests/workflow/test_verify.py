@@ -108,7 +108,7 @@ def test_verify_finds_and_names_any_single_changed_file(project):
 
     def wrong() -> dict[Path, str]:
         found = Inspection(graph, targets).found.values()
-        return {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
+        return {check.path: check.state for finding in found for check in finding.checks if check.state != "good"}
 
     assert not wrong()
     for kind in KINDS:
@@ -128,7 +128,7 @@ def test_verify_finds_and_names_any_single_changed_file(project):
 def test_verify_looks_at_every_noted_file(project):
     graph = Graph(load_project(project, {"scale": "smoke"}))
     found = Inspection(graph, [], graph.readable(graph.project.papers)).found.values()
-    checked = {one.path for finding in found for one in finding.checks}
+    checked = {check.path for finding in found for check in finding.checks}
     notes = [path for top in ("work", "results") for path in Path(top).rglob(".digests/*")]
     noted = {path.parent.parent / path.name for path in notes if path.parents[2].name != "jobs"}
     assert len(noted) > 40 and noted <= checked
@@ -175,7 +175,7 @@ def test_verify_finds_damage_by_recorded_digests_without_notes(file, project):
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
     path.write_bytes(content)
     found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
-    wrong = {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
+    wrong = {check.path: check.state for finding in found for check in finding.checks if check.state != "good"}
     assert wrong[path.relative_to(project)] == "damaged"
 
 
@@ -303,5 +303,5 @@ def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
     monkeypatch.setattr("builtins.open", refuse)
     graph = Graph(load_project(project, {"scale": "smoke"}))
     found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
-    wrong = [(one.path, one.state) for finding in found for one in finding.checks if one.state != "good"]
+    wrong = [(check.path, check.state) for finding in found for check in finding.checks if check.state != "good"]
     assert wrong == [(path, "unreadable")] and not any(finding.stale for finding in found)

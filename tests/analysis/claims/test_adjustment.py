@@ -86,11 +86,11 @@ def evaluated(claims):
 def test_each_group_is_adjusted_alone_by_its_method(claims, group):
     own = [claim.p for name, claim in claims.items() if name.startswith(group)]
     expected = METHODS[group](own)
-    found = {one.claim.p: one for one in evaluated(claims) if one.group == group}
-    assert {p: one.p_value for p, one in found.items()} == pytest.approx(expected)
-    for p, one in found.items():
+    found = {result.claim.p: result for result in evaluated(claims) if result.group == group}
+    assert {p: result.p_value for p, result in found.items()} == pytest.approx(expected)
+    for p, result in found.items():
         upheld = expected[p] <= LEVEL
-        assert one.verdict is (Verdict.UPHELD if upheld else Verdict.NOT_DISTINGUISHABLE)
+        assert result.verdict is (Verdict.UPHELD if upheld else Verdict.NOT_DISTINGUISHABLE)
 
 
 def test_holm_and_false_discovery_differ_here(claims):
@@ -102,10 +102,10 @@ def test_holm_and_false_discovery_differ_here(claims):
 
 def test_results_keep_the_order_and_names_of_claims(claims):
     found = evaluated(claims)
-    assert [one.name for one in found] == list(claims)
-    assert all(one.name.startswith(one.group) for one in found)
+    assert [result.name for result in found] == list(claims)
+    assert all(result.name.startswith(result.group) for result in found)
 
 
 def test_an_identity_is_tested_without_a_p_value(claims):
-    found = [one for one in evaluated(claims) if one.group == "identity"]
-    assert {(one.verdict, one.p_value) for one in found} == {(Verdict.TESTED, None)}
+    found = [result for result in evaluated(claims) if result.group == "identity"]
+    assert {(result.verdict, result.p_value) for result in found} == {(Verdict.TESTED, None)}

@@ -93,9 +93,9 @@ def every_kind(many: ManySeeds, a: str, b: str, c: str, d: str, level: float) ->
         "training_loss": {"kind": "training_loss", "dataset": DATA, "ascending": [a, b]},
     }
     return {
-        name: one
-        for name, one in kinds.items()
-        if {one.get("score"), *one.get("scores", ())} - {None} <= {*many.scores}
+        name: claim
+        for name, claim in kinds.items()
+        if {claim.get("score"), *claim.get("scores", ())} - {None} <= {*many.scores}
     }
 
 
@@ -106,15 +106,15 @@ def dealt(deal: Deal, generator: np.random.Generator, count: int, first: int = 0
     return replace(deal, seeds_of=dict(zip(NAMES, seeds.tolist(), strict=True)))
 
 
-def kind(one: ClaimResult) -> str:
-    return one.name.removesuffix("-1")
+def kind(result: ClaimResult) -> str:
+    return result.name.removesuffix("-1")
 
 
-def false_before_adjustment(one: ClaimResult) -> bool:
+def false_before_adjustment(result: ClaimResult) -> bool:
     """That values of one system are close is true."""
-    assert one.found is not None
-    decided = one.found.p_value is not None and one.found.p_value <= LEVEL
-    return decided and (kind(one) != "close" or one.found.p_contradicted < one.found.p_upheld)
+    assert result.found is not None
+    decided = result.found.p_value is not None and result.found.p_value <= LEVEL
+    return decided and (kind(result) != "close" or result.found.p_contradicted < result.found.p_upheld)
 
 
 def upper_bound(false: int, of: int) -> float:
@@ -136,8 +136,8 @@ def test_equal_trainings_are_decided_at_most_once_in_twenty(deal, many, family):
             kinds = every_kind(many, *names, level)
             found = judge(one_deal, kinds, [name for name in PRIMARY if name in kinds])
             judgements.update(map(kind, found))
-            false.update(kind(one) for one in found if false_before_adjustment(one))
-            decided += sum(one.verdict.is_decided and kind(one) != "close" for one in found)
+            false.update(kind(result) for result in found if false_before_adjustment(result))
+            decided += sum(result.verdict.is_decided and kind(result) != "close" for result in found)
     assert len(judgements) == KINDS[family] and set(judgements.values()) == {3 * DEALS}
     total = judgements.total()
     assert upper_bound(false.total(), total) <= LEVEL
@@ -150,7 +150,7 @@ def test_gaps_between_curves_are_false_in_five_percent(deal, many):
     """By a reference that computes each gap once: a few hundred deals of twenty trainings say 4 to 7.5 %."""
     steps, train, dev = (many.arrays[name] for name in ("steps", "train", "dev"))
     curves = [LossCurve(steps, *losses) for losses in zip(train, dev, strict=True)]
-    gaps = np.array([[mean_gap(one, other) for other in curves] for one in curves])
+    gaps = np.array([[mean_gap(curve, other) for other in curves] for curve in curves])
 
     def referee(seeds: np.ndarray) -> tuple[np.ndarray, float]:
         """(three gaps, their standard error): systems 0 and 1, 2 and 3, 4 and 5, by the noise within all six."""
@@ -172,9 +172,9 @@ def test_gaps_between_curves_are_false_in_five_percent(deal, many):
 def test_single_equal_seeds_are_decided_once_in_twenty(deal, many, family):
     """By the noise that was measured once; without it, ten of ten curves and seven of ten losses were told apart."""
     false, judgements, verdicts = 0, 0, set()
-    for one, other in combinations(range(many.count), 2):
+    for first, other in combinations(range(many.count), 2):
         found = judge(
-            replace(deal, seeds_of={"X0": [one], "X1": [other]}),
+            replace(deal, seeds_of={"X0": [first], "X1": [other]}),
             {name: claim for name, claim in every_kind(many, "X0", "X1", "", "", 0.0).items() if name in AS_SINGLES},
         )
         false += sum(map(false_before_adjustment, found))
@@ -202,6 +202,6 @@ def test_detectable_effect_is_found_four_times_in_five(deal, many, name):
         shifted = dealt(deal, generator, many.count, first=many.count)
         for first in range(0, SYSTEMS, 2):
             claims = every_kind(many, NAMES[first + 1], NAMES[first], *NAMES[:2], 0.0)
-            (found,) = (one.found for one in judge(shifted, {name: claims[name]}))
+            (found,) = (result.found for result in judge(shifted, {name: claims[name]}))
             seen.append(found.p_value <= LEVEL and found.p_upheld < found.p_contradicted)
     assert abs(np.mean(seen) - 0.8) <= 3 * (0.16 / len(seen)) ** 0.5

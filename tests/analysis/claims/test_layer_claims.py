@@ -62,7 +62,7 @@ def test_a_ratio_leaves_out_sizes_that_one_layer_lacks(project_with):
             "layer": "self-attention",
             "n": n,
             "d": 64,
-            "seconds": [(4 if n == 512 else 2) * one for one in seconds[n][::-1]],
+            "seconds": [(4 if n == 512 else 2) * value for value in seconds[n][::-1]],
         }
         for n in seconds
     ]

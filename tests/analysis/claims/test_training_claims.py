@@ -93,9 +93,9 @@ def test_single_seeds_use_measured_noise(project_with, monkeypatch, measured, ex
 def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expected, ours):
     """The baseline ends at 2.0 after 1000 updates; 30 % of them are allowed."""
     project = project_with(claims_of(kind="steps", dataset=DATA, system="C", baseline="A", share=0.3), seeds=3)
-    for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
-        shift = 0.01 * one.seed
-        write_training(project, one, [4 - shift, 3 - shift, *[2 - shift] * 8], [1.0] * 10)
+    for first, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        shift = 0.01 * first.seed
+        write_training(project, first, [4 - shift, 3 - shift, *[2 - shift] * 8], [1.0] * 10)
         write_training(project, other, [loss - shift for loss in dev], [1.0] * 3)
     row = row_of(project)
     assert direction(row) == expected
@@ -114,8 +114,8 @@ def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, o
     when exactly depends on the seed."""
     project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)
     theirs = [4.0, 3.5, 3.2, 3.0, 2.8, *[2.0] * 5]
-    for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
-        for run, dev in ((one, theirs), (other, ours)):
+    for first, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        for run, dev in ((first, theirs), (other, ours)):
             near = [loss if loss == min(dev) else loss + 0.01 * run.seed for loss in dev]
             write_training(project, run, near, [1.0] * 10)
     row = row_of(project)
@@ -125,8 +125,8 @@ def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, o
 
 def test_plateaus_of_an_unconverged_system_decide_nothing(project_with):
     project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)
-    for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
-        write_training(project, one, [4.0, *[2.0] * 9], [1.0] * 10)
+    for first, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        write_training(project, first, [4.0, *[2.0] * 9], [1.0] * 10)
         write_training(project, other, [4.0 - 0.2 * n for n in range(10)], [1.0] * 10)
     assert row_of(project)["verdict"] == "not trained far enough"
 
@@ -157,9 +157,9 @@ def test_curves_at_equal_training_loss_use_gaps_within_a_system(project_with, sh
     project = project_with(claims_of(kind="curves", dataset=DATA, system="C", baseline="A"), seeds=3)
     train = np.array([5.0, 4.0, 3.0, 2.0])
     other = train - 0.5 if shift is not None else train + 10
-    for one, two in zip(runs(project, "A"), runs(project, "C"), strict=True):
-        noise = 2 + 0.02 * one.seed
-        write_training(project, one, (0.5 * train + noise).tolist(), train.tolist())
+    for first, two in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        noise = 2 + 0.02 * first.seed
+        write_training(project, first, (0.5 * train + noise).tolist(), train.tolist())
         dev = 0.5 * train + noise if shift is None else 0.5 * other + noise + shift
         write_training(project, two, dev.tolist(), other.tolist())
     row = row_of(project)

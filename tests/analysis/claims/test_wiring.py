@@ -109,8 +109,12 @@ def test_pool_is_of_the_systems_that_claims_name(project):
 def test_pool_leaves_out_other_families_and_other_data(project, monkeypatch):
     family, corpus = NoisePools.family, NoisePools.corpus
     measured = measured_by(project, SYSTEMS)
-    monkeypatch.setattr(NoisePools, "family", lambda pools, one, data: "x" if one == "A" else family(pools, one, data))
-    monkeypatch.setattr(NoisePools, "corpus", lambda pools, one, data: "y" if one == "N4" else corpus(pools, one, data))
+    monkeypatch.setattr(
+        NoisePools, "family", lambda pools, system, data: "x" if system == "A" else family(pools, system, data)
+    )
+    monkeypatch.setattr(
+        NoisePools, "corpus", lambda pools, system, data: "y" if system == "N4" else corpus(pools, system, data)
+    )
     pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
     assert [float(group.mean()) for group in pool] == pytest.approx([expected_score(("C", "dev", "final"))])
 
