@@ -60,7 +60,7 @@ def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
     for table, entry in project.papers[paper].tables.items():
         cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]
         wanted = (cell.size_of(row) for cell in cells for row in project.printed[paper][table])
-        for system, vocab in dict.fromkeys(one for one in wanted if one):
+        for system, vocab in dict.fromkeys(pair for pair in wanted if pair):
             config: Any = project.full_section(*project.locate(system, paper), "model")
             found[system, vocab] = size_of(partial(build_model, config, (vocab, vocab)))
     return found

@@ -49,7 +49,7 @@ class Ngram(nn.Module):
         self.counts: dict[tuple[int, ...], np.ndarray] = defaultdict(lambda: np.zeros(vocab, np.int64))
         self.known: dict[tuple[int, ...], Tensor] = {}
         for sentence in sentences:
-            symbols = [BOS] * (order - 1) + [int(one) for one in sentence] + [EOS]
+            symbols = [BOS] * (order - 1) + [int(symbol) for symbol in sentence] + [EOS]
             for place in range(order - 1, len(symbols)):
                 for length in range(order):
                     self.counts[tuple(symbols[place - length : place])][symbols[place]] += 1

@@ -83,8 +83,8 @@ def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
         cost = positions(shapes) * counts
         added = positions(unions) * (counts[:, None] + counts[None]) - cost[:, None] - cost[None]
         added[np.tril_indices(len(shapes))] = np.inf
-        one, other = np.unravel_index(np.argmin(added), added.shape)
-        shapes[one], counts[one] = unions[one, other], counts[one] + counts[other]
+        first, other = np.unravel_index(np.argmin(added), added.shape)
+        shapes[first], counts[first] = unions[first, other], counts[first] + counts[other]
         shapes, counts = np.delete(shapes, other, 0), np.delete(counts, other)
     return shapes
 

@@ -225,7 +225,7 @@ class Causes:
 
     def __init__(self, graph: Graph, campaign: Campaign):
         self.graph, self.layout = graph, graph.project.layout
-        self.runs = {one.run: one for one in campaign.runs}
+        self.runs = {state.run: state for state in campaign.runs}
         self.unmade = WAITING if campaign.driver else NOT_RUN
         self.of = cache(self._of)
         self.entries_of = cache(entries_of)
@@ -233,11 +233,11 @@ class Causes:
 
     def missing(self, products: Iterable[Product]) -> list[Product]:
         """Return the products whose files do not exist."""
-        return [one for one in dict.fromkeys(products) if not self.layout.path(one).exists()]
+        return [product for product in dict.fromkeys(products) if not self.layout.path(product).exists()]
 
     def why(self, products: Iterable[Product]) -> str:
         """Return the most informative reason among all missing products; empty if none is missing."""
-        return min((self.of(one) for one in self.missing(products)), key=priority_of, default="")
+        return min((self.of(product) for product in self.missing(products)), key=priority_of, default="")
 
     def _of(self, product: Product) -> str:
         """Return the reason for a missing product: its own failure, or the state of its inputs."""
@@ -249,7 +249,7 @@ class Causes:
         elif failed := self.failure(product):
             return f"{FAILED}{failed.stage}: {first_line(failed.cause)}"
         needed = self.missing(flatten(self.graph.inputs(product)))
-        return min((self.by(product, one) for one in needed), key=priority_of, default=self.unmade)
+        return min((self.by(product, source) for source in needed), key=priority_of, default=self.unmade)
 
     def by(self, product: Product, needed: Product) -> str:
         """Return the reason for a product whose input is missing; a failure in the same run is its own.
@@ -277,7 +277,7 @@ class Causes:
                 return Failed(log.stem, self.layout.run(product.run), entry.error, log, is_bug=False)
         logs = logs_of(self.layout, product)
         folder = self.layout.run(product.run) if isinstance(product, RunArtifact) else self.layout.scale_folder
-        return next((one for one in self.failed_in(folder) if one.log in logs), None)
+        return next((failure for failure in self.failed_in(folder) if failure.log in logs), None)
 
 
 def priority_of(words: str) -> int:
