@@ -18,8 +18,7 @@ from pipeline.analysis.training_curves import curve_gaps, fit_curve
 from pipeline.config import load_run
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.training import DEV_LOSS, MeasuredNoise, TrainedRun, TrainingCost
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import read_statistics, write_statistics
+from pipeline.metrics import metric_named, read_statistics, write_statistics
 
 KEPT = ("bleu_paper", "gleu", "wer", "perplexity")
 """Metrics whose statistics are kept, where there are such."""

@@ -19,8 +19,7 @@ from fabricated import bleu_statistics, perplexity_statistics, write_training
 from made_records import score_file
 
 from pipeline.core.artifacts import Score
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import write_statistics
+from pipeline.metrics import metric_named, write_statistics
 from pipeline.papers.project import Project, load_project
 from pipeline.report.site.build import build
 from pipeline.report.site.pages import Pages

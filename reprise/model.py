@@ -216,7 +216,7 @@ class Model:
         Raises:
             UserError: The model does not transcribe, or a recording is too short or invalid.
         """
-        from reprise.sound import features, normalise_speaker  # soundfile is needed for speech only
+        from reprise.model_input import features, normalise_speaker  # soundfile is needed for speech only
 
         self.require("speech", "transcribe")
         preparation, corpus = self.preparation, self.trained.corpus

@@ -1,19 +1,156 @@
-"""Text and sound of a user, prepared in memory like the corpus of a model."""
+"""Text and sound of a user, at any sampling rate, prepared in memory like the corpus of a model."""
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import soundfile
 from pydantic import Field
 
+from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
 from pipeline.core.schema import Closed
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
-from pipeline.data.sequence_store import FrameStore, TokenStore
+from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore, TokenStore
+from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
+from pipeline.data.speech.frontend import MelFilters, Moments, normalised
 from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
+
+log = logging.getLogger(__name__)
+
+CANCELLED = 0.5
+"""Power of the mean of channels, as a share of that of unrelated ones, below which they cancel out."""
+SILENT = 1e-4
+"""Power of a channel, as a share of the loudest one's, below which it is left out: -40 dB."""
+QUIETEST = 1e-4
+"""Largest sample of silence: three steps of 16 bits."""
+HIGHEST_RATE = 1_000_000
+"""Hz; a higher rate comes from a damaged header, and would be padded with gigabytes of silence."""
+
+
+def read_sound(path: Path) -> tuple[np.ndarray, int]:
+    """Read the samples of an audio file.
+
+    Args:
+        path: WAV, FLAC or OGG.
+
+    Returns:
+        Samples, shape (n,) or (n, channels) float32, and their rate in Hz.
+
+    Raises:
+        UserError: The file is missing or no audio.
+    """
+    try:
+        return soundfile.read(path, dtype="float32")
+    except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
+        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if Path(path).is_file() else "no such file"
+        raise UserError(f"{path}: {fault}") from error
+
+
+def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz: float) -> np.ndarray:
+    """Compute the mel features of a recording.
+
+    Args:
+        name: The recording, for messages.
+        samples: Shape (n,) or (n, channels), in [-1, 1].
+        rate: Sampling rate in Hz.
+        model_rate: Sampling rate of the model in Hz.
+        high_hz: Upper edge of the mel filters in Hz.
+
+    Returns:
+        Features, shape (T, FEATURES) float16.
+
+    Raises:
+        UserError: A sample is not finite or far out of range, the rate is invalid, or there is no whole window.
+    """
+    samples = np.asarray(samples)
+    if rate > HIGHEST_RATE:
+        raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
+    if samples.ndim not in (1, 2) or rate < 1:
+        raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
+    samples = samples.astype(np.float64)
+    loudest = np.abs(samples).max(initial=0)
+    if not np.isfinite(samples).all() or loudest > LARGEST:
+        raise UserError(f"{name}: has samples that are not finite or far beyond ±1; convert it to WAV again")
+    if loudest > LOUDEST:
+        log.warning("%s: has samples of 16 bits, not in [-1, 1]; scaling them", name)
+    elif loudest > 1:
+        log.warning("%s: reaches %.1f, beyond ±1; if its samples have 16 bits, divide them by 32768", name, loudest)
+    if len(samples) and (offset := np.abs(samples.mean(axis=0)).max()) > samples.std(axis=0).max() > 0:
+        log.warning("%s: has a constant offset of %.3g, above its sound; subtract the mean", name, offset)
+    if loudest < QUIETEST and len(samples):
+        log.warning("%s: is silent", name)
+    mono = mix_channels(name, in_unit_range(samples))
+    frames = MelFilters(model_rate, high_hz)(resample(mono, rate, model_rate).astype(np.float32))
+    if not len(frames):
+        raise UserError(f"{name}: {len(mono) / rate:.3f} s are too short for a frame of 25 ms")
+    return frames.astype(FRAME_DTYPE)
+
+
+def mix_channels(name: str, samples: np.ndarray) -> np.ndarray:
+    """Mix the channels of a recording to one: the mean of those with sound, or the loudest if they cancel out.
+
+    Args:
+        name: The recording, for the log.
+        samples: Shape (n,) or (n, channels).
+
+    Returns:
+        Samples, shape (n,).
+    """
+    if not len(samples):
+        return np.zeros(0)
+    channels = samples.reshape(len(samples), -1)
+    power = channels.var(axis=0)  # without a constant offset, which is no sound
+    loudest = int(power.argmax())
+    heard = power >= SILENT * power[loudest]
+    mean = channels[:, heard].mean(axis=1)
+    if mean.var() >= CANCELLED * power[heard].mean() / heard.sum():
+        return mean
+    log.warning("%s: its channels cancel out; using channel %d only", name, loudest + 1)
+    return channels[:, loudest]
+
+
+def normalise_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
+    """Normalise features of one speaker to the mean and deviation of the training data.
+
+    Args:
+        utterances: Features, each (T, FEATURES).
+        wanted: Statistics of the training data.
+
+    Returns:
+        Normalised features of the same shapes.
+    """
+    heard = Moments()
+    for frames in utterances:
+        heard.add(frames)
+    return [normalised(frames, heard.statistics(), wanted) for frames in utterances]
+
+
+def resample(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
+    """Resample a recording by a Fourier transform; the band is limited to what both rates can hold.
+
+    A second of silence at the end prevents wrap-around.
+
+    Args:
+        samples: Shape (n,).
+        rate: Their rate in Hz.
+        wanted: Rate of the result in Hz.
+
+    Returns:
+        Samples, shape (n * wanted / rate,).
+    """
+    if rate == wanted or not len(samples):
+        return samples
+    padded = np.append(samples, np.zeros(-len(samples) % rate + rate))  # whole seconds: both lengths are whole
+    length = len(padded) // rate * wanted
+    spectrum = np.fft.rfft(padded)[: length // 2 + 1]
+    return np.fft.irfft(spectrum, length)[: round(len(samples) * wanted / rate)] * (wanted / rate)
+
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 """Treebanks write these instead of parentheses in the text."""

@@ -19,12 +19,11 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.core.digests import sha256_file
+from pipeline.core.digests import commit, sha256_file
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import atomic_write, write_errors
 from pipeline.core.layout import WEIGHTS_FILE
-from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record

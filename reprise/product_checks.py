@@ -29,9 +29,8 @@ from pipeline.core.digests import all_noted_files, noted_files
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path
 from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, TELEMETRY_FILES
-from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.corpus import Vocabularies, read_corpus
 from pipeline.core.records.outputs import Manifest, ScoreFile
-from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest

@@ -29,13 +29,11 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
-from pipeline.core.records.outputs import ScoreFile
-from pipeline.core.records.probes import AlignmentMaps, AttentionMap, LayerCosts
-from pipeline.core.records.probes import ModelSizes as ModelSizesFile
+from pipeline.core.records.outputs import AlignmentMaps, AttentionMap, LayerCosts, ScoreFile
+from pipeline.core.records.outputs import ModelSizes as ModelSizesFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.sequence_store import TokenStore
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import metric_named, read_statistics
 
 
 class NotRun(Exception):

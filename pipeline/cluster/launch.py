@@ -21,10 +21,10 @@ from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.state import is_done, job_key, read_submission, record_command
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import code_digest
 from pipeline.core.errors import UserError
 from pipeline.core.files import register_output
 from pipeline.core.layout import DONE_FILE
-from pipeline.core.provenance import code_digest
 from pipeline.stages import STAGES, parse
 from pipeline.stages import perform as perform_stage
 from pipeline.training.specification import write_specification

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.core.errors import UserError, one_line, shown
-from pipeline.core.json_file import parse
+from pipeline.core.json_csv import parse
 from pipeline.core.yaml_file import load_yaml as load_yaml
 
 LARGEST_NUMBER = 1e30

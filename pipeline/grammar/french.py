@@ -1,7 +1,7 @@
 """French: agreement of adjectives and participles, position of adjectives, clitics, elision and contraction."""
 
 from pipeline.grammar import structure
-from pipeline.grammar.lexicon.conjugation import french_forms
+from pipeline.grammar.lexicon.tables import french_forms
 from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, is_heavy, required, required_nominal
 from pipeline.grammar.words import Adjective, FrenchVerb
 

@@ -1,7 +1,7 @@
 """German: verb-second main clauses, verb-final subordinate clauses, agreement in gender, case and number."""
 
 from pipeline.grammar import structure
-from pipeline.grammar.lexicon.conjugation import german_forms
+from pipeline.grammar.lexicon.tables import german_forms
 from pipeline.grammar.structure import THIRD, required
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)

@@ -1,14 +1,25 @@
-"""All metrics by name.
+"""All metrics by name, and score files.
 
 A new metric is one more entry in the `METRICS` of the module that counts it, or a new module listed here.
 Importing a metric loads nothing that counts (sacreBLEU, rapidfuzz), because a dry run checks every name.
+
+A score file is a JSON file of metrics; beside it are the statistics of each sentence for paired tests.
 """
 
+import logging
+import zlib
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
+
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
 from pipeline.core.schema import known
 from pipeline.metrics import bleu, brackets, error_rates, perplexity, phenomena
-from pipeline.metrics.metric import Metric, MetricInputs
+from pipeline.metrics.metric import Metric, MetricInputs, bootstrap_interval
 
 MODULES = (bleu, brackets, error_rates, perplexity, phenomena)
 METRICS: dict[str, Metric[Any]] = {metric.name: metric for module in MODULES for metric in module.METRICS}
@@ -46,3 +57,63 @@ def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
     """
     metrics = [METRICS[name] for name in metric_names()]
     return [metric for metric in metrics if isinstance(inputs, metric.reads) and metric.applies(inputs)]
+
+
+log = logging.getLogger(__name__)
+
+
+def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
+    """Score `inputs` by every metric that reads them, and write the score file with its statistics.
+
+    Args:
+        out: JSON file to write; the statistics go to the .npz file beside it.
+        inputs: Hypotheses and references that the metrics read.
+        scored: Identity of the scored outputs; copied into the score file.
+    """
+    statistics, metrics = dict[str, np.ndarray](), dict[str, MetricValue]()
+    for metric in metrics_of(inputs):
+        statistics[metric.name] = metric.statistics(inputs)
+        found = bootstrap_interval(statistics[metric.name], metric.total)
+        metrics[metric.name] = MetricValue(**vars(found), signature=metric.signature(inputs))
+    path = out.with_suffix(".npz")
+    write_statistics(path, statistics)
+    ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
+    for name, score in metrics.items():
+        interval = "" if score.low is None else f" ({score.low:.2f} to {score.high:.2f})"
+        log.info("%s %.2f%s  %s", name, score.value, interval, score.signature)
+
+
+def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
+    """Write arrays compressed and atomically; equal statistics give equal bytes.
+
+    Args:
+        path: The .npz file to write.
+        statistics: Arrays (N, F) by name of the metric.
+    """
+    with atomic_write(path, "wb") as handle:
+        np.savez_compressed(handle, **statistics)
+
+
+def read_statistics(score: Path, name: str) -> np.ndarray:
+    """Read the statistics of one metric of a score file.
+
+    Args:
+        score: The JSON file of the scores, beside which the statistics are.
+        name: Name of the metric.
+
+    Returns:
+        Shape (N, F).
+
+    Raises:
+        UserError: The statistics are missing or damaged.
+    """
+    path = Path(score).with_suffix(".npz")
+    try:
+        with np.load(path) as arrays:
+            return arrays[name]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
+    except KeyError as error:
+        raise UserError(f"{path}: no statistics for {name!r}") from error
+    except (BadZipFile, EOFError, ValueError, zlib.error) as error:
+        raise UserError(f"{path}: is damaged ({error}); remove it and run the stage `score` again") from error

@@ -130,7 +130,7 @@ class ModelSettings(Closed):
 
 
 class SpeechSettings(ModelSettings):
-    """Settings of every model that reads speech (layers/speech_features.py)."""
+    """Settings of every model that reads speech (layers/speech_encoder.py)."""
 
     reads: ClassVar[Reads] = "speech"
 

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.layout import CORPUS_FILE, DECODINGS_FILE, OUTPUTS_FILE
 from pipeline.core.schema import parse_json
 from pipeline.outputs.manifest import ManifestWriter

@@ -12,8 +12,8 @@ from typing import Any
 
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import PreparedSpeech
 from pipeline.core.records.outputs import Scored
-from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
 from pipeline.data.encoded_files import require_whole, token_files
 from pipeline.data.sequence_store import TokenStore
@@ -27,10 +27,10 @@ from pipeline.data.text.checks import (
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.data.trees.trees import parse_tree
+from pipeline.metrics import write_score
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import Texts, Translations
 from pipeline.metrics.phenomena import GrammarSentence, GrammarTranslations
-from pipeline.metrics.score_file import write_score
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from pipeline.data.text.checks import check_pairs, read_lines
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.trees.linearisation import TagLexicon, align_tags, rebuild
 from pipeline.data.trees.trees import Tree, parse_tree, words
+from pipeline.metrics import write_score
 from pipeline.metrics.brackets import Parses, precision, recall
-from pipeline.metrics.score_file import write_score
 from pipeline.outputs.score_text import scored_split
 
 log = logging.getLogger(__name__)

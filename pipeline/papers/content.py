@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pipeline.config import RunSpec
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json, write_json
+from pipeline.core.json_csv import read_json, write_json
 from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.fetch.packages import expand_numbers

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError, shown
 from pipeline.core.layout import Layout
-from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.papers.catalogue import Catalogue, paper_decoding

@@ -14,7 +14,7 @@ from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.names import Named, Names, names_in
 from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError, one_line
-from pipeline.core.records.probes import TIMED_BESIDE
+from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.data.dataset import LicensedPackages
 from pipeline.metrics import metric_named, metric_names

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.csv_file import write_csv
 from pipeline.core.files import read_errors
+from pipeline.core.json_csv import write_csv
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost

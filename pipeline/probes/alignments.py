@@ -14,7 +14,7 @@ from torch import Tensor
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
-from pipeline.core.records.probes import AlignmentMaps
+from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
 from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import vocabularies

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.probes import AttentionMap
+from pipeline.core.records.outputs import AttentionMap
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import SplitName

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.errors import UserError
-from pipeline.core.records.probes import Gates, GateValue
+from pipeline.core.records.outputs import Gates, GateValue
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
@@ -29,7 +29,7 @@ from pipeline.data.text.checks import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.grammar.chinese import FUNCTION_WORDS
-from pipeline.metrics.score_file import write_statistics
+from pipeline.metrics import write_statistics
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.analysis.cells.facts import SizeCell
-from pipeline.core.provenance import provenance
-from pipeline.core.records.probes import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, ModelSizes
+from pipeline.core.digests import provenance
+from pipeline.core.records.outputs import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, ModelSizes
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import size_of
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend

@@ -8,9 +8,8 @@ import numpy as np
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
-from pipeline.metrics import metric_named
+from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import RESAMPLES, SEED, Total, resampled
-from pipeline.metrics.score_file import read_statistics
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from pipeline.core.artifacts import RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checks import name_of_split, read_lines
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import metric_named, read_statistics
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import example_runs

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.core.csv_file import write_csv
 from pipeline.core.files import atomic_write
+from pipeline.core.json_csv import write_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame

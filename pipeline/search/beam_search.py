@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.interface import (

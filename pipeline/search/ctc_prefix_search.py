@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pipeline.models.ctc.lattice import BLANK
 from pipeline.models.joint_recogniser.model import JointRecogniser
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.models.settings import BOS, EOS, PAD, UNK
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import ExternalLM, select_hypotheses

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import torch
 
 from pipeline.config import RunSpec
+from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
-from pipeline.core.provenance import processor
 from pipeline.core.records.training import Machine
 from pipeline.training.matmul_backend import choose_backend, current_backend, use_backend
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import RunSpec, load_run
-from pipeline.core.csv_file import write_csv
 from pipeline.core.errors import UserError
+from pipeline.core.json_csv import write_csv
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.training.guards import Diverged

@@ -24,11 +24,10 @@ from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_par
 from pipeline.training import machine
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
-from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.ownership import StopRequest
-from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.progress import CostCounter, JsonLines, Progress
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.state import TrainingState
 from pipeline.training.step import StepRunner

@@ -15,12 +15,9 @@ from pipeline.core import artifacts as products
 from pipeline.core.digests import DamagedNoteError, digest_of, noted_digest
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import note_path
-from pipeline.core.json_file import parse
+from pipeline.core.json_csv import parse
 from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
-from pipeline.core.records import preparation, probes, training
-from pipeline.core.records.corpus import AnyCorpus
-from pipeline.core.records.outputs import ScoreFile
-from pipeline.core.records.outputs import Tuned as TunedRecord
+from pipeline.core.records import corpus, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.core.retries import read_with_retries, retry_read
 from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
@@ -29,22 +26,22 @@ OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]
 
 NAMED: dict[str, Any] = {
-    CORPUS_FILE: AnyCorpus,
+    CORPUS_FILE: corpus.AnyCorpus,
     DONE_FILE: training.TrainedRun,
     COST_FILE: training.TrainingCost,
-    "subwords.json": preparation.Vocabularies,
+    "subwords.json": corpus.Vocabularies,
 }
 """Record types by file name."""
 LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
 MARKS: dict[type[products.Product], Any] = {
-    products.Spoken: preparation.Spoken,
-    products.Tuned: TunedRecord,
-    products.Score: ScoreFile,
-    products.Gates: probes.Gates,
-    products.AttentionMaps: probes.AttentionMap,
-    products.Alignments: probes.AlignmentMaps,
-    products.ModelSizes: probes.ModelSizes,
-    products.LayerTimes: probes.LayerCosts,
+    products.Spoken: corpus.Spoken,
+    products.Tuned: outputs.Tuned,
+    products.Score: outputs.ScoreFile,
+    products.Gates: outputs.Gates,
+    products.AttentionMaps: outputs.AttentionMap,
+    products.Alignments: outputs.AlignmentMaps,
+    products.ModelSizes: outputs.ModelSizes,
+    products.LayerTimes: outputs.LayerCosts,
 }
 """Record types of the file that stands for a product."""
 

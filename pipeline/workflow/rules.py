@@ -10,7 +10,7 @@ from pipeline.config import RunSpec
 from pipeline.core.artifacts import Outputs, Product, Raw, RunArtifact, RunId, Scores, Table, Trained
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.models.settings import BatchShape, Reads
 from pipeline.papers.project import Project
 from pipeline.training.specification import run_flops

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.state import read_starts
 from pipeline.core.artifacts import Claims, LayerTable, RunId
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.papers.project import Project, load_project
 from pipeline.workflow.graph import Graph, runs_in
 from qa.campaign.campaign import Campaign

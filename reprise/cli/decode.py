@@ -79,7 +79,7 @@ def transcribe(
         files: Audio files.
         options: How to decode, and the settings of the project.
     """
-    from reprise.sound import read_sound
+    from reprise.model_input import read_sound
 
     opened = options.open(model)
     at_once = len(files) if opened.normalises_by_speaker else FILES_AT_ONCE

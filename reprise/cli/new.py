@@ -16,8 +16,7 @@ from pipeline.data.dataset import load_dataset
 from pipeline.data.languages import canonical
 from pipeline.papers.project import load_project
 from reprise.find_runs import find_root
-from reprise.new_data import recordings, text, trees
-from reprise.new_data.shares import read_shares
+from reprise.new_data import read_shares, recordings, text, trees
 from reprise.scaffold import SCAFFOLD, fill_template, remove_on_failure, write_paper
 
 log = logging.getLogger(__name__)

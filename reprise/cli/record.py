@@ -1,16 +1,265 @@
-"""The command `record`: write records of finished runs, to be committed, and a table over seeds."""
+"""The command `record`: write records of finished runs, to be committed, and a table over seeds.
 
+Records are small files; the tables are made from them.
+"""
+
+import csv
 import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from statistics import fmean, stdev
+from typing import Annotated, ClassVar
 
+from pydantic import Field
+
+from pipeline.analysis.training_curves import loss_curve
+from pipeline.config import RunSpec
 from pipeline.core.command_line import Argument
+from pipeline.core.digests import sha256_json
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
+from pipeline.core.records.outputs import MetricValue, ScoreFile
+from pipeline.core.records.record import Record
+from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.metrics import metric_named
+from pipeline.papers.comparability import MACHINE_SETTINGS
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
 from reprise.find_runs import find_run
-from reprise.run_records import RunRecord, describe_test_sets, read_records, shown_metrics, table_rows
+
+USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
+"""Metrics of a table by default."""
+MEASURES = ("scores", "perplexities", "phenomena")
+
+
+class RunRecord(Record):
+    """One seed of one system: settings, outcome, cost and scores, without weights, texts, or the machine's names."""
+
+    remedy: ClassVar[str] = "record the run again: `reprise record RUN --into FOLDER`"
+
+    run: RunSpec
+    trained: TrainedRun
+    cost: TrainingCost | None
+    late_gain: float | None = Field(
+        description="Share by which the lowest dev loss fell in the last fifth; null: unknown"
+    )
+    scores: dict[str, ScoreFile] = Field(description="By measure/decoding/split")
+
+    @classmethod
+    def of(cls, folder: Path, run: RunSpec) -> "RunRecord":
+        """Make the record of a run.
+
+        Args:
+            folder: Folder of the run.
+            run: Its settings.
+
+        Returns:
+            The record, without names and folders of the machine.
+
+        Raises:
+            UserError: The run is not finished or not scored, or a score belongs to an earlier training.
+        """
+        trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
+        if not (scores := dict(read_scores(folder, trained.weights_digest))):
+            raise UserError(f"{folder}: not scored yet; run `snakemake` for a table that shows it")
+        provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
+        starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
+        gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
+        return cls(
+            run=run.map_folders(portable_path),
+            trained=trained.model_copy(update={"provenance": provenance}),
+            cost=cost and cost.model_copy(update={"starts": starts}),
+            late_gain=gain if gain < 1 else None,
+            scores=scores,
+        )
+
+    @property
+    def system(self) -> tuple[str, str, str, str]:
+        """Return name, dataset, scale and digest of the settings, which all seeds of a system share."""
+        content = self.run.content() | {"seed": 0, "data": self.run.corpus}
+        content["training"] = {key: value for key, value in content["training"].items() if key not in MACHINE_SETTINGS}
+        return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
+
+    def store(self, folder: Path) -> Path:
+        """Write the record into a folder, merged with the scores that it has there.
+
+        Returns:
+            The file.
+
+        Raises:
+            UserError: The folder has another training of this name and seed.
+        """
+        run, scores = self.run, self.scores
+        path = folder / f"{run.paper}-{run.system}-{run.dataset}-{run.scale}-seed{run.seed}.json"
+        if there := RunRecord.read_if_there(path):
+            if there.trained.weights_digest != self.trained.weights_digest:
+                weights = there.trained.weights_digest[:12]
+                raise UserError(f"{path}: is of another training (weights {weights}); remove it first")
+            scores = there.scores | scores
+        self.model_copy(update={"scores": scores}).write(path)
+        return path
+
+
+def read_scores(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
+    """Read every score file of a run.
+
+    Args:
+        folder: Folder of the run.
+        weights: Digest of its final weights.
+
+    Yields:
+        measure/decoding/split and the score file, with input paths relative to the work folder.
+
+    Raises:
+        UserError: A score belongs to other weights.
+    """
+    for path in sorted(path for measure in MEASURES for path in folder.glob(f"{measure}/*/*.json")):
+        score = ScoreFile.read(path)
+        score.require_training(weights, path)
+        inputs = {portable_path(name): digest for name, digest in score.inputs.items()}
+        yield str(path.relative_to(folder).with_suffix("")), score.model_copy(update={"inputs": inputs})
+
+
+def portable_path(name: str) -> str:
+    """Return a path from `corpora/` or `runs/` on; for any other file its name alone."""
+    parts = Path(name).parts
+    begins = [number for number, part in enumerate(parts) if part in ("corpora", "runs")]
+    return "/".join(parts[begins[-1] :]) if begins else Path(name).name
+
+
+def read_records(folder: Path) -> list[RunRecord]:
+    """Return all records of a folder, by system and seed.
+
+    Raises:
+        UserError: There are none, or a file has a fault.
+    """
+    if not (paths := sorted(folder.glob("*-seed*.json"))):
+        raise UserError(f"{folder}: has no records; run `reprise record RUN --into {folder}`")
+    return sorted(map(RunRecord.read, paths), key=lambda record: (*record.system, record.run.seed))
+
+
+def table_rows(records: Iterable[RunRecord], metrics: list[str]) -> list[dict[str, str]]:
+    """Return one row per system: means over its seeds, with their standard deviations.
+
+    Args:
+        records: The records.
+        metrics: Metrics of the columns; empty means `USUAL`.
+
+    Raises:
+        UserError: Seeds were scored on different references or in different ways, or nothing has a metric.
+    """
+    by_system = defaultdict(list)
+    for record in records:
+        by_system[record.system].append(record)
+    every = {metric for seeds in by_system.values() for _, metric in score_columns(seeds, metrics)}
+    if missing := set(metrics) - every:
+        raise UserError(f"nothing recorded has the metric {', '.join(sorted(missing))}")
+    rows = [system_row(seeds, metrics) for seeds in by_system.values()]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    last = ("hours", "commit")
+    ordered = [*(name for name in columns if name not in last), *last]
+    return [{name: row.get(name, "") for name in ordered} for row in rows]
+
+
+def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
+    """Return the row of one system.
+
+    Args:
+        seeds: Its records.
+        metrics: Metrics of the columns; empty means `USUAL`.
+
+    Raises:
+        UserError: Seeds were scored on different references or in different ways.
+    """
+    name, dataset, scale, _ = seeds[0].system
+    gains = [record.late_gain for record in seeds if record.late_gain is not None]
+    row = {
+        "system": name,
+        "dataset": dataset,
+        "scale": scale,
+        "seeds": joined(record.run.seed for record in seeds),
+        "updates": joined(record.trained.steps for record in seeds),
+        "dev loss": mean_and_deviation([record.trained.dev.nll_per_token for record in seeds], 3),
+        "fell in last fifth": f"{100 * fmean(gains):.1f} %" if gains else "",
+    }
+    for score, metric in dict.fromkeys(score_columns(seeds, metrics)):
+        files = [seed.scores[score] for seed in seeds if score in seed.scores and metric in seed.scores[score].metrics]
+        if len({file.basis(metric) for file in files}) > 1:
+            ways = f"seeds were scored on different references, or {metric} in different ways"
+            raise UserError(f"{name}, {score}: {ways}")
+        fewer = f", {len(files)} of {len(seeds)} seeds" if len(files) < len(seeds) else ""
+        row[f"{metric} {score.partition('/')[2]}"] = format_scores([file.metrics[metric] for file in files]) + fewer
+    hours = [record.cost.device_hours for record in seeds if record.cost]
+    commits = joined(record.trained.provenance.get("commit", "") for record in seeds)
+    return row | {"hours": f"{sum(hours):.2f}" if hours else "", "commit": commits}
+
+
+def joined(values: Iterable[object]) -> str:
+    """Join distinct values by spaces."""
+    return " ".join(dict.fromkeys(map(str, values)))
+
+
+def score_columns(seeds: list[RunRecord], metrics: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of scores that a system has.
+
+    Args:
+        seeds: Records of the system.
+        metrics: Metrics of the columns; empty means `USUAL`.
+
+    Yields:
+        measure/decoding/split and metric.
+    """
+    for record in seeds:
+        for name, score in record.scores.items():
+            yield from ((name, metric) for metric in metrics or USUAL if metric in score.metrics)
+
+
+def format_scores(found: list[MetricValue]) -> str:
+    """Format the score of one seed with its interval over sentences, those of several as mean and deviation."""
+    if len(found) == 1 and found[0].low is not None:
+        return f"{found[0].value:.2f} ({found[0].low:.2f}–{found[0].high:.2f})"
+    return mean_and_deviation([score.value for score in found], 2)
+
+
+def mean_and_deviation(values: list[float], digits: int) -> str:
+    """Return the mean of values as text, with the standard deviation of several.
+
+    Args:
+        values: At least one.
+        digits: Decimal places.
+    """
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{deviation}"
+
+
+def shown_metrics(table: Path, records: Iterable[RunRecord]) -> list[str]:
+    """Choose the metrics of a table that is rewritten.
+
+    Args:
+        table: CSV of the table, which may exist.
+        records: All records.
+
+    Returns:
+        The metrics that the table has, and the default ones of records that have none of these.
+    """
+    header: list[str] = []
+    if table.exists():
+        with open(table, encoding="utf-8", newline="") as lines:
+            header = next(csv.reader(lines), [])
+    shown = [name.partition(" ")[0] for name in header if "/" in name]
+    found = [{metric for score in record.scores.values() for metric in score.metrics} for record in records]
+    there = [metric for metric in shown if any(metric in metrics for metrics in found)]
+    further = [metric for metrics in found if not metrics & set(there) for metric in USUAL if metric in metrics]
+    return list(dict.fromkeys([*there, *further]))
+
+
+def describe_test_sets(records: list[RunRecord]) -> list[str]:
+    """Describe the scored test sets of each dataset, one line each."""
+    scores = ((record.run.dataset, name, score) for record in records for name, score in record.scores.items())
+    return sorted({f"{dataset}, {name}: {score.test_set}, {score.lines} lines" for dataset, name, score in scores})
+
 
 log = logging.getLogger(__name__)
 NOTES = """\

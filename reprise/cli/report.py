@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.core.artifacts import Encoded, Prepared
 from pipeline.core.errors import UserError, one_line
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset, may_be_passed_on

@@ -19,7 +19,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
-from reprise.new_data.shares import SPLITS, by_split, by_weight
+from reprise.new_data import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
 from reprise.user_files import checked_path, lines_of, new_file
 

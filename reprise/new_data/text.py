@@ -15,7 +15,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.text.checks import check_script, check_untokenised, comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
-from reprise.new_data.shares import by_split
+from reprise.new_data import by_split
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pipeline.data.text.checks import comparison_key
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from pipeline.models.settings import EOS
-from reprise.new_data.shares import by_split
+from reprise.new_data import by_split
 from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, flow, indented, subwords
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 

@@ -19,7 +19,7 @@ from own_slurm import SCRIPT, STATE
 from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 
 pytestmark = pytest.mark.cluster
 

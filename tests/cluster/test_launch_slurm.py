@@ -12,7 +12,7 @@ from launching import make_run, until
 from tracing import outcomes, starts, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]
 

@@ -17,7 +17,7 @@ from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.state import read_submission, record_unfit_node, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import write_json
+from pipeline.core.json_csv import write_json
 from pipeline.core.records.jobs import Submission, record_event
 
 KEY = "the run's key"

@@ -15,7 +15,7 @@ from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.state import read_submission
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 
 pytestmark = pytest.mark.cluster
 

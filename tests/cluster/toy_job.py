@@ -14,7 +14,7 @@ from pathlib import Path
 from tracing import CHECKPOINT_EVERY, record_step
 
 from pipeline.config import load_run
-from pipeline.core.json_file import write_json
+from pipeline.core.json_csv import write_json
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.training.specification import run_key
 

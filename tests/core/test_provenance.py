@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from pipeline.core import provenance
-from pipeline.core.provenance import commit
+from pipeline.core import digests
+from pipeline.core.digests import commit
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def commit_of(monkeypatch):
     """A function that returns the commit recorded by a program installed in a folder."""
 
     def of(folder):
-        monkeypatch.setattr(provenance, "ROOT", folder)
+        monkeypatch.setattr(digests, "ROOT", folder)
         commit.cache_clear()
         return commit()
 

@@ -16,7 +16,7 @@ from made_records import (
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import Record, read_lines_as
 from pipeline.core.records.training import AnyProgress, RollBack, SampleLine, TrainedRun, TrainingCost

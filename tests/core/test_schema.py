@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.schema import (
     MOST_FAULTS,
     Closed,

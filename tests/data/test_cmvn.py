@@ -14,7 +14,7 @@ from pipeline.data.sequence_store import FrameStore
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.frontend import LEAST_DEVIATION, Moments, normalised
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
-from reprise.sound import features, normalise_speaker
+from reprise.model_input import features, normalise_speaker
 
 SPEAKERS = {"train": ("near", "far", "shrill"), "dev": ("near",), "test": ("stranger",)}
 SPEEDS = [1.0, 0.5]

@@ -42,9 +42,9 @@ from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import clean, parse_tree
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file, write_tensor_file
 from qa.chaos.hostile.files import altered
+from reprise.model_input import features, read_sound
 from reprise.new_data.recordings import read_table
 from reprise.new_data.text import read_columns
-from reprise.sound import features, read_sound
 
 FRESH = "REPRISE_FUZZ" in os.environ
 SECONDS = 60.0 if FRESH else 0.8

@@ -6,7 +6,7 @@ from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
 
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
-from pipeline.core.records.preparation import PreparedPairs
+from pipeline.core.records.corpus import PreparedPairs
 from pipeline.data.text.cleaning import prepare_chunk
 from pipeline.data.text.prepare import prepare
 

@@ -8,7 +8,7 @@ from random_trees import annotated, random_tree
 from treebank_records import grammar_treebank, make_treebank
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.preparation import PreparedTrees
+from pipeline.core.records.corpus import PreparedTrees
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.encode import encode
 from pipeline.data.text.subwords import learn_vocabularies

@@ -7,7 +7,7 @@ import pytest
 from toy_corpus import make_dataset, write_raw, write_toy_raw
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.preparation import PreparedPairs
+from pipeline.core.records.corpus import PreparedPairs
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies, train
 from pipeline.data.text.tokenisation import Tokenisation, detokenise, round_trip, tokenise

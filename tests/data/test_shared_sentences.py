@@ -6,7 +6,7 @@ import pytest
 from own_speech import own, write_noise
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.preparation import PreparedSpeech
+from pipeline.core.records.corpus import PreparedSpeech
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.text.checks import comparison_key, shared_sentences

@@ -8,7 +8,7 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
-from pipeline.core.json_file import write_json
+from pipeline.core.json_csv import write_json
 from pipeline.core.records.outputs import Manifest
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.outputs import decode

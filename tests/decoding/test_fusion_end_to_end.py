@@ -13,7 +13,7 @@ from speech_runs import FEATURES, write_corpus
 from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames
 from pipeline.papers.project import load_project

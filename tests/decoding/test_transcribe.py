@@ -11,7 +11,7 @@ from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corp
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
 from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, normalisation_corpus, training_batches
@@ -19,8 +19,8 @@ from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
 from pipeline.decoding.tune import sample
+from pipeline.metrics import read_statistics
 from pipeline.metrics.error_rates import WER, Transcripts
-from pipeline.metrics.score_file import read_statistics
 from pipeline.models.settings import BOS
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"

@@ -15,7 +15,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
 from pipeline.decoding.decode import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import TrainedModel, build_decoder
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import read_statistics
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine

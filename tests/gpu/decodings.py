@@ -14,7 +14,7 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches.base import Batch
 from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import EOS
 from pipeline.search import beam_search

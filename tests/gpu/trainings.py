@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.papers.project import Project
 from pipeline.planning.calibrate import random_batch
 from pipeline.training.captured_steps import CapturedSteps

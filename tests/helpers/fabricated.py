@@ -10,8 +10,7 @@ from made_records import data_loss, score_file, start_cost, trained_run, trainin
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.records.training import MonitorLine
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import write_statistics
+from pipeline.metrics import metric_named, write_statistics
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import fill
 

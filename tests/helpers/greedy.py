@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.interface import SourceBatch, output_limits, select_hypotheses, select_sentences, to_device_async

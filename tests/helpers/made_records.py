@@ -3,10 +3,15 @@
 import math
 
 from pipeline.config import TrainingConfig
-from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
-from pipeline.core.records.outputs import Decoded, ScoreFile
-from pipeline.core.records.preparation import PreparedSpeech
-from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.corpus import (
+    ParallelCorpus,
+    ParallelSplit,
+    PreparedSpeech,
+    SpeechCorpus,
+    Statistics,
+    TextCorpus,
+)
+from pipeline.core.records.outputs import Decoded, LayerCosts, ScoreFile
 from pipeline.core.records.training import (
     Loss,
     Machine,

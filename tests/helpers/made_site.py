@@ -18,10 +18,10 @@ from pipeline.data.speech.manifest import Utterance, manifest_path, write_manife
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree
+from pipeline.metrics import write_score
 from pipeline.metrics.brackets import Parses
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import MetricInputs, Texts, Translations
-from pipeline.metrics.score_file import write_score
 from pipeline.papers.project import Project
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]

@@ -17,10 +17,9 @@ from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
-from pipeline.metrics import metric_named, metric_names, metrics_of
+from pipeline.metrics import metric_named, metric_names, metrics_of, read_statistics, write_statistics
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import Texts, Translations
-from pipeline.metrics.score_file import read_statistics, write_statistics
 from reprise.__main__ import main as reprise
 
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"

@@ -5,7 +5,7 @@ import torch
 from speech_batches import VOCAB, joint_config, speech
 
 from pipeline.models.joint_recogniser.model import JointRecogniser
-from pipeline.models.layers.speech_features import divide_by_deviation, random_spans, spec_augment, subtract_mean
+from pipeline.models.layers.speech_encoder import divide_by_deviation, random_spans, spec_augment, subtract_mean
 from pipeline.models.settings import PAD
 
 

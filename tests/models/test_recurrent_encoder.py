@@ -4,7 +4,7 @@ import pytest
 import torch
 from recurrent_models import CHANNELS, recurrent_config
 
-from pipeline.models.layers.padding import gather_positions, reversal_indices
+from pipeline.models.layers.positions import gather_positions, reversal_indices
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 

@@ -10,8 +10,8 @@ from grammar_sentences import generate
 from pipeline.__main__ import main
 from pipeline.data.text.subwords import train
 from pipeline.data.trees.trees import parse_tree
+from pipeline.metrics import read_statistics
 from pipeline.metrics.phenomena import clauses, contains, in_order, reorderings
-from pipeline.metrics.score_file import read_statistics
 
 TREE = parse_tree(
     "(TOP (S (NP (NP (DT The) (NN dog)) (SBAR (WHNP (WDT that)) (S (NP (DT the) (NN writer)) (VP (VBD found)))))"

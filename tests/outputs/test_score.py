@@ -12,7 +12,7 @@ from pipeline.__main__ import main
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import GrammarDataset
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import read_statistics
 from pipeline.report.comparison import compare_scores
 from reprise.__main__ import main as reprise
 

@@ -11,9 +11,8 @@ import yaml
 from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import linearise, rebuild
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.metrics import metric_named
+from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.brackets import sentence_counts
-from pipeline.metrics.score_file import read_statistics
 from pipeline.outputs.score_trees import score_parses
 from pipeline.report.comparison import compare_scores
 

@@ -9,9 +9,9 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel
 
 from pipeline.config import DecodingConfig, RunSpec, TrainingConfig
+from pipeline.core.digests import ROOT
 from pipeline.core.disk import cache_folder, own_folder
 from pipeline.core.errors import UserError
-from pipeline.core.provenance import ROOT
 from pipeline.core.schema import validate, within_bounds
 from pipeline.data.dataset.loading import AnyDataset
 from pipeline.models.architectures import architectures

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.workflow.rules import training_flops
-from reprise.run_records import RunRecord
+from reprise.cli.record import RunRecord
 
 MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
 RECORDS = [

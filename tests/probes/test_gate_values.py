@@ -16,7 +16,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import read_statistics
 from pipeline.models.architectures import build_model
 from pipeline.probes.gate_values import covered, kinds_of
 from pipeline.training.specification import run_key

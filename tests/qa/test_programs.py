@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipeline.core.provenance import ROOT
+from pipeline.core.digests import ROOT
 
 
 @pytest.mark.parametrize("program", ["qa.campaign", "qa.chaos", "qa.chaos.hostile"])

@@ -10,7 +10,7 @@ from fabricated import folder_of, table_rows, write_score, write_training
 from scipy import stats
 
 from pipeline.__main__ import main
-from pipeline.core.records.probes import AlignmentMaps
+from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap

@@ -13,7 +13,7 @@ from pipeline.analysis.figures.attention import shown_as
 from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
 from pipeline.analysis.figures.figure import COLOURS
 from pipeline.analysis.view import PaperView
-from pipeline.core.records.probes import AttentionMap
+from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import figure_products
 

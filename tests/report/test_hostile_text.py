@@ -7,7 +7,7 @@ import string
 import pytest
 from markdown_it import MarkdownIt
 
-from pipeline.core.csv_file import as_text, from_text, write_csv
+from pipeline.core.json_csv import as_text, from_text, write_csv
 from pipeline.report.markup import plain, prose
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

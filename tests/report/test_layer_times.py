@@ -11,7 +11,7 @@ from made_records import layer_costs
 from pipeline.__main__ import main
 from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
-from pipeline.core.records.probes import TIMED_BESIDE
+from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import plot, theoretical_costs
 

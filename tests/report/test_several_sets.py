@@ -8,7 +8,7 @@ import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
 
 from pipeline.__main__ import main
-from pipeline.core.json_file import write_json
+from pipeline.core.json_csv import write_json
 from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled

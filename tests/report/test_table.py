@@ -13,7 +13,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import ModelSizes
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json, write_json
+from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import table_products
 from pipeline.report.markup import grid

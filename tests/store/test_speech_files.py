@@ -5,9 +5,8 @@ import random
 import pytest
 
 from pipeline.core.artifacts import Encoded
-from pipeline.core.digests import recording_digests, write_note
+from pipeline.core.digests import ROOT, recording_digests, write_note
 from pipeline.core.files import atomic_write
-from pipeline.core.provenance import ROOT
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph

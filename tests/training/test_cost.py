@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.records.training import Machine
-from pipeline.training.cost import CostCounter
+from pipeline.training.progress import CostCounter
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 

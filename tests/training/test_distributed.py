@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import train_run

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from test_survival import in_child
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.records.training import BestLoss, Loss
 from pipeline.training import guards
 from pipeline.training.job import train_run

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.training import distributed
 from pipeline.training.job import train_run
 from pipeline.training.step import StepRunner

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run

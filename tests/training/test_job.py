@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from pipeline.__main__ import main
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine

@@ -6,7 +6,7 @@ import yaml
 from made_records import parallel_corpus
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import write_json
+from pipeline.core.json_csv import write_json
 from pipeline.training.specification import run_key
 
 

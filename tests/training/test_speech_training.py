@@ -9,7 +9,7 @@ import yaml
 from made_records import speech_corpus
 
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet

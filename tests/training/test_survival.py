@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.core import retries
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.job import train_run

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from pipeline.core.json_file import read_json
+from pipeline.core.json_csv import read_json
 from pipeline.core.layout import EVENTS
 from pipeline.training.job import train_run
 from pipeline.training.step import StepRunner

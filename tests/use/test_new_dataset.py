@@ -15,7 +15,7 @@ from pipeline.data.text.subwords import train
 from pipeline.data.text.tokenisation import tokenise
 from reprise.__main__ import main as reprise
 from reprise.cli import new
-from reprise.new_data.shares import read_shares
+from reprise.new_data import read_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"

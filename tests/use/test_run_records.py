@@ -10,7 +10,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
-from reprise.run_records import RunRecord, portable_path, read_records, shown_metrics, table_rows
+from reprise.cli.record import RunRecord, portable_path, read_records, shown_metrics, table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 

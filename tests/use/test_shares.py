@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from reprise.new_data import SPLITS, by_weight
 from reprise.new_data.recordings import warn_of_shares
-from reprise.new_data.shares import SPLITS, by_weight
 
 SHARES = (0.8, 0.1, 0.1)
 

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from pipeline.core.errors import UserError
-from reprise.sound import features, read_sound
+from reprise.model_input import features, read_sound
 
 RATE = 16_000
 AT_WAV_RATE, AT_FLAC_SAMPLES = 24, 21

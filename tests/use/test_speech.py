@@ -16,7 +16,7 @@ from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.find_runs import resolve_run
-from reprise.sound import features, resample
+from reprise.model_input import features, resample
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pipeline.analysis.names import SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import LayerTimes, ModelSizes, Product, RunId, Trained
-from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.outputs import LayerCosts
 from pipeline.core.records.training import StartCost
 from pipeline.core.schema import Count, Positive, unknown
 

@@ -17,7 +17,7 @@ from pipeline.analysis.names import LayerName, TestName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import LayerTimes, Product
-from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.outputs import LayerCosts
 from pipeline.core.schema import Number
 
 

@@ -17,7 +17,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core import artifacts as products
 from pipeline.core.artifacts import AttentionMaps, Product
-from pipeline.core.records.probes import AlignmentMaps, AttentionMap
+from pipeline.core.records.outputs import AlignmentMaps, AttentionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import complete_lines, read_errors
-from pipeline.core.json_file import parse, write_json
+from pipeline.core.json_csv import parse, write_json
 from pipeline.core.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.records.preparation import VerifiedFile
+from pipeline.core.records.corpus import VerifiedFile
 from pipeline.core.records.record import read_note
 from pipeline.data.dataset import (
     AnyDataset,

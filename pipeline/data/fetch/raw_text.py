@@ -18,7 +18,7 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.layout import IN_CORPUS
-from pipeline.core.records.preparation import RawFiles
+from pipeline.core.records.corpus import RawFiles
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments

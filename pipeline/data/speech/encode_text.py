@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.records.corpus import TextCorpus, TextSplit
-from pipeline.core.records.preparation import PreparedText, SentencesReport
+from pipeline.core.records.corpus import PreparedText, SentencesReport, TextCorpus, TextSplit
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.processes import chunks

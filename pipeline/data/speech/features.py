@@ -15,8 +15,7 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import CORPUS_FILE
-from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
-from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
+from pipeline.core.records.corpus import PreparedSpeech, SpeechCorpus, SpeechSplit, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files

@@ -25,7 +25,7 @@ import soundfile
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import register_output
-from pipeline.core.records.preparation import Spoken, SpokenSplit
+from pipeline.core.records.corpus import Spoken, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.encode_text import Sentence, select

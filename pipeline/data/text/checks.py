@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import PreparedPairs
 from pipeline.core.records.outputs import Decoded
-from pipeline.core.records.preparation import PreparedPairs
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.data.languages import is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces

@@ -12,7 +12,7 @@ from pipeline.core.digests import require_digest
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, read_errors
-from pipeline.core.records.preparation import PairsReport, PreparedPairs
+from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.text.checks import check_script, shared_sentences

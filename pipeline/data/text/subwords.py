@@ -12,7 +12,7 @@ import sentencepiece
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.records.preparation import Sampled, Vocabularies, Vocabulary
+from pipeline.core.records.corpus import Sampled, Vocabularies, Vocabulary
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text.text_files import count_lines, lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, escape_reserved

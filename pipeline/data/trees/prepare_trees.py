@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.records.preparation import PreparedTrees, TreesReport
+from pipeline.core.records.corpus import PreparedTrees, TreesReport
 from pipeline.data.dataset import GrammarTreebank, Treebank, TreebankRecord, load_one_of
 from pipeline.data.text.checks import shared_sentences
 from pipeline.data.text.text_files import lines_of

@@ -7,8 +7,7 @@ from functools import partial
 from typing import get_args
 
 from pipeline.grammar import words
-from pipeline.grammar.lexicon import conjugation
-from pipeline.grammar.lexicon.tables import Table
+from pipeline.grammar.lexicon import tables
 
 GENDERS: dict[str, words.Gender] = {"m": "m", "mw": "m", "f": "f", "n": "n"}  # mw: masculine, declined weakly
 FRAMES: dict[str, words.Frame] = {frame: frame for frame in get_args(words.Frame)}
@@ -74,7 +73,7 @@ def _genitive(singular: str, plural: str) -> str:
     return singular + ("es" if short or singular.endswith(("s", "ß", "z")) else "s")
 
 
-def adjectives(tables: Mapping[str, Table]) -> list[words.Adjective]:
+def adjectives(tables: Mapping[str, tables.Table]) -> list[words.Adjective]:
     """Convert the tables of adjectives, first those that precede the noun in French."""
     before, after = (tables[f"{place} the noun"].each for place in ("before", "after"))
     return before(partial(_adjective, True)) + after(partial(_adjective, False))
@@ -159,7 +158,7 @@ def _english_verb(cell: str) -> words.EnglishVerb:
     (base, *rest), fixed = _split_fixed(cell)
     word = rest[0] if rest else ""
     particle = word if word in ENGLISH_PARTICLES else ""
-    return words.EnglishVerb(*conjugation.english_forms(base), particle, "" if particle else word, fixed)
+    return words.EnglishVerb(*tables.english_forms(base), particle, "" if particle else word, fixed)
 
 
 def _german_verb(cell: str) -> words.GermanVerb:
@@ -168,7 +167,7 @@ def _german_verb(cell: str) -> words.GermanVerb:
     verb, *marker = parts[1:] if reflexive else parts
     preposition, _, case = marker[0].rpartition("+") if marker else ("", "", "A")
     prefix, _, base = verb.rpartition("_")
-    present, past, participle = conjugation.german_forms(base)
+    present, past, participle = tables.german_forms(base)
     return words.GermanVerb(
         infinitive=prefix + base,
         prefix=prefix,
@@ -176,7 +175,7 @@ def _german_verb(cell: str) -> words.GermanVerb:
         past=past,
         participle=prefix + participle,
         zu_infinitive=(f"{prefix}zu{base}",) if prefix else ("zu", base),
-        with_sein=verb in conjugation.GERMAN_WITH_SEIN,
+        with_sein=verb in tables.GERMAN_WITH_SEIN,
         reflexive=reflexive,
         preposition=preposition,
         case=CASES[case],
@@ -188,14 +187,14 @@ def _french_verb(cell: str) -> words.FrenchVerb:
     parts, fixed = _split_fixed(cell)
     reflexive = parts[0] == "se"
     verb, *marker = parts[1:] if reflexive else parts
-    present, future, imperfect, participle = conjugation.french_forms(verb)
+    present, future, imperfect, participle = tables.french_forms(verb)
     return words.FrenchVerb(
         infinitive=verb,
         present=present,
         future=future,
         imperfect=imperfect,
         participle=participle,
-        with_etre=reflexive or verb in conjugation.FRENCH_WITH_ETRE,
+        with_etre=reflexive or verb in tables.FRENCH_WITH_ETRE,
         reflexive=reflexive,
         preposition=marker[0] if marker else "",
         fixed=tuple(fixed.split()),

@@ -1,9 +1,12 @@
-"""Reader of word tables: text files beside this one with several tables each.
+"""Reader of word tables, and forms of verbs.
+
+A table file beside this one holds several tables:
 
     == NAME | COLUMN | COLUMN
     cell | cell
 
-Each row has a cell for each column; cells can be empty. A line that starts with # is a comment.
+Each row has a cell for each column; cells can be empty. A line that starts with # is a comment. Rules give the forms of
+regular English, German and French verbs; conjugation.txt lists the others.
 """
 
 from collections.abc import Callable
@@ -91,3 +94,83 @@ def read_tables(name: str) -> dict[str, Table]:
         elif line.strip() and not line.startswith("#"):
             table.add(f"{path}: line {number}", cells)
     return tables
+
+
+_tables = read_tables("conjugation")
+ENGLISH, GERMAN, GERMAN_PRESENT, FRENCH = (
+    dict(_tables[name].each(lambda infinitive, *forms: (infinitive, forms)))
+    for name in ("English", "German", "German present", "French")
+)
+GERMAN_WITH_SEIN, FRENCH_WITH_ETRE = (_tables[name].words for name in ("German with sein", "French with être"))
+GERMAN_INSEPARABLE = ("be", "ver", "er", "ent", "zer", "ge")
+
+
+def english_forms(base: str) -> tuple[str, str, str]:
+    """Return base, third person singular and past: `see` -> see, sees, saw."""
+    consonant_y = base.endswith("y") and base[-2] not in "aeiou"
+    if base in {"have", "do", "go"}:
+        third = {"have": "has", "do": "does", "go": "goes"}[base]
+    elif consonant_y:
+        third = base[:-1] + "ies"
+    else:
+        third = base + ("es" if base.endswith(("s", "sh", "ch", "x", "o")) else "s")
+    if base in ENGLISH:
+        past = ENGLISH[base][0]
+    elif consonant_y:
+        past = base[:-1] + "ied"
+    else:
+        past = base + ("d" if base.endswith("e") else "ed")
+    return base, third, past
+
+
+def german_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return five present forms, five past forms and the participle of a verb without its separable prefix."""
+    stem = infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
+    link = "e" if stem.endswith(("t", "d", "chn", "ffn", "gn")) else ""
+    if infinitive in GERMAN:
+        third, participle, past = GERMAN[infinitive]
+    else:
+        third, past = f"{stem}{link}t", f"{stem}{link}te"
+        prefixed = infinitive.startswith(GERMAN_INSEPARABLE) or infinitive.endswith("ieren")
+        participle = ("" if prefixed else "ge") + f"{stem}{link}t"
+    if infinitive in GERMAN_PRESENT:
+        present = tuple(GERMAN_PRESENT[infinitive][0].split())
+    else:
+        root = third[:-1]
+        second = root + ("t" if root.endswith(("s", "ß", "z", "x")) else "st")
+        present = (f"{stem}e", second, third, infinitive, infinitive)
+    return present, german_past(past), participle
+
+
+def german_past(third: str) -> tuple[str, ...]:
+    """Return the past in five persons from the third person: `kannte`, `ging`."""
+    if third.endswith("e"):
+        return third, third + "st", third, third + "n", third + "n"
+    second = third + ("est" if third.endswith(("s", "ß", "d", "t")) else "st")
+    return third, second, third, third + "en", third + "en"
+
+
+def french_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]:
+    """Return five present, future and imperfect forms, and the masculine participle.
+
+    Raises:
+        ValueError: The verb is irregular and not in conjugation.txt.
+    """
+    if infinitive in FRENCH:
+        present_cell, stem, participle = FRENCH[infinitive]
+        present = tuple(present_cell.split())
+    elif infinitive.endswith("er"):
+        root = infinitive[:-2]
+        present = tuple(root + ending for ending in ("e", "es", "e", "ons", "ent"))
+        stem, participle = infinitive, root + "é"
+    elif infinitive.endswith("dre"):
+        root = infinitive[:-2]
+        present = (root + "s", root + "s", root, root + "ons", root + "ent")
+        stem, participle = infinitive[:-1], root + "u"
+    else:
+        raise ValueError(f"no conjugation for the French verb {infinitive!r}; add a row to conjugation.txt")
+    future = tuple(stem + ending for ending in ("ai", "as", "a", "ons", "ont"))
+    past_stem = "ét" if infinitive == "être" else present[3][: -len("ons")]
+    soft = past_stem.replace("ç", "c") if past_stem.endswith("ç") else past_stem.removesuffix("e")
+    imperfect = (*(past_stem + e for e in ("ais", "ais", "ait")), soft + "ions", past_stem + "aient")
+    return present, future, imperfect, participle

@@ -12,8 +12,8 @@ from pipeline.models.ctc.lattice import BLANK, ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.kernels.gru import gru_sequences
 from pipeline.models.kernels.operators import conv2d_over_frames
-from pipeline.models.layers.padding import cached_indices, gather_positions, length_mask, reversal_indices
-from pipeline.models.layers.speech_features import normalise_and_mask
+from pipeline.models.layers.positions import cached_indices, gather_positions, length_mask, reversal_indices
+from pipeline.models.layers.speech_encoder import normalise_and_mask
 from pipeline.models.seq2seq import FrameModel, LossSums, Modules
 from pipeline.models.settings import BOS, EOS, PAD, UNK, ModelSettings
 

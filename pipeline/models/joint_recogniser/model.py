@@ -10,11 +10,10 @@ from torch.nn import functional as F
 from pipeline.models.ctc.model import ctc_loss, frame_log_probs
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.layers.loss import projected_loss
-from pipeline.models.layers.padding import length_mask, visible_mask, zero_padding
-from pipeline.models.layers.speech_features import normalise_and_mask
+from pipeline.models.layers.positions import length_mask, visible_mask, zero_padding
+from pipeline.models.layers.speech_encoder import BidirectionalLSTM, normalise_and_mask
 from pipeline.models.seq2seq import LossSums, Modules
 from pipeline.models.settings import PAD
-from pipeline.models.speech_attention.encoder import BidirectionalLSTM
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.multi_head_attention import attention_mask
 

@@ -7,7 +7,7 @@ the kernel of the same signature when `enabled()` says so:
 |---|---|
 | layers/dropout.py | dropout.py |
 | layers/loss.py | cross_entropy.py |
-| layers/padding.py, `gather_positions` | operators.py |
+| layers/positions.py, `gather_positions` | operators.py |
 | ctc/model.py, `torch.nn.GRU` in both directions | gru.py |
 | recurrent/cells.py, `ConditionalGRU.loop` | conditional_gru.py |
 | recurrent/encoder.py, `MemoryGRU.loop` | memory_gru.py |

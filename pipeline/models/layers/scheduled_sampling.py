@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pipeline.models.layers.loss import masked_loss
-from pipeline.models.layers.padding import cached_indices
+from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import LossSums, Seq2Seq
 from pipeline.models.settings import BOS, EOS, PAD
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from pipeline.models import kernels
 from pipeline.models.kernels.memory_gru import Write, memory_gru
-from pipeline.models.layers.padding import gather_positions, reversal_indices
+from pipeline.models.layers.positions import gather_positions, reversal_indices
 from pipeline.models.recurrent.cells import GRU, AdditiveAttention
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import Modules

@@ -13,9 +13,8 @@ from pipeline.data.dataset import SplitName
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.checks import name_of_split, read_lines
 from pipeline.data.text.vocabulary import Alphabet
-from pipeline.metrics import metric_named
+from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
-from pipeline.metrics.score_file import read_statistics
 from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page, system_name
 
 METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}

@@ -11,8 +11,7 @@ import numpy as np
 from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 from pipeline.data.text.checks import read_lines
-from pipeline.metrics import metric_named
-from pipeline.metrics.score_file import read_statistics
+from pipeline.metrics import metric_named, read_statistics
 from pipeline.report.site.charts import LineChart, Row, by_group
 from pipeline.report.site.names import metric_title
 from pipeline.report.site.output_set import OutputSet

@@ -8,8 +8,8 @@ from pathlib import Path
 from pipeline.analysis.cells.cell import short
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
-from pipeline.core.csv_file import from_text
 from pipeline.core.errors import UserError
+from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.report.site.names import SYMBOLS, column_titles
 from pipeline.report.site.site_data import DONE, SiteData

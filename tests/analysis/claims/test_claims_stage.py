@@ -10,7 +10,7 @@ from made_records import trained_run
 from pipeline.__main__ import main
 from pipeline.core.artifacts import Score, Trained
 from pipeline.core.errors import UserError
-from pipeline.core.json_file import read_json, write_json
+from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.reports import claim_products
 
 

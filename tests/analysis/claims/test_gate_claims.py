@@ -9,8 +9,8 @@ from fabricated import AT_PLATEAU, folder_of, write_training
 
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.artifacts import Gates
-from pipeline.core.json_file import write_json
-from pipeline.metrics.score_file import write_statistics
+from pipeline.core.json_csv import write_json
+from pipeline.metrics import write_statistics
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import claim_products
 from reprise.interface import claim_rows
