@@ -1,6 +1,7 @@
 """Text and sound of a user, at any sampling rate, prepared in memory like the corpus of a model."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -48,7 +49,7 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
     try:
         return soundfile.read(path, dtype="float32")
     except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
-        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if Path(path).is_file() else "no such file"
+        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(path) else "no such file"
         raise UserError(f"{path}: {fault}") from error
 
 

@@ -195,13 +195,16 @@ def complete_lines(path: Path) -> list[bytes]:
     return lines
 
 
-def append_line(path: Path, line: bytes, shared: bool = False) -> None:
+def append_line(path: Path, line: bytes, shared: bool = False) -> int:
     """Append a line in a single write, after truncating a last line that a crash cut.
 
     Args:
         path: The file.
         line: The line with its end.
         shared: Lock the file during the write, because other processes may append at the same time.
+
+    Returns:
+        Position of the end of the line in the file, in bytes.
 
     Raises:
         UserError: The file cannot be written or locked.
@@ -219,6 +222,7 @@ def append_line(path: Path, line: bytes, shared: bool = False) -> None:
                 handle.truncate(content.rfind(b"\n") + 1)
             while line:
                 line = line[handle.write(line) :]  # a full disk may take a part, before it refuses the next
+            return handle.tell()
 
 
 def acquire_lock(descriptor: int, blocking: bool = True) -> bool:

@@ -192,7 +192,7 @@ def joint_search(
     encoded, real, _ = model.encode_batch(batch)
     beam = prefix_beam(model.log_probs(encoded), real.sum(1), beam_size, scores)
     texts = beam.text[..., : int(beam.length.max())]
-    edge = torch.full_like(texts[..., :1], PAD)
+    edge = texts.new_full((*texts.shape[:2], 1), PAD)
     tgt_in = torch.cat((edge + (BOS - PAD), texts), dim=-1)
     tgt_out = torch.cat((texts, edge), dim=-1).scatter(2, beam.length.unsqueeze(2), EOS)
     attended = model.text_log_probs(encoded, real, tgt_in, tgt_out)

@@ -20,7 +20,7 @@ from types import FrameType
 
 from pipeline.core.files import acquire_lock
 from pipeline.core.layout import LOCK_FILE
-from pipeline.core.records.jobs import Claim, last_event, record_event
+from pipeline.core.records.jobs import Claim, last_event, read_events, record_event
 
 log = logging.getLogger(__name__)
 
@@ -39,12 +39,23 @@ class Ownership:
     def __init__(self, run: Path, job: str):
         self.run = run
         self.claim = Claim(host=socket.gethostname(), pid=os.getpid(), job=job, token=uuid.uuid4().hex)
+        self.position = 0
+        """End of our claim in the file, in bytes."""
+
+    def claim_run(self) -> None:
+        """Claim the run."""
+        self.position = record_event(self.run, self.claim)
 
     @property
     def is_lost(self) -> bool:
-        """Return whether another process claimed the run after us. An unreadable claim does not count."""
-        claim = last_event(Claim, self.run)
-        return claim is not None and claim.token != self.claim.token
+        """Return whether another process claimed the run after us.
+
+        An unreadable claim does not count. If a disk altered our claim, those after its position count.
+        """
+        claims = [event for event in read_events(self.run) if isinstance(event, Claim)]
+        if any(claim.token == self.claim.token for claim in claims):
+            return claims[-1].token != self.claim.token
+        return any(isinstance(event, Claim) for event in read_events(self.run, self.position))
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -54,7 +65,7 @@ class Ownership:
             TakenOver: Another process claimed the run while we waited.
         """
         previous = last_event(Claim, self.run)
-        record_event(self.run, self.claim)
+        self.claim_run()
         with open(self.run / LOCK_FILE, "a") as lock:
             self._wait_for(lock.fileno(), previous)
             over = threading.Event()

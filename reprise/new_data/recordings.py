@@ -7,6 +7,7 @@ two splits; else no transcript is.
 
 import logging
 import math
+import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -107,7 +108,7 @@ def seconds_of(audio: Path, where: str) -> float:
     try:
         found = soundfile.info(audio)
     except (soundfile.SoundFileError, OSError) as error:
-        fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if audio.is_file() else "does not exist"
+        fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(audio) else "does not exist"
         raise UserError(f"{where}: {audio} {fault}") from error
     if found.channels > 1:
         raise UserError(

@@ -1,6 +1,8 @@
 """Archives that hold more than plain files, and archives with false headers."""
 
+import bz2
 import gzip
+import lzma
 import random
 import tarfile
 import time
@@ -10,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UserError
+from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.archives import members, unpack
+from pipeline.data.fetch.raw_text import read_lines
+from pipeline.data.fetch.untrusted import MOST_EXPANSION
 
 RNG = random.Random()
 
@@ -249,6 +254,30 @@ def test_damaged_header_is_no_end_of_the_archive(tmp_path):
     archive = tar(tmp_path / "a.tar", entry("first", b"1"), bytes(bad), entry("third", b"3"))
     with pytest.raises(UserError, match="bad header"):
         read(archive)
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip"])
+def test_small_file_of_gigabytes_is_refused_at_once(tmp_path, kind):
+    """Each holds millions of empty lines."""
+    path, content, began = tmp_path / f"a.{kind}", b"\n" * (MOST_EXPANSION << 17), time.process_time()
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a", content)
+    else:
+        tared = entry("a", content) + bytes(1024)
+        path.write_bytes({"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](tared))
+    with pytest.raises(UserError, match=r"expands to more than 100 times its size\); [^\n]*fetch it again") as refusal:
+        [*members(path, lambda name: name == "b")] or read(path)
+    assert str(path) in str(refusal.value)
+    if kind == "gz":
+        with pytest.raises(UserError, match="expands to more than 100 times its size"):
+            sum(1 for _ in read_lines(Side(source="a.gz"), path))
+    assert time.process_time() - began < 10
+
+
+def test_repetitive_text_of_common_size_is_read(tmp_path):
+    content = entry("a", b"one line\n" * 100_000)
+    assert read(tar(tmp_path / "a.tar", content)) == {"a": b"one line\n" * 100_000}
 
 
 def test_disk_fault_is_not_taken_for_damage():

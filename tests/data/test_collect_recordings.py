@@ -161,6 +161,59 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     assert list(part_content(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
 
 
+@pytest.mark.parametrize("kind", ["folder", "hard", "table"])
+def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
+    """A link to a folder, or hard links to its files, which the pattern of the split matches too."""
+    path, listing = tmp_path / "libri.tar.gz", ["path\tspeaker\ttranscript"]
+    with tarfile.open(path, "w:gz") as tar:
+        for reader, split in enumerate(("train", "dev", "test"), start=1):
+            names = [f"{reader}-1-000{n}" for n in range(3)]
+            files = {f"Set/{split}/{name}.flac": audio(0.5 + n / 4) for n, name in enumerate(names)}
+            listing += [f"{name}\tx\tWORD" for name in files]
+            files[f"Set/{split}/{reader}-1.trans.txt"] = "".join(f"{name} WORD\n" for name in names).encode()
+            for name, data in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+                if kind == "hard":
+                    link = tarfile.TarInfo(f"{Path(name).parent}/same/{Path(name).name}")
+                    link.type, link.linkname = tarfile.LNKTYPE, name
+                    tar.addfile(link)
+            if kind != "hard":
+                link = tarfile.TarInfo(f"Set/{split}-link" if split != "dev" else f"Set/{split}/circle")
+                link.type, link.linkname = tarfile.SYMTYPE, split if split != "dev" else "."
+                tar.addfile(link)
+    (tmp_path / "t.tsv").write_text("\n".join(listing) + "\n")
+    more = {"table": "t.tsv"} if kind == "table" else {}
+    parts = {
+        split: [{"source": "libri.tar.gz", "members": f"Set/{split}*"} | more] for split in ("train", "dev", "test")
+    }
+    layout, files = "table" if more else "librispeech", {"libri.tar.gz": path, "t.tsv": tmp_path / "t.tsv"}
+    collect(dataset(layout, parts), files, tmp_path / "corpus")
+    for split in parts:
+        listed = list(read_manifest(manifest_path(tmp_path / "corpus", split)))
+        assert [one.seconds for one in listed] == [0.5, 0.75, 1.0]
+        assert all(one.audio.is_file() for one in listed)
+    assert ("3 utterances are in the archives under several names; each counts once" in caplog.text) == (not more)
+
+
+@pytest.mark.parametrize("kind", ["hard", "file", "folder"])
+def test_text_under_two_names_is_read_once(tmp_path, caplog, kind):
+    path = tmp_path / "t.tar"
+    with tarfile.open(path, "w") as tar:
+        entry = tarfile.TarInfo("T/a.txt")
+        entry.size = 8
+        tar.addfile(entry, io.BytesIO(b"one\ntwo\n"))
+        link = tarfile.TarInfo("T/b" if kind == "folder" else "T/b.txt")
+        link.type = tarfile.LNKTYPE if kind == "hard" else tarfile.SYMTYPE
+        link.linkname = {"hard": "T/a.txt", "file": "a.txt", "folder": "../T"}[kind]
+        tar.addfile(link)
+    assert list(part_content(TextPart(source="t.tar", member="T/*.txt", layout="plain"), path)) == ["one", "two"]
+    assert "is a link to a file that was read under another name" in caplog.text
+    alias = "T/b/a.txt" if kind == "folder" else "T/b.txt"
+    assert list(part_content(TextPart(source="t.tar", member=alias, layout="plain"), path)) == ["one", "two"]
+
+
 def test_hard_links_and_apple_double_lose_no_utterance(tmp_path):
     path, sounds, quirks = tmp_path / "libri.tar.gz", [audio(0.5 + n / 4) for n in range(4)], b"\0\5\x16\7\xa3\xff"
     with tarfile.open(path, "w:gz") as tar:

@@ -194,6 +194,15 @@ def test_scores_are_those_of_the_transcripts(tmp_path, corpus):
     assert main(["score-speech", *arguments]) == 1
 
 
+@pytest.mark.parametrize("line", ["", " ", "<unk>", "\u2047"])
+def test_transcripts_without_a_word_are_all_errors(tmp_path, corpus, line):
+    (tmp_path / "test.txt").write_text(f"{line}\n" * UTTERANCES, encoding="utf-8")
+    options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--transcripts", str(tmp_path / "test.txt")]
+    assert main(["score-speech", *options, "--out", str(tmp_path / "test.json")]) == 0
+    for metric in read_json(tmp_path / "test.json")["metrics"].values():
+        assert 90 <= metric["low"] <= metric["value"] <= metric["high"]
+
+
 def test_transcripts_saved_on_windows_have_the_same_error_rates(tmp_path, corpus):
     found, heard = [], [text[1:] for text in references(corpus, "test")]
     for name, end in (("unix", "\n"), ("windows", "\r\n")):

@@ -93,6 +93,14 @@ def test_shuffled_words_keep_names_of_one_word_and_lose_order(corpus):
     assert shares["idioms"] < 0.2 and shares["clauses"] < 0.6 < shares["names"]
 
 
+@pytest.mark.parametrize("line", ["", "<unk>", "<unk> <unk> <unk>"])
+def test_translations_without_a_word_have_no_phenomenon(corpus, line):
+    folder, english = corpus
+    counts, record = count(folder, [line] * len(english))
+    assert all(successes == 0 < trials for successes, trials in counts.values())
+    assert all(metric["value"] == 0 for metric in record["metrics"].values())
+
+
 def test_other_than_as_many_lines_is_refused(corpus, capsys):
     folder, english = corpus
     (folder / "hyp.tok").write_text("\n".join(english[:-1]) + "\n", encoding="utf-8")

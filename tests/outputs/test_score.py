@@ -93,6 +93,18 @@ def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
         assert first.with_suffix(suffix).read_bytes() == second.with_suffix(suffix).read_bytes()
 
 
+@pytest.mark.parametrize("line", ["", "<unk>", "<unk> <unk> <unk> <unk> <unk>", ".", "\u00a0"])
+def test_hypotheses_without_a_right_word_are_scored(corpus, tmp_path, line):
+    perfect, out = tmp_path / "perfect.json", tmp_path / "out.json"
+    for end in ("tok", "txt"):
+        (corpus / f"nothing.{end}").write_text(f"{line}\n" * LINES, encoding="utf-8")
+    assert score(corpus, out, hypothesis="nothing") == score(corpus, perfect, hypothesis="perfect") == 0
+    for name, metric in json.loads(out.read_text())["metrics"].items():
+        assert 0 <= metric["low"] <= metric["value"] <= metric["high"] < 5, name
+        assert compare_scores(perfect, out, name).low > 90
+    assert json.loads(out.read_text())["metrics"]["bleu_tok"]["value"] == 0
+
+
 def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
     ours, perfect, other = (tmp_path / f"{name}.json" for name in ("ours", "perfect", "other"))
     score(corpus, ours), score(corpus, perfect, hypothesis="perfect")

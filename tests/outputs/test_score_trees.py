@@ -91,6 +91,16 @@ def test_any_sequences_are_scored_over_all_sentences(tmp_path, gold):
         assert metric["value"] == pytest.approx(float(metric_named(name).total(statistics.sum(axis=0))))
 
 
+@pytest.mark.parametrize("line", ["", "<unk>", "<unk> <unk> <unk>", "(", "/", "(S", "/S /S", "( ) ("])
+def test_sequences_without_a_phrase_are_scored(tmp_path, gold, line):
+    record = score(tmp_path, [line] * len(gold))
+    for name, metric in record["metrics"].items():
+        assert 0 <= metric["low"] <= metric["value"] <= metric["high"] <= 100, name
+    for made in ("test.trees", "test.aligned.trees"):
+        parses = [parse_tree(one, "") for one in (tmp_path / "a" / made).read_text().split("\n")[:-1]]
+        assert [words(tree) for tree in parses] == [words(tree) for tree in gold]
+
+
 def test_two_parsers_are_compared_sentence_by_sentence(tmp_path, gold):
     good = [" ".join(linearise(tree)) for tree in gold]
     score(tmp_path, good, "good")

@@ -51,6 +51,16 @@ def test_a_wide_beam_finds_the_best_weighted_sum_of_all_texts(seed, weight):
     assert found.score == pytest.approx(total[best], abs=1e-4)
 
 
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_recording_without_any_symbol_has_an_empty_text(beam_size):
+    model = TableModel(1)
+    model.frames = torch.full_like(model.frames, -torch.inf)
+    model.frames[..., BLANK] = 0.0
+    (found,) = joint_search(model, None, beam_size, 0.4, TextScores(None, 0.0, None))
+    assert found.tokens == [] and found.log_prob == 0.0
+    assert found.score == pytest.approx(0.6 * model.likelihood(()), abs=1e-4)
+
+
 def test_with_ctc_alone_it_is_prefix_search():
     model, scores = TableModel(7), TextScores(None, 0.3, A)
     assert joint_search(model, None, 5, 1.0, scores) == prefix_search(model.frames, torch.tensor([FRAMES]), 5, scores)

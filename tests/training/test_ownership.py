@@ -2,13 +2,14 @@
 
 import errno
 import os
+import random
 import threading
 import time
 
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.jobs import record_event
+from pipeline.core.records.jobs import StartLine, record_event
 from pipeline.training import ownership
 from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.workflow.runs import is_locked
@@ -56,12 +57,36 @@ def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
 def test_a_claim_is_lost_to_a_later_one_alone(tmp_path):
     first, second = Ownership(tmp_path, "same"), Ownership(tmp_path, "same")
     assert not first.is_lost
-    record_event(tmp_path, first.claim)
+    first.claim_run()
     assert (first.is_lost, second.is_lost) == (False, True)
-    record_event(tmp_path, second.claim)
+    second.claim_run()
     assert (first.is_lost, second.is_lost) == (True, False)
     (tmp_path / "state.jsonl").write_text("")
     assert not first.is_lost
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_altered_claim_is_not_taken_for_a_takeover(tmp_path, seed, caplog):
+    rng = random.Random(seed)
+    path = tmp_path / "state.jsonl"
+    earlier = Ownership(tmp_path, "earlier")
+    earlier.claim_run()
+    begin = path.stat().st_size
+    owner = Ownership(tmp_path, "owner")
+    owner.claim_run()
+    record_event(tmp_path, StartLine(event="start", time=1.0, job="7", restart=0, node="n1", pid=1, checkpoint=0))
+    content = path.read_bytes()
+    for _ in range(60):
+        place = rng.randrange(begin, owner.position - 1)
+        byte = rng.choice([byte for byte in range(256) if byte not in (10, content[place])])
+        path.write_bytes(content[:place] + bytes([byte]) + content[place + 1 :])
+        assert not owner.is_lost
+        later = Ownership(tmp_path, "later")
+        later.claim_run()
+        assert owner.is_lost and not later.is_lost
+    path.write_bytes(content[:begin] + b"x" + content[begin + 1 :])
+    assert not owner.is_lost
+    assert f"{path}: line 2 is damaged and left out" in caplog.text
 
 
 def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, caplog):

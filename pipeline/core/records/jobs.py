@@ -5,9 +5,10 @@ under a lock on the file, so no writer loses the line of another. Nothing is eve
 counts.
 """
 
-import contextlib
+import logging
 import os
 import time
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -18,6 +19,8 @@ from pipeline.core.files import append_line, write_errors
 from pipeline.core.layout import STATE_FILE
 from pipeline.core.records.record import Record, parse_record
 from pipeline.core.retries import read_with_retries, retry_read
+
+log = logging.getLogger(__name__)
 
 
 class Done(Record):
@@ -111,25 +114,32 @@ AnyEvent = Annotated[Event, Field(discriminator="event")]
 Kind = TypeVar("Kind", bound=Event)
 
 
-def record_event(folder: Path, event: Event) -> None:
+def record_event(folder: Path, event: Event) -> int:
     """Append an event to the `state.jsonl` of a folder, which is made if needed.
 
     Args:
         folder: Folder of a run or of another job.
         event: The event.
 
+    Returns:
+        Position of the end of its line in the file, in bytes.
+
     Raises:
         UserError: The file cannot be written, or its file system has no locks.
     """
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    append_line(folder / STATE_FILE, event.line().encode(), shared=True)
+    return append_line(folder / STATE_FILE, event.line().encode(), shared=True)
 
 
-def read_events(folder: Path) -> list[Event]:
-    """Read the events of a folder, oldest first; lines that a crash cut or altered are left out.
+def read_events(folder: Path, after: int = 0) -> list[Event]:
+    """Read the events of a folder, oldest first; lines that a crash cut or altered are left out and logged once.
 
     As in `read_note`, the folder is listed first, because NFS may hide a fresh file.
+
+    Args:
+        folder: Folder of a run or of another job.
+        after: Position in the file, in bytes, before which events are not read.
 
     Returns:
         The events; none if the file is missing, or cannot be read after all retries.
@@ -140,10 +150,25 @@ def read_events(folder: Path) -> list[Event]:
     except (UnreadableError, FileNotFoundError):
         return []
     events: list[Event] = []
-    for line in filter(None, content.split(b"\n")):
-        with contextlib.suppress(UserError):
-            events.append(parse_record(AnyEvent, line, STATE_FILE))
+    *lines, cut = content[after:].split(b"\n")  # the last one may be of a writer that is not done
+    for number, line in enumerate([*lines, cut], start=content[:after].count(b"\n") + 1):
+        try:
+            events += [parse_record(AnyEvent, line, STATE_FILE)] if line else []
+        except UserError:
+            if line is not cut:
+                log_damage(folder / STATE_FILE, number)
     return events
+
+
+@cache
+def log_damage(path: Path, number: int) -> None:
+    """Log a damaged line, once a process.
+
+    Args:
+        path: The file.
+        number: Number of the line, from 1.
+    """
+    log.warning("%s: line %d is damaged and left out", path, number)
 
 
 def last_event(kind: type[Kind], folder: Path) -> Kind | None:

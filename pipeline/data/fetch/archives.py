@@ -19,7 +19,16 @@ from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, link_target, linked_names, opened, parsing
+from pipeline.core.files import write_errors
+from pipeline.data.fetch.untrusted import (
+    UntrustedStream,
+    decompressed,
+    link_target,
+    linked_names,
+    opened,
+    parsing,
+    require_modest_size,
+)
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +66,7 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
         require_space(folder, size, f"{member} of {name}")
         log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
         path = folder / f"{number}"  # a member may occur twice
-        with open(path, "wb") as output:
+        with write_errors(path), open(path, "wb") as output:
             shutil.copyfileobj(content, output, 1 << 20)
         found[name, spelled[member]] = path
         if len(found) == len(wanted):
@@ -70,17 +79,19 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     return found
 
 
-def members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+def members(archive: Path, wanted: Wanted, once: bool = False) -> Iterator[Member]:
     """Yield the wanted files of an archive in its order, then the wanted links to its files.
 
     Args:
         archive: A zip archive, or a tar archive, possibly compressed by gzip, bzip2 or xz.
         wanted: Predicate of the names to read.
+        once: Read a file under one of its wanted names only, and log the others.
 
     Raises:
         UserError: The archive is damaged, or the name of any member leads out of the archive's folder.
     """
-    yield from (zip_members if is_zip(archive) else tar_members)(archive, wanted)
+    read: set[int] | None = set() if once else None
+    yield from (zip_members if is_zip(archive) else tar_members)(archive, wanted, read)
 
 
 def is_zip(archive: Path) -> bool:
@@ -118,12 +129,29 @@ def is_metadata(name: str) -> bool:
     return parts[-1].startswith("._") or parts[0] == "__MACOSX" or bool(CONTROL.search(name))
 
 
-def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+def is_repeated(name: str, number: int, read: set[int] | None) -> bool:
+    """Return whether a file was read under another name, and log the name.
+
+    Args:
+        name: Name of a link to it.
+        number: Number of the file in its archive.
+        read: Numbers of the files that were read, which is added to; None if files may be read repeatedly.
+    """
+    if read is not None and number in read:
+        log.warning("%s is a link to a file that was read under another name; it is left out", name)
+        return True
+    if read is not None:
+        read.add(number)
+    return False
+
+
+def tar_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterator[Member]:
     """Yield wanted files in one pass, then wanted links in a second pass if there are any.
 
     Args:
         archive: Tar archive, possibly compressed.
         wanted: Predicate of the names to read.
+        read: Numbers of the files that were read; None if files may be read repeatedly.
     """
     holders: dict[str, int] = {}
     hard: dict[int, list[str]] = {}
@@ -134,18 +162,18 @@ def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
             continue
         if entry.isreg():
             holders[name] = number
-            if wanted(name):
+            if wanted(name) and not is_repeated(name, number, read):
                 yield name, entry.size, UntrustedStream(content, archive)
         elif entry.islnk() and (holder := holders.get(posixpath.normpath(link_target("", entry.linkname)))) is not None:
             holders[name] = holder  # of several members with this name, the latest before the link
-            if wanted(name):
+            if wanted(name) and not is_repeated(name, holder, read):
                 hard.setdefault(holder, []).append(name)
         elif entry.islnk():
             symbolic[name] = link_target("", entry.linkname)
         elif entry.issym():
             symbolic[name] = link_target(posixpath.dirname(name), entry.linkname)
     for name, end in linked_names(archive, symbolic, holders):
-        if wanted(name):
+        if wanted(name) and not is_repeated(name, holders[end], read):
             hard.setdefault(holders[end], []).append(name)
     if hard:
         yield from linked_members(archive, hard)
@@ -240,12 +268,13 @@ class BoundedStream:
         return self.latest[start : start + tarfile.BLOCKSIZE]
 
 
-def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+def zip_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterator[Member]:
     """Yield wanted files, then wanted symbolic links to files of the archive.
 
     Args:
         archive: Zip archive.
         wanted: Predicate of the names to read.
+        read: Numbers of the files that were read; None if files may be read repeatedly.
     """
     with opened(archive) as file:
         with parsing(archive):
@@ -253,13 +282,13 @@ def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
             entries = [(member_name(entry.filename, archive), entry) for entry in files.infolist()]
         entries = [(name, entry) for name, entry in entries if name and not is_metadata(name)]
         regular = {name: number for number, (name, entry) in enumerate(entries) if not is_symbolic(entry)}
-        for name, entry in entries:
-            if not is_symbolic(entry) and wanted(name):
+        for number, (name, entry) in enumerate(entries):
+            if not is_symbolic(entry) and wanted(name) and not is_repeated(name, number, read):
                 yield zip_member(archive, files, name, entry)
         symbolic = {name: entry for name, entry in entries if is_symbolic(entry)}
         targets = {name: zip_target(archive, files, name, entry) for name, entry in symbolic.items()}
         for name, end in linked_names(archive, targets, regular):
-            if wanted(name):
+            if wanted(name) and not is_repeated(name, regular[end], read):
                 yield zip_member(archive, files, name, entries[regular[end]][1])
 
 
@@ -278,9 +307,10 @@ def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.
         entry: Its entry.
 
     Raises:
-        UserError: The entry can't be read, e.g. encrypted ones.
+        UserError: The entry can't be read, e.g. encrypted ones, or is too large for its compressed size.
     """
     with parsing(archive, "fetch it again, or repack it in a common format"):
+        require_modest_size(entry.file_size, entry.compress_size)
         return name, entry.file_size, UntrustedStream(files.open(entry), archive)
 
 

@@ -25,6 +25,10 @@ LONGEST_LINE = 1 << 26
 """Most bytes of a line; a compressed file of a megabyte can hold a line of a gigabyte."""
 BLOCK = 1 << 18
 """Bytes of a block; splitting blocks into lines is several times faster than reading lines."""
+MOST_EXPANSION = 100
+"""Most bytes that a compressed byte may become; text becomes 2 to 10."""
+FREE_EXPANSION = 1 << 23
+"""Bytes that any compressed file may become."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
@@ -103,10 +107,11 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
     if opener is None:
         yield file
     else:
+        compressed = CountedStream(file)
         with parsing(path):
-            stream = opener(file)
+            stream = opener(compressed)
         with contextlib.closing(stream):
-            yield stream
+            yield cast("IO[bytes]", ExpandedStream(stream, compressed))
 
 
 def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
@@ -119,7 +124,59 @@ def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
     Returns:
         The decompressed stream, or `stream` itself.
     """
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if name.endswith(".gz") else stream
+    if not name.endswith(".gz"):
+        return stream
+    compressed = CountedStream(stream)
+    return cast("IO[bytes]", ExpandedStream(gzip.GzipFile(fileobj=cast("IO[bytes]", compressed)), compressed))
+
+
+class CountedStream:
+    """A stream that counts the bytes that were read from it."""
+
+    def __init__(self, stream: IO[bytes]):
+        self.stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes; all if it is negative."""
+        block = self.stream.read(size)
+        self.count += len(block)
+        return block
+
+
+class ExpandedStream(CountedStream):
+    """A decompressed stream that refuses to expand a small file to gigabytes."""
+
+    def __init__(self, stream: Any, compressed: CountedStream):
+        super().__init__(stream)
+        self.compressed = compressed
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes.
+
+        Returns:
+            Bytes; none at the end.
+
+        Raises:
+            ValueError: The content is too large for the size of the file.
+        """
+        block = super().read(size)
+        require_modest_size(self.count, self.compressed.count)
+        return block
+
+
+def require_modest_size(size: int, compressed: int) -> None:
+    """Check the size of content against its compressed size.
+
+    Args:
+        size: Bytes of the content, so far or in all.
+        compressed: Bytes of the file or member that holds them.
+
+    Raises:
+        ValueError: The content is too large.
+    """
+    if size > FREE_EXPANSION and size > MOST_EXPANSION * compressed:
+        raise ValueError(f"expands to more than {MOST_EXPANSION} times its size")
 
 
 class UntrustedStream(io.BufferedReader):

@@ -67,7 +67,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
         register_output(folder_of(corpus, source))
     held_out: set[str] = set()
     for split in reversed(dataset.split_names):
-        found = list(utterances(dataset, split, files, corpus))
+        found = without_aliases(layout, list(utterances(dataset, split, files, corpus)), f"{dataset.name} {split}")
         kept = [utterance for utterance in found if split != "train" or layout.recording(utterance) not in held_out]
         held_out |= {layout.recording(utterance) for utterance in kept}
         if not kept:
@@ -98,6 +98,24 @@ def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path
             if Path(name := os.path.relpath(utterance.audio, folder)).parts[0] == os.pardir:
                 raise UserError(f"{part.table or part.source}: names {shown(name)}, which is not in {part.source}")
             yield utterance
+
+
+def without_aliases(layout: "Layout", found: list[Utterance], where: str) -> list[Utterance]:
+    """Return the utterances of a split without repeats, and log how many there were.
+
+    An archive may have a folder and a link to it, which one pattern matches.
+
+    Args:
+        layout: Layout of the corpus.
+        found: Utterances.
+        where: Dataset and split, for the log.
+    """
+    if not layout.named_once:
+        return found
+    kept = {(layout.recording(each), each.start, each.text): each for each in reversed(found)}
+    if repeated := len(found) - len(kept):
+        log.warning("%s: %d utterances are in the archives under several names; each counts once", where, repeated)
+    return list(reversed(kept.values()))
 
 
 def folder_of(corpus: Path, source: str) -> Path:

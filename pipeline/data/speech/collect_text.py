@@ -203,7 +203,7 @@ def part_content(part: TextPart, path: Path) -> Iterator[str]:
         with opened(path) as stream:
             yield from sentences(part, path.name, stream, path)
         return
-    for name, _, content in members(path, lambda name: fnmatch(name, member)):
+    for name, _, content in members(path, lambda name: fnmatch(name, member), once=True):
         yield from sentences(part, name, content, path)
 
 
