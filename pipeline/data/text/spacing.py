@@ -11,6 +11,7 @@ from pipeline.data.languages import base_language, is_unspaced
 from pipeline.data.text.marks import (
     CLOSING,
     LEADING,
+    LEFT,
     QUOTES,
     Context,
     Spaces,
@@ -52,7 +53,7 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
     Returns:
         The text with corrected spaces; unchanged if Moses changed more than spaces.
     """
-    if text.isascii() and not UNKNOWN_ASCII & set(text):
+    if not UNKNOWN.search(text):
         return text
     spaces = spaces_in(tokens, text)
     if spaces is None:
@@ -62,7 +63,8 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
     return "".join(f"{token}{' ' * space}" for token, space in zip(tokens, [*spaces, False], strict=True))
 
 
-UNKNOWN_ASCII = frozenset("_/$':#@%&+(")
+UNKNOWN = re.compile(r"[^\x00-\x7f]|[_/$':#@%&+(]")
+"""Characters whose spaces Moses may set wrongly."""
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
@@ -100,14 +102,22 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
     after: bool | None = None
     single = tokens.count("'") == 1
     for place, token in enumerate(tokens):
-        at = Context(tokens, place, language, opened, joined=after is False, single=single)
-        before, after = spaces_around(token, at)
-        if unspaced and place and (borders(at.left[-1]) or borders(token[0])):
+        if is_word(token) and language != "ko":
+            before = after = None
+        else:
+            at = Context(tokens, place, language, opened, joined=after is False, single=single)
+            before, after = spaces_around(token, at)
+        if unspaced and place and (borders(tokens[place - 1][-1]) or borders(token[0])):
             before = False
         if before is not None and place:
             yield place - 1, before
-        if after is not None and at.right:
+        if after is not None and place + 1 < len(tokens):
             yield place, after
+
+
+def is_word(token: str) -> bool:
+    """Return whether a token is a plain word or number, around which Moses sets the spaces unless it is Korean."""
+    return (token.isalpha() and token[0] not in LEFT) or (token.isascii() and token.isalnum())
 
 
 def borders(character: str) -> bool:
