@@ -17,6 +17,7 @@ The launcher starts it through submitit's pickle on Slurm, or as a process of it
 import contextlib
 import enum
 import functools
+import gc
 import json
 import logging
 import os
@@ -37,6 +38,7 @@ from pipeline.core.digests import code_digest
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.records.jobs import StartLine, record_event
 from pipeline.core.retries import retry_stage
+from pipeline.stages import loaded
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)
@@ -112,6 +114,8 @@ def attempt(order: JobOrder) -> Exit:
             return Exit.TAKEN_OVER
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
+        loaded(order.function.partition(":")[0])
+        gc.freeze()  # loaded modules stay, so garbage collection may skip them
         call_function(order.function, run, order.key)
         if order.then and state.rank() == 0:
             pkgutil.resolve_name(order.then)(run)

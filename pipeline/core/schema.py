@@ -25,7 +25,7 @@ class Closed(BaseModel):
         read_by: By setting and choice, the settings that are only read for this choice.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=(), defer_build=True)
 
     read_by: ClassVar[dict[str, dict[str, list[str]]]] = {}
 

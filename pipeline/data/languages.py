@@ -3,8 +3,6 @@
 from functools import cache
 from typing import Literal
 
-from langcodes import Language, standardize_tag, tag_is_valid
-
 BleuTokenizer = Literal["13a", "zh", "char"]
 UNNAMED = "xx"
 """Code of a language that has none, such as a made-up one."""
@@ -32,11 +30,15 @@ def canonical(code: str) -> str:
         raise ValueError(
             f"{code!r} is not an ISO 639 code or BCP 47 tag; write e.g. en, zh or pt-BR ({UNNAMED} if it has none)"
         )
+    from langcodes import standardize_tag
+
     return standardize_tag(code, macro=True)
 
 
 def is_tag(code: str) -> bool:
     """Return whether a code names a language, and nothing but script, region and variants of it."""
+    from langcodes import Language, tag_is_valid  # takes 70 ms
+
     try:
         found = Language.get(code, normalize=False)
         return tag_is_valid(code) and not (found.extlangs or found.extensions or found.private)
@@ -52,6 +54,8 @@ def base_language(tag: str) -> str:
 @cache
 def script_of(code: str) -> str | None:
     """Return the script of a tag, by default the usual one of its language (ISO 15924); None if unknown."""
+    from langcodes import Language
+
     return Language.get(code).maximize().script
 
 

@@ -1,4 +1,4 @@
-"""Only batches need torch; every other module of the data side starts without it."""
+"""Only batches need torch, and no module of the data side loads tables that its caller may not need."""
 
 import subprocess
 import sys
@@ -15,4 +15,17 @@ def test_no_module_of_data_but_batches_imports_torch():
     }
     assert len(names) > 30
     check = f"import sys; {'; '.join(f'import {name}' for name in sorted(names))}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_detokenising_imports_no_tokenizer():
+    check = (
+        "import sys; from pipeline.data.text.tokenisation import detokenise; detokenise('a , b', 'de');"
+        "assert 'sacremoses' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_dataset_records_import_no_table_of_languages():
+    check = "import sys, pipeline.data.dataset; assert 'langcodes' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
