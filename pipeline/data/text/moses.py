@@ -42,7 +42,7 @@ def join_tokens(tokens: list[str], language: str) -> str:
         The text of the line.
     """
     words = f" {' '.join(tokens)} ".replace(" @-@ ", "-").split()
-    joined, space = [], " "
+    joined, space = list[str](), " "
     quotes: dict[str, int] = {}
     for place, word in enumerate(words):
         before, after = space, " "
