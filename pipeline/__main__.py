@@ -124,7 +124,7 @@ def prepare() -> None:
 
 
 def forget_output() -> None:
-    """Discard output that cannot be written, which Python would try again at exit."""
+    """Discard output that cannot be written, which Python would write once more at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -287,7 +287,7 @@ class SignalRecord:
 
     SIGUSR2 means that the cluster wants its node back (time limit near, preemption): the job is requeued. SIGTERM means
     that a user ends the job (scancel), or that Slurm ends and requeues it itself. The job's function handles both by
-    saving and stopping; afterwards this record tells which one it was.
+    saving and stopping; afterwards this record names the signal.
     """
 
     def __init__(self):

@@ -22,7 +22,7 @@ from pipeline.core.records.record import read_note
 from pipeline.stages import perform
 from pipeline.training.specification import RESUME, WEIGHTS, numbered, run_key
 
-UNFIT_FOR_S = 24 * 3600  # a node is tried again after a day, as it may have been repaired
+UNFIT_FOR_S = 24 * 3600  # a node is used again after a day, as it may have been repaired
 
 
 def is_done(run: Path, key: str) -> bool:

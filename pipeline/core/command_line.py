@@ -3,8 +3,8 @@
 A parameter before `*` is a positional argument, one after it an option; without a default it is required. A parameter
 whose type is a dataclass stands for one option per field, so that commands share options. Help is the docstring.
 
-argparse parses. cyclopts and typer read signatures too, but start later: with 40 commands, a light one takes 33 ms of
-CPU with argparse, 80 ms with cyclopts 5.5 and 148 ms with typer 0.29; `--help` takes 33, 170 and 69 ms.
+The parser is argparse, which starts faster than cyclopts and typer. With 40 commands, a light one takes 33 ms of CPU
+with argparse, 80 ms with cyclopts 5.5 and 148 ms with typer 0.29. `--help` takes 33, 170 and 69 ms.
 """
 
 import argparse

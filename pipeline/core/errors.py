@@ -34,7 +34,7 @@ def command_advice(stage: str) -> str:
 
 
 ENTER_ENVIRONMENT = "run `make env`, then `source .venv/bin/activate`"
-"""How to get and enter the environment that has every package."""
+"""The remedy for missing packages: create and enter the environment."""
 
 REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
 """The remedy for any file that is damaged or missing."""

@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def decodings(self) -> Path:
-        """Return the file that tells training jobs how their runs are decoded."""
+        """Return the file from which training jobs read how their runs are decoded."""
         return self.scale_folder / DECODINGS_FILE
 
     @property

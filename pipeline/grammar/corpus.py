@@ -196,9 +196,12 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
 def phenomena(domain: str, notes: DerivationNotes, length: int) -> dict[str, Any]:
     """Return the record of a sentence's phenomena, ready for JSON.
 
-    Its keys are `kinds` of phenomena, `names` that stand verbatim in every language, `idioms` and `senses` with the
-    words of the correct translations, `verb_final` with the words that close each verb-final German clause,
-    `combinations` of verb and object that no training sentence has, and `length`.
+    - `kinds`: kinds of phenomena;
+    - `names`: names that stand verbatim in every language;
+    - `idioms` and `senses`: words of the correct translations;
+    - `verb_final`: words that close each verb-final German clause;
+    - `combinations`: verb and object that no training sentence combines;
+    - `length`: words of the sentence.
 
     Args:
         domain: film or search; queries are in lower case.

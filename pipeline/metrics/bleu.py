@@ -4,8 +4,8 @@ sacreBLEU counts, and is imported only where it does. The statistics of BLEU are
 
     hypothesis length, reference length, matching 1…4-grams, hypothesis 1…4-grams
 
-A score, its interval and a paired test need nothing else, so they are stored beside the score. chrF is the F-score of
-character n-grams of raw text with more weight on recall (Popović 2015):
+A score, its interval and a paired test need nothing else, so they are stored beside the score. The score chrF is the
+F-score of character n-grams of raw text, with more weight on recall (Popović 2015):
 
     chrF = (1 + beta²) P R / (beta² P + R)      P, R: mean precision and recall of 1…6-grams without spaces, beta = 2
 

@@ -69,7 +69,7 @@ class ModelSettings(Closed):
     """
 
     reads: ClassVar[Reads] = "parallel"
-    """What a model reads of a corpus; one that reads text takes the target side of any."""
+    """The part of a corpus that a model reads. A model of text reads the target side of any corpus."""
     fusable: ClassVar[bool] = True
     """True if a fusion can replace the output layer, and one optimiser rule trains all weights."""
     samples: ClassVar[bool] = False

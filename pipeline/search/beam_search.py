@@ -8,8 +8,8 @@ leaves the batch when no live hypothesis can still reach the finished ones. It a
 hypotheses and no live one has a better score than the best of them. The count K alone would cut long outputs short: if
 few symbols are likely, a wide beam has an EOS among its candidates at every position.
 
-A beam of 1 is greedy search, and a beam that is wide enough is exhaustive search. tensor2tensor accepts an EOS among
-all 2K candidates, so that its beam of 1 is not greedy search.
+A beam of 1 is greedy search, and a beam that is wide enough is exhaustive search. A beam of 1 in tensor2tensor is
+not greedy search, for an EOS may be among all 2K candidates there.
 """
 
 from dataclasses import dataclass

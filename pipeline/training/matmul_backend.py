@@ -1,8 +1,9 @@
 """Choice of the faster matrix multiplication library inside torch on a CPU.
 
-float32: torch uses MKL, which can take twice as long as oneDNN on processors of other makers. bfloat16: without
-instructions for it a matmul takes 45 times as long as in float32, with them sometimes 1.7 times; there, runs that ask
-for bfloat16 compute in float32. The faster way is measured once per kind of processor and kept in the user's cache.
+In float32 torch uses MKL, which can take twice as long as oneDNN on processors of other makers. In bfloat16 a matmul
+takes 45 times as long as in float32 if the processor lacks instructions for it, and sometimes 1.7 times if it has them.
+Runs that ask for bfloat16 compute in float32 there. The faster way is measured once per kind of processor and stored in
+the user's cache.
 `Machine` records it.
 """
 

@@ -36,7 +36,7 @@ LINE_EVERY_S = 5.0
 LEAST_LINES = 25
 """Progress lines of a training that takes a few seconds, so that its learning curve has enough points."""
 MONITORED = 200
-"""How many times a training records the values that its model monitors."""
+"""Number of times a training records the values that its model monitors."""
 
 
 class JsonLines:

@@ -147,7 +147,7 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
         )
     jobs = query_slurm()
     if jobs is None:
-        return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
+        return f"Slurm does not say whether job {job} of the workflow on {host} still runs; run the command again"
     running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
     # A restarted job replaces its earlier run under the same id.
     if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart_count()):

@@ -32,7 +32,7 @@ DISK = "3G"
 
 @contextmanager
 def slurm():
-    """With accounts, and a QOS whose limits a fault may set; waits for tests that have a Slurm here."""
+    """Start a Slurm with accounting and a QOS whose limits a fault may set, once no test uses Slurm on this machine."""
     with open(LOCK, "w") as lock:
         lock_descriptor(lock.fileno())
         yield from started()
@@ -51,7 +51,7 @@ def started():
 
 @contextmanager
 def small_disk(folder: Path):
-    """A file system of its own, which a fault may fill."""
+    """Mount a file system of its own, which a fault may fill."""
     kept = folder.with_name("kept")
     folder.rename(kept)
     folder.mkdir()

@@ -1,7 +1,7 @@
-"""Small made-up archives in the layouts that the dataset files describe: the same names, members and formats.
+"""Small synthetic archives in the layouts that the dataset files describe: the same names, members and formats.
 
-What a file holds follows from its name alone, so that the two sides of a pair, and the files that several corpora
-share, are of one mind.
+The content of a file follows from its name alone. So the two sides of a pair match, and so do files that several
+corpora share.
 """
 
 import gzip
@@ -21,7 +21,7 @@ from pipeline.data.dataset import AnyDataset, CharacterDataset, DownloadedDatase
 from pipeline.data.dataset.parallel import Side
 
 Members = dict[str | None, bytes]
-"""Content by path in the archive; under None that of a file which is no archive."""
+"""Content by path in the archive; the key None holds the content of a file that is not an archive."""
 
 LINES, TEST_LINES, LINES_OF_TEXT = 100, 12, 10_000
 TREES = {"train": 40, "dev": 8, "test": 8}
@@ -31,7 +31,7 @@ LABELS = "(S (NP (DT {}) (NN {})) (VP (VBZ {}) (ADVP (RB {}))))"
 
 
 def members_of(dataset: AnyDataset) -> Iterator[tuple[str, Members]]:
-    """What each file of a dataset has to hold for it."""
+    """Return the members that each file of a dataset needs."""
     match dataset:
         case DownloadedDataset():
             for split, parts in dataset.splits.items():
@@ -56,7 +56,7 @@ def members_of(dataset: AnyDataset) -> Iterator[tuple[str, Members]]:
 
 
 def parallel(side: Side, language: str, split: str, languages: tuple[str, str]) -> bytes:
-    """One side of pairs, of which line n says the same in all members of a file."""
+    """Return one side of sentence pairs; line n means the same in all members of a file."""
     count = LINES if split == "train" else TEST_LINES
     name = side.member.removesuffix(".gz")
     test_set = re.search(r"news(dev|test)\d+", name)
@@ -74,7 +74,7 @@ def parallel(side: Side, language: str, split: str, languages: tuple[str, str]) 
 
 
 def lines(seed: str, count: int, language: str) -> list[str]:
-    """Sentences in one language; those of equal seed mean the same."""
+    """Return sentences in one language; sentences with equal seeds mean the same."""
     rng = Random(seed)
     return [" ".join(word(rng.randrange(60), language) for _ in range(rng.randint(3, 9))) + "." for _ in range(count)]
 
@@ -98,7 +98,7 @@ def text(name: str) -> bytes:
 
 
 def recordings(layout: str, folder: str) -> Members:
-    """Utterances of three speakers; of talks a file each, which segments part."""
+    """Return utterances of three speakers; a talk is one file, which segments divide."""
     rng, syllables = Random(folder), SYLLABLES["en"].split()
     said = [" ".join(rng.choices(syllables, k=WORDS)) for _ in range(UTTERANCES)]
     found: Members = {}
@@ -128,7 +128,7 @@ def noise(seed: str, seconds: float, kind: str) -> bytes:
 
 
 def write_archives(datasets: list[AnyDataset], folder: Path) -> dict[str, dict[str, Any]]:
-    """Write every file of some datasets where a mirror has it; the digest and size of each by its name."""
+    """Write every file of some datasets where a mirror has it; return digest and size of each by its name."""
     content: dict[str, Members] = {}
     places: dict[str, str] = {}
     for dataset in datasets:

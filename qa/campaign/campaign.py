@@ -1,4 +1,4 @@
-"""A campaign: one project driven through Slurm to its end by whoever starts the same command again after every stop."""
+"""One project run through Slurm to its end, by restarting the same command after every stop."""
 
 import contextlib
 import os
@@ -25,15 +25,15 @@ MOST_LIVES = 12
 CRASHED_S = 30.0
 ENDED = ("COMPLETED", "FAILED", "NODE_FAIL")
 OF_SNAKEMAKE = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What its own executor calls all the jobs that it submits."""
+"""Pattern of the job names that Snakemake's own executor uses."""
 
 
 class Campaign:
-    """Drives `targets` of the project in `root`, and knows what its trainings do.
+    """A driver of the project in `root`, and the state of its trainings.
 
     Attributes:
-        broken: the run whose training fails whatever is done; None where none does.
-        lives: how the driver ended each time: its exit status, or the signal that killed it.
+        broken: Run whose training always fails; None if there is none.
+        lives: How the driver ended each time: its exit status, or the signal that killed it.
     """
 
     def __init__(self, root: Path, targets: tuple[Product, ...] = ()):
@@ -58,19 +58,19 @@ class Campaign:
         self.over = False
 
     def alone(self) -> list[RunId]:
-        """Runs that no other run, and no other's decoding, takes anything from."""
+        """Return the runs that no other run or decoding depends on."""
         made = [product for product in self.graph.closure(self.products) if isinstance(product, RunArtifact)]
         taken = {run for product in made for run in runs_in(self.graph.closure([product])) if run != product.run}
         return sorted(self.runs.keys() - taken, key=lambda run: run.folder)
 
     def let_fail(self, run: RunId) -> None:
-        """However often it is tried: a file lies where its training needs a folder."""
+        """Make a training fail at every attempt: a file lies where it needs a folder."""
         self.broken = run
         self.runs[run].mkdir(parents=True, exist_ok=True)
         (self.runs[run] / "checkpoints").touch()
 
     def let_clock_be_set(self) -> None:
-        """From the next start on the file `clock` has the seconds that are added to the time of day."""
+        """Add the seconds in the file `clock` to the time of day, from the next start on."""
         library = self.root / "clock.so"
         source = Path(__file__).with_name("clock.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
@@ -82,7 +82,7 @@ class Campaign:
         return self.root / "clock"
 
     def start(self, *options: str) -> None:
-        """`snakemake --profile slurm`, in a group of its own with its launchers."""
+        """Start `snakemake --profile slurm` in a process group of its own, with its launchers."""
         command = [sys.executable, "-m", "snakemake", *options, "--", *self.targets]
         with open(self.log, "wb") as log:
             self.driver = subprocess.Popen(
@@ -91,17 +91,21 @@ class Campaign:
 
     @property
     def log(self) -> Path:
-        """Of the driver's present life."""
+        """Path of the log of the driver's current life."""
         return self.root / f"driver-{len(self.lives)}.log"
 
     def call(self, *command: str) -> subprocess.CompletedProcess:
-        """A command in the project, as a user would type it."""
+        """Run a command in the project, as a user would type it."""
         return subprocess.run(
             [sys.executable, "-m", *command], cwd=self.root, env=self.environment, capture_output=True, text=True
         )
 
     def drive(self, *options: str) -> None:
-        """Start the driver again until nothing is left to do. Raises AssertionError when it gives up for no reason."""
+        """Restart the driver until nothing is left to do.
+
+        Raises:
+            AssertionError: It gives up without a reason.
+        """
         deadline = time.monotonic() + LONGEST_S
         while True:
             self.start(*(options or ("--profile", "slurm", *QUICK)))
@@ -118,7 +122,7 @@ class Campaign:
         return self.broken is not None and str(self.runs[self.broken].relative_to(self.root)) in log
 
     def kill_driver(self) -> None:
-        """And wait until it drives again, if it drove."""
+        """Kill the driver, and wait until it runs again if it ran before."""
         driver = self.driver
         with contextlib.suppress(ProcessLookupError):
             os.killpg(driver.pid, signal.SIGKILL)
@@ -126,7 +130,7 @@ class Campaign:
             time.sleep(0.2)
 
     def end(self) -> None:
-        """Kill what is left of it, here and in Slurm."""
+        """Kill the processes and jobs that are left, here and in Slurm."""
         self.over = True
         if self.driver and self.driver.poll() is None:
             self.kill_driver()
@@ -136,23 +140,25 @@ class Campaign:
 
     @property
     def progress(self) -> float:
-        """Share of all updates that are done, but of the run that fails."""
+        """Share of all training steps that are done, without the run that fails."""
         folders = [folder for run, folder in self.runs.items() if run != self.broken]
         done = [STEPS if (folder / "done.json").exists() else newest_checkpoint(folder) for folder in folders]
         return sum(done) / (STEPS * len(done))
 
     def at_work(self) -> list[RunId]:
-        """Runs whose training has begun, and has not ended since."""
+        """Return the runs whose training has begun and not ended since."""
         lines = ((run, read_starts(folder)) for run, folder in self.runs.items() if run != self.broken)
         return [run for run, found in lines if found and found[-1].event == "start"]
 
     def jobs(self, run: RunId) -> list[str]:
-        """That were ever submitted for a training."""
+        """Return the ids of all jobs that were submitted for a training."""
         return submitted(self.runs[run])
 
     def mute(self, run: RunId) -> list[str]:
-        """Those of which Slurm says that they ended, but not that somebody cancelled them, and whose process never said
-        so: killed, never begun on a node that came to grief, or without a byte of disk. None without accounting."""
+        """Return the jobs that ended, in Slurm's records, without a cancellation or a word of their process.
+
+        Such a job was killed, never began on a failed node, or had no disk space. Without accounting there are none.
+        """
         told = {line.job for line in read_starts(self.runs[run]) if line.event == "stop"}
         asked = ["sacct", "-XnP", "--format=JobID,State", f"--jobs={','.join(self.jobs(run))}"]
         rows = (line.split("|") for line in subprocess.run(asked, capture_output=True, text=True).stdout.splitlines())
@@ -160,10 +166,10 @@ class Campaign:
 
 
 class Watch(threading.Thread):
-    """Asks Slurm again and again which jobs run; two of one name never may.
+    """A thread that asks Slurm repeatedly which jobs run; two jobs never may have one name.
 
-    Where the controller is away for longer than any fault lasts, it crashed by itself (22.05 does, when
-    a lost node comes back with jobs that are queued again), and is started anew, as a site's init system would.
+    If the controller is away for longer than any fault lasts, it crashed by itself. Slurm 22.05 does so if a lost node
+    returns with jobs that are queued again. The controller is then started again, as a site's init system would.
     """
 
     def __init__(self, every_s: float = 1.0):
@@ -192,7 +198,7 @@ class Watch(threading.Thread):
 
 
 def running() -> dict[str, str] | None:
-    """Names of the jobs that run, by id; None where Slurm does not answer."""
+    """Return the names of running jobs by id; None if Slurm does not answer."""
     command = ["squeue", "--noheader", "--states=RUNNING", "--format=%A|%j"]
     asked = subprocess.run(command, capture_output=True, text=True, check=False)
     if asked.returncode:

@@ -1,4 +1,4 @@
-"""What has to be true of a campaign that faults befell, beside one that nothing did."""
+"""Checks of a campaign with faults against one without."""
 
 import csv
 import re
@@ -15,19 +15,19 @@ from qa.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import trace, workers_one_after_the_other
 
 OF_THE_MACHINE = re.compile(r"device_hours|hardware|commit|seconds|flops_(ende|enfr)_ours|measured")
-"""Columns that may differ with where and how fast something ran."""
+"""Columns that may differ with machine and speed."""
 
 WRITTEN = "[pt]*s/*/*"
-"""Parses, translations and transcripts, in the folder of a run."""
+"""Pattern of parses, translations and transcripts in the folder of a run."""
 
 TIME = re.compile(r", \d+% of its time")
-"""What a claim about steps says of the clock beside them."""
+"""Part of a claim about steps that reports the clock beside them."""
 
 Rows = list[dict[str, str]]
 
 
 def read_rows(path: Path) -> Rows:
-    """A report's rows, without what its machine says."""
+    """Return the rows of a report without what depends on its machine."""
     with open(path, newline="", encoding="utf-8") as file:
         return [
             {key: TIME.sub("", cell) for key, cell in row.items() if not OF_THE_MACHINE.search(key)}
@@ -36,18 +36,18 @@ def read_rows(path: Path) -> Rows:
 
 
 def is_of(row: dict[str, str], run: RunId | None) -> bool:
-    """Whether a row is made from a run, as it says."""
+    """Return whether a row names a run as its source."""
     return run is not None and run.folder in row.get("runs", "").split("; ")
 
 
 def claims_of_time(project: Project, paper: str) -> set[str]:
-    """A paper's claims that are made of what the clock said, of layers or of trainings."""
+    """Return the claims of a paper that depend on measured times, of layers or of trainings."""
     every = project.claims[paper].claims.items()
     return {name for name, claim in every if claim.about == "layers" or claim.kind == "equal_time"}
 
 
 def differing(struck: Campaign, calm: Path) -> Iterator[str]:
-    """Reports, weights and outputs that are not those of an undisturbed campaign, but for what its failed run is in."""
+    """Yield reports, weights and outputs that differ from an undisturbed campaign, without those of the failed run."""
     project = load_project(struck.root, SETTINGS)
     graph = Graph(project)
     for product in struck.products:
@@ -76,7 +76,7 @@ def differing(struck: Campaign, calm: Path) -> Iterator[str]:
 
 
 def too_often(campaign: Campaign) -> Iterator[str]:
-    """Trainings that were submitted more often than what befell them explains, or on which two worked at a time."""
+    """Yield trainings submitted more often than their faults explain, or run by two processes at a time."""
     for run, folder in campaign.runs.items():
         failed = sum(line.outcome == "failed" for line in read_starts(folder))
         mute = max(campaign.killed[run], len(campaign.mute(run)))
@@ -88,7 +88,11 @@ def too_often(campaign: Campaign) -> Iterator[str]:
 
 
 def look(campaign: Campaign) -> dict[Path, Rows]:
-    """The reports that can be made of what is there now; raises AssertionError when they can't."""
+    """Return the reports that can be made of the current outputs.
+
+    Raises:
+        AssertionError: The command failed.
+    """
     done = campaign.call("reprise", "results", "--set", "scale=paper", *campaign.reports)
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr[-2000:]
     there = (Path(path) for path in campaign.reports if path.endswith(".csv") and (campaign.root / path).exists())
@@ -96,8 +100,10 @@ def look(campaign: Campaign) -> dict[Path, Rows]:
 
 
 def contradictions(looks: list[dict[Path, Rows]], campaign: Campaign) -> Iterator[str]:
-    """Rows that were whole while the campaign ran and say something else in the end; only what sets them beside another
-    row may be added, when that row has come."""
+    """Yield rows that were complete during the campaign and differ at its end.
+
+    Cells that compare with another row may be added once that row is there.
+    """
     for seen in looks:
         for path, rows in seen.items():
             for before, after in zip(rows, read_rows(campaign.root / path), strict=True):
@@ -106,6 +112,6 @@ def contradictions(looks: list[dict[Path, Rows]], campaign: Campaign) -> Iterato
 
 
 def steps_done_twice(campaign: Campaign) -> int:
-    """Updates that were computed again after a fault, of all trainings."""
+    """Return the number of training steps, over all trainings, that were computed again after a fault."""
     folders = (folder for run, folder in campaign.runs.items() if run != campaign.broken)
     return sum(max(0, len(trace(folder)) - STEPS) for folder in folders)

@@ -1,4 +1,4 @@
-"""What befalls a campaign on somebody else's cluster. Each is over when its function returns."""
+"""Faults of a shared cluster. Each is over when its function returns."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ Fault = Callable[[Campaign, Random], None]
 
 
 def preemption(campaign: Campaign, rng: Random) -> None:
-    """Somebody more important takes a whole node, and every training on it has to go."""
+    """Preempt a whole node, so that every training on it has to stop."""
     node = rng.choice(NODES)
     options = ["--partition=high", f"--nodelist={node}", "--exclusive", "--mem=0", "--output=/dev/null"]
     submit = ["sbatch", "--parsable", *options, "--wrap=sleep 10"]
@@ -30,12 +30,12 @@ def preemption(campaign: Campaign, rng: Random) -> None:
 
 
 def requeue(campaign: Campaign, rng: Random) -> None:
-    """An administrator puts a training back into the queue."""
+    """Requeue a training, as an administrator may."""
     subprocess.run(["scontrol", "requeue", starts(campaign.runs[one_at_work(campaign, rng)])[-1].job], check=False)
 
 
 def lost_node(campaign: Campaign, rng: Random) -> None:
-    """A node falls silent, and its jobs are started elsewhere while their old processes go on; then it is back."""
+    """Silence a node: its jobs start elsewhere while their old processes continue; then the node returns."""
     node = rng.choice(NODES)
     os.kill(daemon(f"slurmd.{node}"), signal.SIGKILL)
     time.sleep(25)
@@ -43,7 +43,7 @@ def lost_node(campaign: Campaign, rng: Random) -> None:
 
 
 def slow_node(campaign: Campaign, rng: Random) -> None:
-    """A node's trainings stand still."""
+    """Suspend the trainings of a node for a while."""
     node = rng.choice(NODES)
     pids = [line.pid for line in (starts(campaign.runs[run])[-1] for run in campaign.at_work()) if line.node == node]
     for number, pause_s in ((signal.SIGSTOP, 20), (signal.SIGCONT, 0)):
@@ -59,19 +59,19 @@ def controller_restart(campaign: Campaign, rng: Random) -> None:
 
 
 def driver_killed(campaign: Campaign, rng: Random) -> None:
-    """`kill -9` of Snakemake and all launchers; jobs on the cluster go on."""
+    """Kill Snakemake and all launchers with `kill -9`; jobs on the cluster continue."""
     campaign.kill_driver()
 
 
 def training_killed(campaign: Campaign, rng: Random) -> None:
-    """The process of a training dies without a word."""
+    """Kill the process of a training."""
     run = one_at_work(campaign, rng)
     campaign.killed[run] += 1
     signal_to(starts(campaign.runs[run])[-1].pid, signal.SIGKILL)
 
 
 def submit_limit(campaign: Campaign, rng: Random) -> None:
-    """The site lets the user have no further job in its queue."""
+    """Forbid the user further jobs in the queue."""
     for limit, pause_s in ((1, 30), (-1, 0)):
         change = ["modify", "qos", QOS, "set", f"MaxSubmitJobsPerUser={limit}"]
         subprocess.run(["sacctmgr", "--immediate", "--quiet", *change], check=True, capture_output=True)
@@ -79,14 +79,14 @@ def submit_limit(campaign: Campaign, rng: Random) -> None:
 
 
 def clock_step(campaign: Campaign, rng: Random) -> None:
-    """The clock of the driver, and of all that it submits, is set back by an hour, and right again a while later."""
+    """Set back the clock of the driver and of all its jobs by an hour, for a while."""
     for offset, pause_s in (("-3600", 40), ("0", 0)):
         campaign.clock.write_text(offset)
         time.sleep(pause_s)
 
 
 def full_disk(campaign: Campaign, rng: Random) -> None:
-    """Somebody else's file takes all that was free."""
+    """Fill the disk with somebody else's file for a while."""
     ballast = campaign.root / "work/ballast"
     try:
         with open(ballast, "wb") as file:
@@ -97,14 +97,14 @@ def full_disk(campaign: Campaign, rng: Random) -> None:
 
 
 def take_all(descriptor: int) -> None:
-    """Others write meanwhile: what was free a moment ago may be too much."""
+    """Fill a disk while others write: the space that was free a moment ago may be too much."""
     while free := os.fstatvfs(descriptor).f_bavail * os.fstatvfs(descriptor).f_frsize:
         with contextlib.suppress(OSError):
             return os.posix_fallocate(descriptor, 0, free)
 
 
 def one_at_work(campaign: Campaign, rng: Random) -> RunId:
-    """A training that runs; waits until there is one."""
+    """Return a running training; wait until there is one."""
     while not (at_work := campaign.at_work()):
         time.sleep(0.2)
     return rng.choice(at_work)

@@ -1,8 +1,8 @@
-"""The project at paper scale, made small: its rules, papers and jobs as they are, its data and models tiny.
+"""The project at paper scale with tiny data and models, and its real rules, papers and jobs.
 
-Changed are, in a copy: what a dataset file says of sizes, the checksums of what is fetched, the numbers in
-`workflow/scales/paper.yaml`, `config.yaml` and `slurm/site.yaml`, and the one line of the rules that names what trains,
-so that it is slowed down.
+A copy differs in the sizes that dataset files state, the checksums of downloads and the numbers of
+`workflow/scales/paper.yaml`, `config.yaml` and `slurm/site.yaml`. One line of the rules differs too: it names the
+program that trains, so that trainings can be slowed down.
 """
 
 import csv
@@ -33,7 +33,7 @@ LEAST_S = 8.0  # so that something can befall the shortest training
 
 
 def make_project(folder: Path, served: Path, address: str) -> Path:
-    """A copy of the project in `folder`, whose archives lie in `served`, and are fetched from `address`."""
+    """Copy the project to `folder`, with archives in `served` that are downloaded from `address`."""
     project = load_project(ROOT, SETTINGS)
     graph = Graph(project)
     needed = [project.dataset_records[name] for name in datasets_in(graph.closure(graph.reports(project.reproduced)))]
@@ -63,7 +63,7 @@ def rewrite(path: Path, change: Any) -> None:
 
 
 def smaller(dataset: dict[str, Any]) -> dict[str, Any]:
-    """A dataset file without what it asserts of sizes, and with few subwords."""
+    """Return a dataset file without the sizes it states, and with few subwords."""
     dataset.pop("expected", None)
     for key in ("subwords", "tgt_subwords"):
         if "vocab_size" in dataset.get(key, {}):
@@ -76,7 +76,7 @@ def smaller(dataset: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_digests(origin: dict[str, Any], digests: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What is fetched is verified, too: by the checksums of what we made."""
+    """Set the checksums of downloads to those of our archives, so that they are verified too."""
     for name, source in origin["files"].items():
         if name in digests:
             source.pop("md5", None)
@@ -85,8 +85,7 @@ def with_digests(origin: dict[str, Any], digests: dict[str, dict[str, Any]]) -> 
 
 
 def tiny(paper: dict[str, Any]) -> dict[str, Any]:
-    """The scale `paper` with the models of `smoke`, and trainings of a few updates that keep as many checkpoints; one
-    seed of each."""
+    """Return the scale `paper` with the models of `smoke`, one seed, and short trainings."""
     smoke = yaml.safe_load((ROOT / "workflow/scales/smoke.yaml").read_text())
     short = {"max_steps": STEPS, "validate_every": VALIDATE_EVERY, "checkpoint_every": CHECKPOINT_EVERY}
     rules = {key: {"set": value} for key, value in short.items()}
@@ -100,7 +99,7 @@ def tiny(paper: dict[str, Any]) -> dict[str, Any]:
 
 
 def forecast(folder: Path) -> dict[str, float]:
-    """Hours that each training of the true paper scale takes by `plan`, on one H100; by paper/system/dataset/seed1."""
+    """Return the forecast hours of each training at the true paper scale on one H100, by folder of the run."""
     table = folder / "plan.csv"
     options = ["--set", "scale=paper", "--set", "licensed={}", "--set", f"work={folder / 'nothing'}"]
     command = [sys.executable, "-m", "pipeline", "plan", *options, "--out", table]
@@ -111,7 +110,7 @@ def forecast(folder: Path) -> dict[str, float]:
 
 
 def set_pace(root: Path, hours: dict[str, float], minutes: float) -> None:
-    """Let each training take its share of so many minutes on all GPUs; of none: as fast as it goes."""
+    """Let each training take its share of some minutes on all GPUs; None: as fast as possible."""
     project = load_project(root, SETTINGS)
     graph = Graph(project)
     second = minutes * 60 * NODES * GPUS_OF_NODE / sum(hours.values())

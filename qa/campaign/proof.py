@@ -1,4 +1,4 @@
-"""Two campaigns of one project: one on this machine that nothing befalls, one through Slurm that faults befall."""
+"""Two campaigns of one project: one undisturbed on this machine, one through Slurm with faults."""
 
 import shutil
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ HERE = ("--cores", "2", "--config", "scale=paper")
 
 @dataclass
 class Proof:
-    """What came out: `problems` that nothing explains, none if all is well, and `counts` of what there was."""
+    """The outcome: unexplained `problems`, none if all is well, and `counts` of events."""
 
     problems: list[str]
     counts: dict[str, object]
 
 
 def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
-    """(calm, struck) with all data fetched: from then on there is no server, and nothing may need one."""
+    """Return an undisturbed and a disturbed project with all data downloaded; the server is gone afterwards."""
     archives, hours = folder / "archives", forecast(folder)
     with served(archives) as address:
         struck = make_project(folder / "struck", archives, address)
@@ -43,7 +43,7 @@ def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
 
 
 def nodes_that_reach_servers_here(folder: Path) -> list[str]:
-    """Or that know a way beyond: none where they have a network of their own, in which there is but the controller."""
+    """Return whether nodes reach servers on this machine; false if they have a network of their own."""
     with served(folder) as address:
         connect = f"(exec 3<>/dev/tcp/{address.removeprefix('http://').replace(':', '/')}) 2>/dev/null && echo reached"
         asked = f"{connect}; cut -f 2 /proc/net/route | grep -x 00000000; echo asked"  # a default route
@@ -55,7 +55,11 @@ def nodes_that_reach_servers_here(folder: Path) -> list[str]:
 
 
 def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
-    """Raises AssertionError unless its one life ends well."""
+    """Run the undisturbed campaign.
+
+    Raises:
+        AssertionError: It did not end well at the first start.
+    """
     campaign = Campaign(calm, targets)
     campaign.drive(*HERE)
     assert campaign.lives == [0], campaign.lives
@@ -64,7 +68,7 @@ def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
 def prove(
     struck: Path, calm: Path, targets: tuple[Product, ...], faults: Sequence[Fault], looks: int, seed: int
 ) -> Proof:
-    """Let `faults`, and a training that always fails, befall the campaign in `struck`, and compare it with `calm`."""
+    """Disturb the campaign in `struck` by `faults` and by a training that always fails, and compare it with `calm`."""
     campaign = Campaign(struck, targets)
     campaign.let_fail(Random(seed).choice(campaign.alone()))
     if clock_step in faults:

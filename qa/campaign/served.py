@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Says nothing, also of a client that asks only whether a file is there, and hangs up."""
+    """A request handler without a log, also for clients that only check that a file exists and hang up."""
 
     def log_message(self, *args: object) -> None:
         pass
@@ -22,7 +22,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Its address."""
+    """Serve a folder and yield its address."""
     folder.mkdir(parents=True, exist_ok=True)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()

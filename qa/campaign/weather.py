@@ -1,4 +1,4 @@
-"""When faults befall a campaign: at moments drawn from a seed, told by how much of it is done, one after the other."""
+"""Faults of a campaign, one after the other, at shares of its progress that a seed draws."""
 
 import threading
 import time
@@ -11,17 +11,17 @@ from qa.campaign.checks import look
 from qa.campaign.faults import Fault
 
 FIRST, LAST = 0.02, 0.9
-"""Shares of all updates, between which something happens."""
+"""Shares of all training steps between which faults happen."""
 LONGEST_S = 120.0
 
 
 class Weather(threading.Thread):
-    """Lets each of `faults` strike, and looks at the reports `looks` times between.
+    """A thread that lets each of `faults` happen, and takes `looks` looks at the reports between them.
 
     Attributes:
-        struck: how often each fault was there.
-        seen: what each look found.
-        error: what went wrong with a fault itself, or a look.
+        struck: How often each fault happened.
+        seen: Findings of each look.
+        error: Failure of a fault itself, or of a look.
     """
 
     def __init__(self, campaign: Campaign, faults: Sequence[Fault], looks: int, seed: int):
@@ -58,7 +58,7 @@ class Weather(threading.Thread):
         print(f"{began} {name} until {time.strftime('%H:%M:%S')}, {self.campaign.progress:.0%} done", flush=True)
 
     def end(self) -> None:
-        """Raises what went wrong. A fault that still waits for something to befall came too late."""
+        """Raise the error of a fault or a look. A fault that still waits for its occasion came too late."""
         self.over.set()
         self.join(LONGEST_S)
         if self.error:

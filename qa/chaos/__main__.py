@@ -23,7 +23,7 @@ COLUMNS = (NOT_MET, SAME, REFUSED, LOST, IN_VAIN, TRACEBACK)
 
 
 def main() -> int:
-    """The exit status: 1 when a case failed."""
+    """Run the cases and return the exit status: 1 if a case failed."""
     parser = argparse.ArgumentParser(prog="python -m qa.chaos", description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--cases", type=int, default=1 << 30, help="no more than so many")
@@ -55,7 +55,7 @@ def path_without_git(folder: Path) -> str:
 def run(
     folder: Path, seed: int, numbers, seconds: float, targets: tuple[Product, ...] = TARGETS
 ) -> list[tuple[Case, End]]:
-    """Have the cases of these numbers happen, as long as the time lasts; tells of each that fails."""
+    """Run the cases of some numbers until the time is over, and print each that fails."""
     injector = Injector(folder)
     server = Server(injector.environment())
     ends: list[tuple[Case, End]] = []
@@ -77,7 +77,7 @@ def run(
 
 
 def table(ends: list[tuple[Case, End]]) -> str:
-    """Of each stage, how many cases were tried, and how they ended."""
+    """Return a table of how many cases each stage had, and how they ended."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for case, end in ends:
         for row in ("snakemake" if case.kind == "workflow killed" else case.step.stage, "all"):

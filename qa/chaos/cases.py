@@ -1,4 +1,4 @@
-"""Cases: one thing that goes wrong in one stage, drawn by a seed and a number, and how it ends."""
+"""Cases: one fault in one stage, drawn by a seed and a number, and its outcome."""
 
 import random
 import shutil
@@ -14,23 +14,23 @@ from qa.chaos.world import Digests, Step, World, digests
 
 SAME, REFUSED, LOST, IN_VAIN, TRACEBACK = "same bytes", "refused", "lost", "refused in vain", "tracebacks"
 NOT_MET = "not met"
-"""The fault did not happen: the stage made fewer calls than when it was not disturbed."""
+"""Message of a fault that did not happen: the stage made fewer calls than in the undisturbed run."""
 FAILURES = (LOST, IN_VAIN, TRACEBACK)
 KINDS = {"passing": 3, "once": 2, "lasting": 3, "at random": 2, "kill": 3, "damage": 4, "poison": 1}
-"""What goes wrong, with weights."""
+"""Kinds of faults, with weights."""
 
 
 WORKFLOW_EVERY = 100
-"""Of so many cases one is of Snakemake as a whole, which takes as long as twenty others."""
+"""Number of cases among which one concerns Snakemake as a whole, which takes as long as twenty others."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that goes wrong in `step`.
+    """One fault in `step`.
 
     Attributes:
-        fault: at a system call.
-        spoilt: a file that it reads, and what was done to it.
+        fault: Fault at a system call.
+        spoilt: A file that the step reads, and its damage.
     """
 
     number: int
@@ -47,14 +47,14 @@ class Case:
 
 @dataclass(frozen=True)
 class End:
-    """How a case ended, and why so."""
+    """The outcome of a case, with its reason."""
 
     verdict: str
     why: str = ""
 
 
 def draw(steps: list[Step], seed: int, number: int) -> Case:
-    """The case of that number: every stage is as likely as any other."""
+    """Draw the case of a number; every stage is as likely as any other."""
     rng = random.Random(f"chaos {seed} {number}")
     trained = [step for step in steps if step.stage == "train" and "/weighted/C/" in step.argv[2]]
     if trained and number % WORKFLOW_EVERY == 0:
@@ -71,7 +71,7 @@ def draw(steps: list[Step], seed: int, number: int) -> Case:
 
 
 def draw_poison(step: Step, rng: random.Random) -> tuple[str, str] | None:
-    """(file, poison) for a stage that reads people's data."""
+    """Return file and damage for a stage that reads text of users."""
     name = rng.choice([*POISONS])
     end = POISONS[name][0]
     data = [path for path in step.reads if "/raw/" in path or "/wav/" in path or "/prepared/" in path or end]
@@ -96,14 +96,14 @@ def draw_fault(step: Step, kind: str, rng: random.Random) -> Fault:
 
 
 class Judge:
-    """Has cases happen in a world."""
+    """A runner of cases in a world."""
 
     def __init__(self, world: World, seed: int):
         self.world, self.seed = world, seed
         self.golden = digests(world.golden)
 
     def end_of(self, case: Case) -> End:
-        """Have it happen, mend the cause, and give the same command again."""
+        """Let a case happen, remove its cause, and run the same command again."""
         if case.kind == "workflow killed":
             return self.end_of_workflow(case)
         folder = self.world.before(case.step, "scratch")
@@ -139,7 +139,7 @@ class Judge:
             path.write_bytes(change(content, random.Random(f"chaos {self.seed} {case.number} content")))
 
     def fault_of(self, folder: Path, case: Case, status: int, said: str) -> End | None:
-        """What is wrong with how a command ended, if anything is."""
+        """Return the fault in how a command ended; an empty string if there is none."""
         if "Traceback (most recent call last)" in said:
             return End(TRACEBACK, said[-1500:])
         if status == OVER_TIME:

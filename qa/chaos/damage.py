@@ -1,4 +1,4 @@
-"""What storms do to files between stages, and data that nobody should be given."""
+"""Damage to files between stages, and faulty input data."""
 
 import io
 import random
@@ -16,14 +16,14 @@ def truncated(content: bytes, rng: random.Random) -> bytes:
 
 
 def zeroed(content: bytes, rng: random.Random) -> bytes:
-    """As a file system gives back blocks that were never written."""
+    """Replace a block by zeros, as a file system returns blocks that were never written."""
     first = rng.randrange(len(content))
     last = min(len(content), first + BLOCK)
     return content[:first] + bytes(last - first) + content[last:]
 
 
 def torn(content: bytes, rng: random.Random) -> bytes:
-    """A part of the middle is missing."""
+    """Remove a part of the middle."""
     first, last = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     return content[:first] + content[max(last, first + 1) :]
 
@@ -68,9 +68,9 @@ POISONS: dict[str, tuple[str, Callable[[bytes, random.Random], bytes]]] = {
     "one line more": ("", any_line(lambda line: line + line)),
     "a giant line": ("", any_line(lambda line: line.rstrip(b"\n") + b" giant" * 500_000 + b"\n")),
 }
-"""The end of the names of files that are spoilt, and how; "": text."""
+"""Suffix of the files that are damaged, and the damage; an empty suffix stands for text."""
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file holds lines of people's language."""
+    """Return whether a file holds lines of natural language."""
     return path.suffix not in (".json", ".model", ".tokens", ".offsets", ".frames", ".safetensors", ".wav", ".gz")

@@ -1,4 +1,4 @@
-"""Faults at system calls: the library (faults.c) that is preloaded, and the page that tells it what to do."""
+"""Faults at system calls: a preloaded library (faults.c), and the shared page that controls it."""
 
 import ctypes
 import dataclasses
@@ -21,9 +21,9 @@ ERRORS = {
     "fsync": (errno.EIO, errno.ENOSPC),
     "rename": (errno.EIO, errno.ESTALE, errno.EACCES, errno.ENOSPC),
 }
-"""What can befall each call."""
+"""Errors that each call can return."""
 PASSING = (errno.EIO, errno.ESTALE, SHORT)
-"""What a stage gets over by itself if it happens once."""
+"""Errors that a stage survives by itself if they happen once."""
 
 
 class Page(ctypes.Structure):
@@ -46,7 +46,7 @@ class Page(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """`action` (an errno, SHORT or KILL) for `times` calls from the `at`-th on; `at` 0: at random ones."""
+    """An `action` (an errno, SHORT or KILL) for `times` calls from the `at`-th on; `at` 0: at random ones."""
 
     call: str
     action: int
@@ -63,7 +63,7 @@ class Fault:
 
 
 class Injector:
-    """Compiles the library into `folder`, and arms it."""
+    """The library, compiled into `folder`, and its controls."""
 
     def __init__(self, folder: Path):
         if not shutil.which("cc"):
@@ -77,11 +77,11 @@ class Injector:
             self.page = Page.from_buffer(mmap.mmap(handle.fileno(), ctypes.sizeof(Page)))
 
     def environment(self) -> dict[str, str]:
-        """Of the processes whose calls may fail."""
+        """Return the environment of processes whose calls may fail."""
         return os.environ | {"LD_PRELOAD": str(self.library), "CHAOS_PAGE": str(self.file)}
 
     def arm(self, roots: tuple[Path, Path], fault: Fault | None) -> None:
-        """Count the calls on files below `roots` from now on, and let `fault` happen."""
+        """Count the calls on files below `roots` from now on, and inject `fault`."""
         ctypes.memset(ctypes.addressof(self.page), 0, ctypes.sizeof(Page))
         for number, root in enumerate(roots):
             self.page.root[number].value = os.fsencode(f"{root}/")
@@ -98,11 +98,11 @@ class Injector:
         self.page.armed = 0
 
     def seen(self) -> dict[str, int]:
-        """Calls since it was armed."""
+        """Return the number of calls since `arm`."""
         return {call: self.page.seen[number] for number, call in enumerate(CALLS)}
 
     def opened(self, folder: Path) -> set[str]:
-        """Files below `folder` that were opened to read since, if nothing was to fail, relative to it."""
+        """Return the files below `folder` that were opened to read since `arm`, if no fault was armed."""
         lines = self.opened_file.read_text().splitlines() if self.opened_file.exists() else []
         paths = (folder / line for line in lines)
         return {str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder) and path.is_file()}

@@ -1,4 +1,4 @@
-"""The whole of Snakemake killed dead, with what it started, and started again."""
+"""A whole Snakemake, killed with everything that it started, and started again."""
 
 import hashlib
 import random
@@ -16,7 +16,7 @@ LONGEST_S = 25.0
 
 
 def end_of_killed_workflow(template: Path, folder: Path, weights: Path, rng: random.Random) -> tuple[str, str]:
-    """The digest of the final weights, a path in the project, that Snakemake makes though it is killed; and its log."""
+    """Return the digest of the final weights, a path in the project, that a killed Snakemake makes; and its log."""
     run = weights.parent
     shutil.copytree(template, folder, symlinks=True)
     for _ in range(KILLS):

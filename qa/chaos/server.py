@@ -1,8 +1,8 @@
-"""Stages in processes forked from one that has imported everything, so that a fault costs no start of torch.
+"""Stages in processes forked from one that has imported everything, which saves the start of torch.
 
     python -m qa.chaos.server     one JSON order a line: {"argv": […], "folder": …, "log": …, "limit_s": …}
 
-Answers each with the exit status, negative for a signal, as a line of JSON.
+Answers each order with a line of JSON: the exit status, negative for a signal.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ OVER_TIME = -100
 
 
 class Server:
-    """The process that forks; its children's calls may be made to fail by `environment`."""
+    """The process that forks; `environment` may make calls of its children fail."""
 
     def __init__(self, environment: dict[str, str]):
         paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": "/tmp/chaos-matplotlib"}
@@ -30,7 +30,7 @@ class Server:
         self.process = subprocess.Popen(command, env=environment | paths, cwd=ROOT, **pipes)
 
     def run(self, argv: list[str], folder: Path, log: Path, limit_s: float) -> int:
-        """The exit status of a stage in `folder`, which writes what it says to `log`."""
+        """Run a stage in `folder`, write its output to `log`, and return the exit status."""
         assert self.process.stdin and self.process.stdout
         order = {"argv": argv, "folder": str(folder), "log": str(log), "limit_s": limit_s}
         print(json.dumps(order), file=self.process.stdin, flush=True)
@@ -59,7 +59,7 @@ def serve() -> None:
 
 
 def perform(order: dict[str, Any], main: Any) -> None:
-    """In the child: the stage, and the end of the process."""
+    """Run the stage in the child, and end the process."""
     status = 1
     os.setpgid(0, 0)
     try:
@@ -81,7 +81,7 @@ def perform(order: dict[str, Any], main: Any) -> None:
 
 
 def status_of(child: int, limit_s: float) -> int:
-    """Wait for a child, and kill what it leaves behind."""
+    """Wait for a child, and kill the processes that it leaves behind."""
     over, pause = time.monotonic() + limit_s, 0.001
     while True:
         found, status = os.waitpid(child, os.WNOHANG)

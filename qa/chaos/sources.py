@@ -1,4 +1,4 @@
-"""Datasets that are fetched, from a tiny mirror in the work folder: text, a treebank and recordings."""
+"""Downloaded datasets from a tiny mirror in the work folder: text, a treebank and recordings."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ WORDS = ("a", "dog", "sees", "the", "cat", "and", "old", "houses", "near", "gree
 
 
 def add_fetched(folder: Path) -> list[list[str]]:
-    """Write dataset files and the mirror into a copied project; returns the stages that fetch."""
+    """Write dataset files and the mirror into a copied project; return the stages that download."""
     (folder / MIRROR).mkdir(parents=True)
     records = {"download": pairs(folder), "collect-trees": treebank(folder), "collect-recordings": recordings(folder)}
     commands = []
@@ -34,7 +34,7 @@ def common(kind: str) -> dict[str, Any]:
 
 
 def add(folder: Path, name: str, content: bytes) -> dict[str, Any]:
-    """A file of the mirror, as a source."""
+    """Add a file to the mirror, and return its source."""
     (folder / MIRROR / name).write_bytes(content)
     digest = hashlib.sha256(content).hexdigest()
     return {"urls": [f"http://127.0.0.1:9/{name}"], "sha256": digest, "bytes": len(content)}

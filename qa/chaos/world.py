@@ -1,4 +1,4 @@
-"""A tiny world in which every stage was run once, undisturbed: the commands, what each read, and what each wrote."""
+"""A tiny world in which every stage ran once, undisturbed: its commands, and what each read and wrote."""
 
 import hashlib
 import itertools
@@ -73,23 +73,23 @@ claims:
     score: bleu
     ascending: [attention/C1, base]
 """
-"""Of the toy paper."""
+"""Claims of the toy paper."""
 STAGES = (
     *("generate", "download", "collect-trees", "collect-text", "collect-recordings", "speak", "prepare"),
     *("prepare-trees", "subwords", "features", "encode-text", "encode", "train", "decode", "score"),
     *("layer-times", "model-sizes", "table", "transcript-table", "example-table"),
     *("layer-table", "figure", "claims", "launch", "plan", "cost"),
 )
-"""In the order of the workflow, all that any of its rules calls."""
+"""Stages that the rules call, in the order of the workflow."""
 PLAN, COST = (f"results/{SCALE}/{name}.csv" for name in ("plan", "cost"))
 FORECAST = (
     ["plan", "--set", f"scale={SCALE}", "--out", PLAN],
     ["cost", "--set", f"scale={SCALE}", "--plan", PLAN, "--out", COST],
 )
-"""What no table asks for."""
+"""Command that no table asks for."""
 
 SHORTEST_LIMIT_S, TRIES = 120.0, 10
-"""A stage that a file fails is done again up to four times; on a busy machine each may take longer than the first."""
+"""Least limit in seconds, and its factor: a damaged file makes a stage run up to four times."""
 
 Digests = dict[str, str]
 """SHA-256 of each file below work/ and results/, by path."""
@@ -100,11 +100,11 @@ class Step:
     """A command of the workflow.
 
     Attributes:
-        writes: files that are equal after each of two undisturbed runs of it, with their digests.
-        unlike: files that are not: times, logs.
-        seen: how often it makes each system call.
-        reads: files that it opens to read, of those that were there before it.
-        seconds: how long it takes.
+        writes: Files that are equal after two undisturbed runs, with their digests.
+        unlike: Files that differ between them: times, logs.
+        seen: How often it makes each system call.
+        reads: Files that it opens to read, of those that were there before.
+        seconds: Duration.
     """
 
     argv: list[str]
@@ -120,7 +120,7 @@ class Step:
 
 
 def digests(folder: Path) -> Digests:
-    """Of what lies there, leaving out what is half-written, and notes of sizes and times."""
+    """Return the digests of the files below a folder, without half-written files and notes of sizes and times."""
     paths = (path for part in ("work", "results") for path in (folder / part).rglob("*") if path.is_file())
     names = ((path, path.relative_to(folder)) for path in paths)
     shown = ((path, name) for path, name in names if not any(part.startswith(".") for part in name.parts))
@@ -128,7 +128,7 @@ def digests(folder: Path) -> Digests:
 
 
 def shrink(folder: Path) -> None:
-    """Make the smoke scale of a copied project tinier still."""
+    """Shrink the smoke scale of a copied project further."""
     for path in (folder / "workflow/datasets").glob("grammar-smoke-*.yaml"):
         record = yaml.safe_load(path.read_text())
         record.pop("expected", None)
@@ -154,7 +154,7 @@ def sizes_of(record: dict[str, Any]) -> list[dict[str, int]]:
 
 
 def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
-    """What Snakemake would run for `targets`, by stage in the order of STAGES."""
+    """Return the commands that Snakemake would run for `targets`, by stage in the order of STAGES."""
     layout = load_project(folder, {"scale": SCALE}).layout
     paths = list(dict.fromkeys(str(layout.target(target)) for target in targets))
     options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
@@ -171,7 +171,7 @@ def is_argument(word: str) -> bool:
 
 
 class World:
-    """Builds the undisturbed world in `folder`, and copies of it as they were before a step."""
+    """The undisturbed world in `folder`, and copies of it before each step."""
 
     def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[Product, ...] = TARGETS):
         self.folder, self.injector, self.server = folder, injector, server
@@ -181,7 +181,7 @@ class World:
         self.waiting = [] if self.steps else self.commands(targets)
 
     def commands(self, targets: tuple[Product, ...]) -> list[list[str]]:
-        """Make the project; what is to be done in it."""
+        """Make the project and return its commands."""
         self.template.mkdir()
         copy_project(self.template)
         shrink(self.template)
@@ -195,7 +195,7 @@ class World:
         return waiting
 
     def build(self) -> None:
-        """Run every command, twice; one that reads what a later one makes waits for it."""
+        """Run every command twice; a command that needs the output of a later one waits for it."""
         failures = 0
         while self.waiting:
             argv = self.waiting.pop(0)
@@ -210,7 +210,7 @@ class World:
         self.kept.write_bytes(pickle.dumps(self.steps))
 
     def add(self, step: Step) -> bool:
-        """Whether the step could be done."""
+        """Add a step, and return whether it could be run."""
         before = digests(self.golden)
         twin = self.folder / "twin"
         self.copied(self.golden, twin)
@@ -230,12 +230,12 @@ class World:
         return True
 
     def copied(self, source: Path, target: Path) -> None:
-        """A copy of a project; what no stage writes is shared."""
+        """Copy a project; files that no stage writes are shared."""
         shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("workflow", ".snakemake"))
         (target / "workflow").symlink_to(self.template / "workflow")
 
     def run(self, step: Step, folder: Path, fault: Fault | None) -> int:
-        """The exit status of a step in `folder`."""
+        """Run a step in `folder` and return its exit status."""
         self.injector.arm((folder / "work", folder / "results"), fault)
         try:
             limit_s = max(SHORTEST_LIMIT_S, TRIES * step.seconds)
@@ -244,11 +244,11 @@ class World:
             self.injector.disarm()
 
     def said(self) -> str:
-        """What the last step wrote to its terminal."""
+        """Return what the last step wrote to its terminal."""
         return (self.folder / "log").read_text(errors="replace")
 
     def before(self, step: Step, name: str) -> Path:
-        """A copy of the world in which `step` has not been done; later ones may have been."""
+        """Return a copy of the world in which `step` was not run; later steps may have been."""
         folder = self.folder / name
         if folder.exists():
             shutil.rmtree(folder)
@@ -260,7 +260,7 @@ class World:
 
 
 def launched(ordered: list[list[str]]) -> list[str]:
-    """The first count of model sizes once more, as a job of its own in a process of its own."""
+    """Return the first count of model sizes once more, as a job in a process of its own."""
     counting = next(argv for argv in ordered if argv[0] == "model-sizes")
     folder = Path("work", SCALE, "launched")
     makes = str(folder / "sizes.json")
@@ -270,12 +270,12 @@ def launched(ordered: list[list[str]]) -> list[str]:
 
 
 def changed(before: Digests, after: Digests) -> Digests:
-    """What is new or another in `after`."""
+    """Return the files of `after` that are new or changed."""
     return {path: digest for path, digest in after.items() if before.get(path) != digest}
 
 
 def bare(argv: list[str]) -> list[str]:
-    """Without the launcher, except of a training, whose stage is called `train` then."""
+    """Return a command without its launcher; that of a training becomes the stage `train`."""
     if argv[0] != "launch":
         return argv
     if "--" in argv:

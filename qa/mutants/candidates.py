@@ -1,4 +1,4 @@
-"""Which mutants there are: cosmic-ray's operators over the files of a package, one of them chosen at each place."""
+"""Mutants: cosmic-ray's operators over the files of a package, with one mutant chosen at each place."""
 
 import ast
 import contextlib
@@ -17,7 +17,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 GROUND = "ground"
-"""The name here of the modules directly in pipeline/."""
+"""Name of the modules directly in pipeline/."""
 STAGES = ["test_stages.py"]
 TESTS = {
     "models": ["models", "search"],
@@ -45,10 +45,10 @@ TESTS = {
     "grammar": ["grammar"],
     GROUND: STAGES,
 }
-"""Under tests/, what has to notice a mutant in each package."""
+"""Folders under tests/ that have to notice the mutants of each package."""
 WORD_LISTS = "grammar/lexicon"
 LEFT_OUT = re.compile("RemoveDecorator|_(?!Is)[A-Za-z]+_Is(Not)?$|_Is_Eq$|_IsNot_NotEq$|_Is(Not)?_[GL]tE?$")
-"""Operators whose every mutant fails on import, or takes identity for equality, which is the interpreter's affair."""
+"""Operators whose mutants all fail on import, or take identity for equality, which depends on the interpreter."""
 
 Place = tuple[int, int]
 """Line, from 1, and column, from 0."""
@@ -76,7 +76,7 @@ class Mutant:
         return mutated(self.operator, self.occurrence, source)
 
     def change(self, source: str) -> tuple[str, str]:
-        """The lines that differ, before and after."""
+        """Return the lines that differ, before and after."""
         before, after = source.split("\n"), self.applied(source).split("\n")
         blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
         changed = [block for block in blocks if block[0] != "equal"]
@@ -95,14 +95,14 @@ def mutated(operator: str, occurrence: int, source: str) -> str:
 
 
 def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
-    """One of each package in turn, in a random order that `seed` fixes, until there are no more."""
+    """Yield one mutant of each package in turn, in a random order that `seed` fixes, until none is left."""
     waiting = [in_package(root, package, seed) for package in packages]
     for turn in itertools.zip_longest(*waiting):
         yield from filter(None, turn)
 
 
 def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
-    """A file is as likely as it is large, and each of its places as every other."""
+    """Yield the mutants of a package; files are as likely as they are large, and places in a file equally likely."""
     generator = random.Random(f"{seed} {package}")
     pattern = "pipeline/*.py" if package == GROUND else f"pipeline/{package}/**/*.py"
     found = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
@@ -123,7 +123,7 @@ def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
 
 
 def named(root: Path, file: str, operator: str, change: tuple[str, str]) -> Mutant | None:
-    """The one that makes this change, if the file still has what it changes."""
+    """Return the mutant that makes a change, if the file still has the changed code."""
     source = (root / file).read_text(encoding="utf-8") if (root / file).exists() else ""
     lines = source.split("\n")
     for mutant in itertools.chain.from_iterable(by_place(root / file, file) if source else ()):
@@ -135,7 +135,7 @@ def named(root: Path, file: str, operator: str, change: tuple[str, str]) -> Muta
 
 
 def by_place(path: Path, file: str) -> list[list[Mutant]]:
-    """The mutants of each place of a file, of which what is only a type is none."""
+    """Return the mutants of each place of a file, without those that only change a type."""
     source = path.read_text(encoding="utf-8")
     nodes, types = list(ast_nodes(get_ast(source))), type_ranges(source)
     found: dict[Place, list[Mutant]] = {}
@@ -154,7 +154,7 @@ def operators() -> dict[str, object]:
 
 
 def type_ranges(source: str) -> list[tuple[Place, Place]]:
-    """Where annotations stand."""
+    """Return the places of annotations."""
     found: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -165,11 +165,11 @@ def type_ranges(source: str) -> list[tuple[Place, Place]]:
 
 
 def equivalents(path: Path) -> dict[tuple[str, str, str], str]:
-    """Reasons by file, lines before and lines after."""
+    """Return the reasons by file, lines before and lines after."""
     listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     return {(mutant["file"], mutant["before"], mutant["after"]): mutant["reason"] for mutant in listed}
 
 
 def reason(found: tuple[str, str, str], same: dict[tuple[str, str, str], str]) -> str | None:
-    """Why a mutant is equivalent, if it is: in its file, or in any."""
+    """Return why a mutant is equivalent, if it is: in its file, or in any file."""
     return same.get(found) or same.get(("*", *found[1:]))

@@ -25,7 +25,7 @@ def warm() -> None:
 def run_tests(
     folder: Path, arguments: list[str], log: Path, plugin: Callable[[], object] | None = None, cpu: int | None = None
 ) -> int:
-    """The process, in a group of its own, that runs pytest in `folder`."""
+    """Fork a process, in a group of its own, that runs pytest in `folder`."""
     if pid := os.fork():
         return pid
     code = 99
@@ -46,7 +46,7 @@ def run_tests(
 
 
 def waited(pid: int, limit: float) -> int | None:
-    """Its exit code; None when it took too long."""
+    """Return the exit code of a process; None if it took too long."""
     end = time.monotonic() + limit
     code = None
     while time.monotonic() < end:

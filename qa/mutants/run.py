@@ -3,8 +3,8 @@
     make mutants [PACKAGE="models training"] [MINUTES=10] [SEED=1]
 
 Runs in a copy of the project, one mutant after the other, and writes each to docs/measured/mutants.csv at once. Mutants
-that mean the same as the program are listed in equivalent.yaml, with the reason. `--again` tries those anew that were
-not noticed, `--tests` with the tests named, which are given below tests/.
+that mean the same as the program are listed in equivalent.yaml, with the reason. `--again` repeats the mutants that no
+test noticed. `--tests` uses the named tests, which are relative to tests/.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def key(row: Row) -> tuple[str, str, str]:
 
 
 class Results:
-    """The table of what was tried; a mutant that is tried again replaces its row."""
+    """A table of the mutants tried; a repeated mutant replaces its row."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -44,7 +44,7 @@ class Results:
             return {key(row): row for row in csv.DictReader(handle)}
 
     def add(self, row: Row) -> None:
-        """Beside what others have added meanwhile."""
+        """Add a row, and keep the rows that other processes have added meanwhile."""
         self.rows = self._read() | {key(row): row}
         with open(self.path, "w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
@@ -52,7 +52,7 @@ class Results:
             writer.writerows(self.rows[key] for key in sorted(self.rows))
 
     def table(self, same: dict[tuple[str, str, str], str]) -> str:
-        """By package: mutants, those that were noticed, those that nothing noticed, and equivalent ones."""
+        """Return a table by package: mutants tried, noticed and not noticed, and equivalent ones."""
         counts: dict[str, Counter] = {}
         for row in self.rows.values():
             outcome = "equivalent" if reason(key(row), same) else row["outcome"]
@@ -121,7 +121,7 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
 
 
 def wanted(sandbox: Sandbox, args: argparse.Namespace, results: Results) -> Iterator[Mutant]:
-    """A sample, or those that were not noticed before."""
+    """Yield a sample of mutants, or those that no test noticed before."""
     packages = args.package or list(TESTS)
     if not args.again:
         yield from mutants(sandbox.folder, packages, args.seed)

@@ -19,7 +19,7 @@ from traced import Traced
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of some tests: `noticed`, by which test, `timeout`, or `survived`."""
+    """The outcome of some tests: `noticed`, with the test, `timeout`, or `survived`."""
 
     result: str
     by: str
@@ -28,12 +28,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Traces:
-    """What a run of the tests saw.
+    """Observations of one run of the tests.
 
     Attributes:
-        lines: tests by file and line; of lines that ran on import, the test is empty.
-        seconds: of each test, in the order in which they ran.
-        failed: tests that fail without any change.
+        lines: Tests by file and line; the test is empty for lines that ran on import.
+        seconds: Duration of each test, in the order in which they ran.
+        failed: Tests that fail without any change.
     """
 
     lines: dict[str, dict[int, list[str]]]
@@ -44,9 +44,12 @@ class Traces:
         return "" in self.lines.get(file, {}).get(line, ())
 
     def tests_of(self, file: str, line: int, most: float = math.inf) -> list[str]:
-        """Tests that run a line, or anything of the file where it runs on import; quick ones of quick files first.
+        """Return the tests that run a line, or its file if it runs on import; quick tests of quick files first.
 
-        most: seconds that they may take together.
+        Args:
+            file: File of the line.
+            line: Number of the line.
+            most: Seconds that the tests may take together.
         """
         by_line = self.lines.get(file, {})
         found = set(by_line.get(line, ()))
@@ -68,7 +71,7 @@ class Traces:
 
 class Sandbox:
     def __init__(self, root: Path, folder: Path):
-        """Copies what git would: tracked files and new ones, as they are now."""
+        """Copy the files that git would: tracked files and new ones, as they are now."""
         self.folder = folder
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
@@ -88,7 +91,7 @@ class Sandbox:
 
 
 class Tests:
-    """Tests that are collected, each of which is traced once."""
+    """Collected tests, each of which is traced once."""
 
     def __init__(self, folder: Path, names: list[str], limit: float | None):
         self.folder = folder
@@ -116,7 +119,7 @@ class Tests:
         return Traces(lines, found["seconds"], found["failed"])
 
     def outcome(self, file: str, content: str, chosen: list[str]) -> Outcome:
-        """Of chosen tests with `file` holding `content`."""
+        """Run chosen tests with `content` in `file`, and return their outcome."""
         path = self.folder / file
         before, stat = path.read_text(encoding="utf-8"), path.stat()
         path.write_text(content, encoding="utf-8")
@@ -130,7 +133,7 @@ class Tests:
         return Outcome(result, by, time.monotonic() - started)
 
     def _run(self, path: Path, before: str, after: str, chosen: list[str]) -> tuple[int | None, str]:
-        """The exit code, and the test that failed; in a new process where more than functions differ."""
+        """Return the exit code and the failed test; a new process runs them if more than functions differ."""
         seconds = sum(self.traces.seconds[test] for test in chosen)
         cpu, limit = int(15 + 3 * seconds), 60 + 10 * seconds
         noticed = self.folder / "noticed"

@@ -1,5 +1,7 @@
-"""A plugin of pytest that collects tests once, and then runs some of them for each mutant, in a process forked from
-this one that gives the functions of the changed file their new code: neither imports nor collection come again."""
+"""A pytest plugin that collects tests once, then runs some of them for each mutant in a forked process.
+
+The fork gives the functions of the changed file their new code, so neither imports nor collection are repeated.
+"""
 
 import gc
 import json
@@ -14,17 +16,17 @@ import pytest
 from fork import waited
 
 FUNCTION = 1
-"""The flag (CO_OPTIMIZED) of code that runs when it is called, where that of a module or class runs on import."""
+"""The flag (CO_OPTIMIZED) of code that runs when it is called; code of a module or class runs on import."""
 Name = tuple[str, str, int]
-"""Of a function: file, qualified name, first line."""
+"""Identity of a function: file, qualified name, first line."""
 
 
 class Changed(Exception):
-    """More differs than what functions do, so that the file has to be imported anew."""
+    """More than function bodies differ, so the file has to be imported again."""
 
 
 def functions_below(folder: Path) -> dict[Name, list[FunctionType]]:
-    """All that were made so far; a decorated one too, and each closure."""
+    """Return all functions made so far from files below a folder, with decorated functions and closures."""
     found: dict[Name, list[FunctionType]] = {}
     for made in gc.get_objects():
         if isinstance(made, FunctionType) and made.__code__.co_filename.startswith(f"{folder}/"):
@@ -37,7 +39,7 @@ def name_of(code: CodeType) -> Name:
 
 
 def pairs(before: CodeType, after: CodeType) -> list[tuple[CodeType, CodeType]]:
-    """Functions that differ, where nothing does that runs on import."""
+    """Return the functions that differ, if no code differs that runs on import."""
     nested = [[constant for constant in code.co_consts if isinstance(constant, CodeType)] for code in (before, after)]
     if len(nested[0]) != len(nested[1]) or (not before.co_flags & FUNCTION and shallow(before) != shallow(after)):
         raise Changed
@@ -55,7 +57,7 @@ def shallow(code: CodeType) -> tuple:
 
 
 def replace_functions(path: Path, before: str, after: str, made: dict[Name, list[FunctionType]]) -> None:
-    """Of a module that is imported already; of another, the file holds what will be."""
+    """Replace the functions of an imported module; a module not imported yet is read from the file."""
     if not any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
         return
     try:
@@ -76,13 +78,13 @@ def replace_functions(path: Path, before: str, after: str, made: dict[Name, list
 
 class Served:
     def __init__(self, orders: int, answers: int):
-        """Pipes: a line comes for each mutant, and one goes."""
+        """Open the pipes: a line comes for each mutant, and one goes."""
         self.orders, self.answers = os.fdopen(orders), os.fdopen(answers, "w")
         self.noticed: Path | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
-        """Answer until there are no more orders; in each fork, go on with the tests that were ordered."""
+        """Serve orders until there are no more; each fork runs the tests of its order."""
         by_name = {item.nodeid: item for item in session.items}
         made = functions_below(Path.cwd())
         gc.collect()

@@ -1,4 +1,4 @@
-"""A plugin of pytest that writes down which test runs which line of the project, and how long each takes."""
+"""A pytest plugin that records which test runs which line of the project, and how long each test takes."""
 
 import json
 import time
@@ -11,17 +11,17 @@ import pytest
 
 class Traced:
     def __init__(self, limit: float | None = None):
-        """limit: CPU seconds after which a test goes on to no further parameters, and a file to no further tests."""
+        """Set up the trace; after `limit` CPU seconds a test gets no further parameters, a file no further tests."""
         self.limit = limit
         self.spent: Counter = Counter()
-        """By test, less its parameters, and by file."""
+        """Seconds by test, without its parameters, and by file."""
         self.cover = coverage.Coverage(
             data_file=None, source=["pipeline", "reprise"], config_file=False, messages=False
         )
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
         self.sharing: dict[str, set[str]] = {}
-        """Tests by the fixtures, made once for several of them, that they read."""
+        """Tests by the fixtures of wider scope that they use."""
         self.cover.start()
 
     def pytest_collection_finish(self, session):
@@ -32,7 +32,7 @@ class Traced:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
-        """Where the limit is reached the test counts as none of this run."""
+        """Run a test; beyond the limit, it is left out."""
         test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
         if self.limit and (self.spent[test] > self.limit or self.spent[file] > 4 * self.limit):
             item.session._setupstate.teardown_exact(nextitem)  # of what it would have shared with those before
@@ -71,7 +71,7 @@ class Traced:
         Path("traces.json").write_text(json.dumps(found))
 
     def tests(self, context: str) -> set[str]:
-        """What is made for several tests is made when the first of them is set up."""
+        """Return the tests; fixtures shared by several are set up with the first of them."""
         phase, _, test = context.partition(" ")
         if phase != "setup":
             return {test}

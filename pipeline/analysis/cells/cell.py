@@ -22,7 +22,7 @@ class Cell(Closed):
     """A measured column of a table."""
 
     required: ClassVar[bool] = False
-    """Whether a row without it counts as not run."""
+    """True if a row without it counts as not run."""
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
 
     @property

@@ -41,7 +41,7 @@ class NoisePools:
             dataset: Dataset that it is trained on.
             quantity: Name of the quantity.
             values: Returns the quantity of each training of any system.
-            detail: Tells apart quantities of one name.
+            detail: Distinguishes quantities of one name.
 
         Returns:
             The values by system, and their source in words; empty if the system has only its own.
@@ -167,7 +167,7 @@ class Measurements:
             quantity: Name of the quantity in the measured noise.
             of_each: Returns the quantity of each of some trainings.
             own: Numbers of this system's trainings, if they are not the quantity itself.
-            detail: Tells apart quantities of one name.
+            detail: Distinguishes quantities of one name.
         """
 
         def values(name: str) -> Values:

@@ -104,7 +104,7 @@ class Failure(TimedRecord):
 
 
 class Retry(TimedRecord):
-    """A launcher was asked to try again: earlier failures no longer count."""
+    """A launcher was asked to retry: earlier failures no longer count."""
 
     event: Literal["retry"] = "retry"
 

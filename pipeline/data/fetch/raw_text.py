@@ -122,7 +122,7 @@ def segments(side: Side, path: Path) -> Segments:
     """Return the segments of an SGML or XML file.
 
     Args:
-        side: Side, whose name tells the format.
+        side: Side, whose name gives the format.
         path: File that holds it.
 
     Raises:
@@ -138,7 +138,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     """Yield the lines of a side without line feeds, or its segments.
 
     Args:
-        side: Side, whose name tells format and compression.
+        side: Side, whose name gives format and compression.
         path: File that holds it.
 
     Raises:

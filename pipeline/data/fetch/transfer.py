@@ -2,7 +2,7 @@
 
 Received bytes are kept in `<file>.part`, so a broken connection or a killed process costs one more request for the
 rest. The file gets its name only after its checksum is verified. An address that does not respond, stalls or breaks
-off is retried after growing pauses; one with another file, or none, is not. pooch and similar libraries verify files
+off is retried after growing pauses. An address with another file, or none, is not. Libraries such as pooch verify files
 too, but restart from zero after every break.
 """
 

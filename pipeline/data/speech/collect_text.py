@@ -212,7 +212,7 @@ def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Itera
 
     Args:
         part: Layout of the file.
-        name: Name of the file, whose suffix tells compression.
+        name: Name of the file, whose suffix gives the compression.
         stream: Content of the file.
         path: The fetched file, or the archive that holds it, for messages.
     """

@@ -2,7 +2,7 @@
 
 eSpeak NG comes as a wheel and is called through its C library. The library keeps state between utterances (the flutter
 of its voices), which it cannot reset, and seeds the breath of its voices by the clock unless it gets a seed. With a
-seed, its samples are a function of everything that its process has said.
+seed, its samples depend on everything that its process has spoken before.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Text files and tables of tab-separated values, as stages write and users provide them.
 
 Text is UTF-8 with a line feed at the end of each line. Spreadsheets put some cells in quotation marks and double those
-inside, as in `"He said ""no""."`; other tables hold the text as it is. A table does not declare its quoting, so its
+inside, as in `"He answered ""no""."`; other tables hold the text as it is. A table does not declare its quoting, so its
 cells decide.
 """
 

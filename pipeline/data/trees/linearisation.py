@@ -1,6 +1,6 @@
 """Linearised trees, which a sequence model can predict (Vinyals et al. 2015), and their inverse.
 
-`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))` becomes `(S (NP PRP /NP (VP VBP /VP . /S`: depth first, `(X` opens a
+`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))` becomes `(S (NP PRP /NP (VP VBP /VP . /S`. Depth first, `(X` opens a
 phrase, `/X` closes it, and each word is its part-of-speech tag. TOP is omitted.
 
 `rebuild` makes a tree over exactly the words of the source from any symbols. It counts repairs: they are rare in a

@@ -24,8 +24,8 @@ EMBEDDING_STD = 0.1
 class NormedLinear(nn.Module):
     """A linear map with weight normalisation (Salimans & Kingma 2016).
 
-    Row i of the weight is g_i v_i / |v_i|. v is drawn from N(0, gain² / width_in). g is chosen so that the rows equal v
-    at first, and the bias is zero. `gain` compensates dropout and gating (section 3.5).
+    Row i of the weight is g_i v_i / |v_i|. The initial v is drawn from N(0, gain² / width_in). The initial g makes the
+    rows equal v, and the bias is zero. `gain` compensates dropout and gating (section 3.5).
 
     Args:
         width_in: Inputs.

@@ -99,8 +99,8 @@ class ConditionalGRUFunction(Function):
         Args:
             ctx: Saves weights and forward values.
             dtype: Dtype of matrix multiplications and attention.
-            *inputs: W y and bias of the first unit (T, B, 3H); initial state (B, H); keys (B, S, A); mask (B, S); the
-                two biases of the second unit (3H,); then the fields of `LoopWeights`.
+            *inputs: W y and bias of the first unit (T, B, 3H). Initial state (B, H), keys (B, S, A), mask (B, S). The
+                two biases of the second unit (3H,). Then the fields of `LoopWeights`.
 
         Returns:
             States (T, B, H) and contexts (T, B, D).

@@ -209,9 +209,13 @@ def backward_loop(
         write: Form of the write gates.
 
     Returns:
-        Gradients with respect to the key (A, H), divided by 4 v; the slots of the GRU (T, B, 4H); 2 W s, divided by
-        2 v, and the input of the read gate (T, B, A + H); the scores (T, B, S); and the input of the write gates
-        (T, B, 2H).
+        Gradients with respect to:
+
+        - the key (A, H), divided by 4 v;
+        - the slots of the GRU (T, B, 4H);
+        - 2 W s, divided by 2 v, and the input of the read gate (T, B, A + H);
+        - the scores (T, B, S);
+        - the input of the write gates (T, B, 2H).
     """
     (hidden, width), dtype = weights.query.shape, cache.attention.activations.dtype
     scale = 4 * weights.score.unsqueeze(1)

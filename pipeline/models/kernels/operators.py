@@ -117,8 +117,8 @@ def conv2d_over_frames(convolution: nn.Conv2d, x: Tensor) -> Tensor:
     """Apply a two-dimensional convolution as a one-dimensional convolution over frames, on a CPU.
 
     The kernel must be odd, with half of it as padding. The kernels of Deep Speech 2 are as high as there are features,
-    so this form has hardly more multiplications. torch computes the gradient of so large a kernel three to ten times as
-    slowly as the rest.
+    so this form has hardly more multiplications. In torch's own form, the gradient of so large a kernel takes three to
+    ten times as long as the rest.
 
     Args:
         convolution: Gives weight (O, C, W, Z), bias and stride.

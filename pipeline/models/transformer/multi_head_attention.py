@@ -82,7 +82,7 @@ def attention_mask(src_mask: Tensor, like: Tensor, padded: bool | None = None) -
     Args:
         src_mask: Shape (B, S), True at source symbols.
         like: Gives the dtype of matrix multiplications.
-        padded: Tells whether anything is padded; None if that is unknown.
+        padded: True if anything is padded; None if that is unknown.
 
     Returns:
         Shape (B, 1, 1, S), or None if nothing is padded.

@@ -28,10 +28,10 @@ MARK_MEANINGS = {
     "failed": "a run failed",
     "cited": "cited by the paper, not run here",
 }
-"""What each mark of a cell means."""
+"""Meanings of the marks of cells."""
 MARK_LABELS = {"not-comparable": "n/c", "provisional": "1 seed", "not-run": "not run", "not-scored": "not scored"}
 MARK_LABELS |= {"under-way": "under way"}
-"""How a mark is written in a cell if not by its name."""
+"""Text of the marks that are not written by name."""
 COMPARED = ("agrees", "higher", "lower", "not-comparable")
 """Marks of cells beside a printed number."""
 CELL_PARTS = ("ours", "printed", "interval", "difference")

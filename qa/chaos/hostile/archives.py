@@ -1,4 +1,4 @@
-"""Archives that are unlike what any sane program writes, and what reads them."""
+"""Archives unlike any that a sane program writes, and the functions that read them."""
 
 import bz2
 import gzip
@@ -119,7 +119,7 @@ def archive(rng: random.Random) -> bytes:
 
 
 def read_everywhere(path: Path, folder: Path) -> list[Callable[[], object]]:
-    """Each way in which the project reads an archive."""
+    """Read an archive in each way that the project has."""
     return [
         lambda: [stream.read(1 << 20) for name, _, stream in members(path, lambda name: fnmatch(name, "*"))],
         lambda: unpack(path, "a", {"corpus/train.en"}, folder / "wanted"),

@@ -1,4 +1,4 @@
-"""Files that somebody altered, and what reads them."""
+"""Altered files, and the functions that read them."""
 
 import gzip
 import hashlib
@@ -36,7 +36,7 @@ def flipped(content: bytes, rng: random.Random) -> bytes:
 
 
 def repeated(content: bytes, rng: random.Random) -> bytes:
-    """A piece of it stands there very often."""
+    """Repeat a piece very often."""
     first = rng.randrange(len(content))
     piece = content[first : first + rng.randrange(1, 12)]
     return content[:first] + piece * rng.choice([2, 1000, 100_000]) + content[first:]
@@ -48,7 +48,7 @@ def swapped(content: bytes, rng: random.Random) -> bytes:
 
 
 def numbered(content: bytes, rng: random.Random) -> bytes:
-    """Another number stands in the place of a digit."""
+    """Replace a digit by a number."""
     places = [place for place, byte in enumerate(content[:100_000]) if 48 <= byte < 58] or [0]
     place = rng.choice(places)
     return content[:place] + rng.choice([b"-1", b"9" * 30, b"nan", b"1e999", b"null", b"[]"]) + content[place + 1 :]
@@ -58,7 +58,7 @@ ALTERATIONS = [*DAMAGES.values(), flipped, flipped, repeated, swapped, numbered]
 
 
 def altered(content: bytes, rng: random.Random) -> bytes:
-    """The content with one to three alterations, never the same."""
+    """Return the content with one to three alterations, never unchanged."""
     found = content
     while found == content:
         for _ in range(rng.randrange(1, 4)):
@@ -104,7 +104,11 @@ def model_case(rng: random.Random, model: Path, folder: Path) -> list[Callable[[
 
 
 def must_refuse(work: Callable[[], object]) -> None:
-    """Raises AssertionError when `work` takes an altered file for a good one."""
+    """Check that altered files are refused.
+
+    Raises:
+        AssertionError: `work` accepts an altered file.
+    """
     try:
         work()
     except UserError:

@@ -65,7 +65,7 @@ STATUS += ["999 X", "0 X", "-1 X", "20 OK", "two hundred", "", "204 N", "304 N"]
 
 
 def script(rng: random.Random, serves: bool = False) -> list[bytes | float]:
-    """What a server sends to one request: bytes, and pauses in seconds; the last may be a negative one, a reset."""
+    """Return the response to one request: bytes, and pauses in seconds; a negative one at the end means a reset."""
     version = rng.choice(["HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/9.9", "ICY", ""])
     lines = [f"{version} {rng.choice(STATUS)}"]
     for _ in range(rng.choice([0, 1, 2, 3, 3, 150])):
