@@ -84,7 +84,9 @@ class Model:
             The model.
         """
         replace_branch_weights(trained, config)
-        search = build_decoder(trained.model, config, prepare_language_model(trained, config, language_model))
+        search = build_decoder(
+            trained.model, config, prepare_language_model(trained, config, language_model), trained.recorder()
+        )
         return cls(trained, config, preparation, symbols, search)
 
     def __repr__(self) -> str:

@@ -56,7 +56,8 @@ def translate(
     config, trained = parse_decoding(decoding), TrainedModel.load(weights, threads)
     replace_branch_weights(trained, config)
     external_lm = prepare_language_model(trained, config, language_model)
-    translate_split(trained, build_decoder(trained.model, config, external_lm), config, split, out, text)
+    decoder = build_decoder(trained.model, config, external_lm, trained.recorder())
+    translate_split(trained, decoder, config, split, out, text)
 
 
 def transcribe(
@@ -92,7 +93,8 @@ def transcribe(
     config = with_tuned_weights(parse_decoding(decoding), tuned)
     trained = TrainedModel.load(weights, threads)
     external_lm = prepare_language_model(trained, config, language_model)
-    transcribe_split(trained, build_decoder(trained.model, config, external_lm), config, corpus, split, out)
+    decoder = build_decoder(trained.model, config, external_lm, trained.recorder())
+    transcribe_split(trained, decoder, config, corpus, split, out)
 
 
 def parse_decoding(text: str) -> DecodingConfig:

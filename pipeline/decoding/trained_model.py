@@ -18,6 +18,7 @@ from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.vocabulary import IDS
+from pipeline.decoding.captured_search import CapturedSearch
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.model import LanguageModel
@@ -25,6 +26,7 @@ from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
 from pipeline.search.interface import ExternalLM, Ngram
+from pipeline.training.graph_cache import CudaRecorder, Recorder
 from pipeline.training.machine import autocast, prepare_device
 from pipeline.training.run_model import build_initial_model, check_vocabulary, load_language_model
 from pipeline.training.specification import read_metadata, run_key
@@ -101,13 +103,22 @@ class TrainedModel:
             f"longest: {lengths.max()}); train it with a larger model.max_positions"
         )
 
+    def recorder(self) -> Recorder | None:
+        """Return a recorder of CUDA graphs; None on a CPU, with `cuda_graphs: false`, or with n-grams in the model."""
+        counted = any(isinstance(module, Ngram) for module in self.model.modules())
+        captures = self.device.type == "cuda" and self.spec.training.cuda_graphs and not counted
+        return CudaRecorder(self.device) if captures else None
+
     def autocast(self) -> AbstractContextManager:
         """Return autocast in the run's precision, or in float32 if the machine is faster in it."""
         return autocast(self.device, self.spec)
 
 
 def build_decoder(
-    model: Seq2Seq, config: DecodingConfig, language_model: LanguageModel | Ngram | None = None
+    model: Seq2Seq,
+    config: DecodingConfig,
+    language_model: LanguageModel | Ngram | None = None,
+    recorder: Recorder | None = None,
 ) -> Decoder:
     """Build the search that fits a model: beam search, CTC prefix search, or both jointly.
 
@@ -115,6 +126,7 @@ def build_decoder(
         model: In evaluation mode.
         config: Settings and weights of the search.
         language_model: Added to the model's scores, weighted by `config.lm_weight`; None for none.
+        recorder: Records steps of a beam search as CUDA graphs; None runs all steps eagerly.
 
     Returns:
         A function from a batch to the best hypothesis of each sequence.
@@ -130,7 +142,9 @@ def build_decoder(
         return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
     if config.word_bonus:
         raise UserError("decoding.word_bonus: only models with CTC take a word bonus; set it to 0")
-    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm)]
+    captured = CapturedSearch(model, config.beam_size, recorder, external_lm) if recorder else None
+    start = captured.start if captured else None
+    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm, start=start)]
 
 
 def prepare_language_model(

@@ -87,6 +87,20 @@ class Seq2Seq(nn.Module):
         """
         raise NotImplementedError
 
+    def fixed_cache(self, cache: Tree, places: int) -> Tree:
+        """Convert a cache into one that keeps its shapes over `places` steps.
+
+        A cache that never grows, such as that of a recurrent decoder, is returned as it is.
+
+        Args:
+            cache: Second result of `start`, or a fixed cache to which places are added.
+            places: Steps in all, those that the cache has read included.
+
+        Returns:
+            A cache for `step`, whose result has the same shapes.
+        """
+        return cache
+
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Return the trainable parameters by learning-rate schedule.
 

@@ -89,7 +89,7 @@ class OutputMaker:
         if any(output.kind == "translation" or output.kind == "parse" for output in self.plan.outputs):
             replace_branch_weights(self.trained, self.config)
         language_model = prepare_language_model(self.trained, self.config, self.language_model)
-        return build_decoder(self.trained.model, self.config, language_model)
+        return build_decoder(self.trained.model, self.config, language_model, self.trained.recorder())
 
     @property
     def language_model(self) -> Path | None:

@@ -16,25 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.models.settings import BOS, EOS, PAD
-from pipeline.search.interface import (
-    ExternalLM,
-    ModelScores,
-    ShallowFusion,
-    SourceBatch,
-    output_limits,
-    select_hypotheses,
-    select_sentences,
-    to_device_async,
-    tree_map,
-)
-from pipeline.search.selection import Candidates, best_continuations
+from pipeline.models.settings import EOS
+from pipeline.search.beam import BeamStart, EagerBeam, HostCandidates
+from pipeline.search.interface import ExternalLM, SourceBatch, output_limits, scorer_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +44,7 @@ def beam_search(
     config: DecodingConfig,
     n_best: int = 1,
     external_lm: ExternalLM | None = None,
+    start: BeamStart | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode a batch by beam search with length normalisation.
 
@@ -68,6 +57,7 @@ def beam_search(
         config: Beam size, length normalisation and length limit.
         n_best: Hypotheses per sentence.
         external_lm: Language model whose weighted log-probabilities are added to those of the model.
+        start: Starts the beam of a batch for this model, beam size and language model; None starts an eager one.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if the search found fewer.
@@ -75,84 +65,15 @@ def beam_search(
     Raises:
         UserError: The model's probabilities are NaN.
     """
-    search = Search(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
-    scorer = ShallowFusion(model, external_lm) if external_lm else ModelScores(model)
-    source, cache = scorer.start(batch)
-    source = tree_map(Tensor.contiguous, source)  # once, not in every matrix multiplication
-    device = batch.src_mask.device
-    tokens = torch.full((len(search.limits), 1), BOS, device=device)
-    log_probs = torch.zeros(tokens.shape, device=device)
-    for position in range(int(search.limits.max(initial=0)) + 1):
-        scores, cache = scorer.step(tokens, source, cache)
-        candidates = expand(scores, log_probs, search.at_limit(position), config.beam_size)
-        live, live_indices = live_candidates(candidates, config.beam_size)
-        remaining = search.record(candidates, live_indices, position)
+    limits = output_limits(model, batch, config.max_extra_length).cpu().numpy()
+    search = Search(limits, config, n_best)
+    beam = start(batch, limits) if start else EagerBeam(scorer_of(model, external_lm), batch, limits, config.beam_size)
+    for position in range(int(limits.max(initial=0)) + 1):
+        remaining = search.record(beam.advance(), position)
         if not len(remaining):
             break
-        tokens, log_probs, parents = live.tokens, live.log_probs, live.parents
-        if len(remaining) < len(tokens):
-            rows = to_device_async(device, remaining)
-            source = select_sentences(source, rows)
-            tokens, log_probs, parents = tokens[rows], log_probs[rows], parents[rows]
-        else:
-            rows = torch.arange(len(tokens), device=device)
-        if config.beam_size > 1 or len(remaining) < len(scores):
-            cache = select_hypotheses(cache, rows.unsqueeze(1) * scores.shape[1] + parents)
+        beam.keep(remaining)
     return search.best()
-
-
-def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
-    """Find the 2K best continuations of each sentence's hypotheses.
-
-    Args:
-        scores: Scores of the next symbol, shape (B', K, V); overwritten.
-        log_probs: Log-probability of the hypotheses so far, shape (B', K).
-        at_limit: Rows whose outputs have reached their limit, so that only EOS may follow.
-        beam_size: K.
-
-    Returns:
-        Candidates, shape (B', 2K).
-    """
-    next_log_probs = scores.index_fill_(-1, cached_indices(scores.device, PAD, BOS), -torch.inf)
-    if len(at_limit):
-        rows = to_device_async(scores.device, at_limit)
-        final = next_log_probs[rows, :, EOS]
-        next_log_probs[rows] = -torch.inf
-        next_log_probs[rows, :, EOS] = final
-    return best_continuations(next_log_probs, log_probs, 2 * beam_size)
-
-
-def live_candidates(candidates: Candidates, beam_size: int) -> tuple[Candidates, Tensor]:
-    """Select the K best candidates that do not end the sentence.
-
-    Args:
-        candidates: Shape (B', 2K), best first.
-        beam_size: K.
-
-    Returns:
-        The candidates (B', K), and their indices among all candidates, shape (B', K).
-    """
-    open_log_probs = candidates.log_probs.masked_fill(candidates.tokens == EOS, -torch.inf)
-    log_probs, index = open_log_probs.topk(beam_size, dim=1)
-    return Candidates(log_probs, candidates.parents.gather(1, index), candidates.tokens.gather(1, index)), index
-
-
-def copy_to_host(floats: Tensor, *integers: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Copy several tensors to the host by one transfer.
-
-    The integers are below 2^24, so float32 holds them exactly.
-
-    Args:
-        floats: Float32, shape (B', columns).
-        *integers: Tensors of shape (B', columns), each with its own number of columns.
-
-    Returns:
-        The floats, and int64 arrays of the shapes of `integers`.
-    """
-    joined = torch.cat((floats, torch.cat(integers, dim=1).to(floats.dtype)), dim=1).cpu().numpy()
-    widths = [floats.shape[1], *(tensor.shape[1] for tensor in integers[:-1])]
-    first, *others = np.split(joined, np.cumsum(widths), axis=1)
-    return first, [array.astype(np.int64) for array in others]
 
 
 class Search:
@@ -183,32 +104,19 @@ class Search:
         """Return the length penalty of an output of `length` symbols, EOS included."""
         return length_penalty(length, self.config.length_penalty, self.config.length_normalisation)
 
-    def at_limit(self, position: int) -> np.ndarray:
-        """Return the rows among the active sentences whose outputs have to end now.
-
-        Args:
-            position: Number of symbols so far.
-
-        Returns:
-            Indices below B'.
-        """
-        return np.flatnonzero(self.limits[self.active] == position)
-
-    def record(self, candidates: Candidates, live_indices: Tensor, position: int) -> np.ndarray:
+    def record(self, candidates: HostCandidates, position: int) -> np.ndarray:
         """Record the candidates of a position and remove the sentences that are done.
 
         Args:
-            candidates: Shape (B', 2K).
-            live_indices: Indices of the live candidates, shape (B', K).
+            candidates: Those of the B' active sentences.
             position: Number of symbols before the candidates.
 
         Returns:
             The rows that stay active, as indices into the previously active sentences.
         """
         beam_size = self.config.beam_size
-        log_probs, (parents, tokens, live) = copy_to_host(
-            candidates.log_probs, candidates.parents, candidates.tokens, live_indices
-        )
+        log_probs, parents = candidates.log_probs, candidates.parents
+        tokens, live = candidates.tokens, candidates.live
         ends = tokens == EOS
         if (ended := (ends & np.isfinite(log_probs))[:, :beam_size]).any():
             self.finish(ended, log_probs, parents, position)

@@ -155,6 +155,30 @@ def to_device_async(device: torch.device, indices: np.ndarray) -> Tensor:
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
 
 
+class AsyncCopy:
+    """A copy of a tensor to the host that is made while the host continues.
+
+    Args:
+        values: On any device; later work may overwrite them.
+    """
+
+    def __init__(self, values: Tensor):
+        self.copied = None
+        if values.is_cuda:
+            self.host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self.host.copy_(values, non_blocking=True)
+            self.copied = torch.Event(values.device)
+            self.copied.record()
+        else:
+            self.host = values.clone()
+
+    def wait(self) -> Tensor:
+        """Wait for the copy and return it."""
+        if self.copied:
+            self.copied.synchronize()
+        return self.host
+
+
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
     """Apply a function to each tensor of a tree.
 
@@ -239,6 +263,18 @@ class ModelScores:
         logits, cache = self.model.step(prev_tokens, source, cache)
         return logits.log_softmax(-1), cache
 
+    def fixed_cache(self, cache: Tree, places: int) -> Tree:
+        """Convert a cache into one that keeps its shapes; see `Seq2Seq.fixed_cache`.
+
+        Args:
+            cache: Second result of `start`, or a fixed cache.
+            places: Steps in all.
+
+        Returns:
+            The fixed cache.
+        """
+        return self.model.fixed_cache(cache, places)
+
 
 @dataclass(frozen=True)
 class ExternalLM:
@@ -283,3 +319,20 @@ class ShallowFusion(ModelScores):
         states, lm_cache = self.external_lm.model.advance(prev_tokens, cache["lm"])
         scores = scores + self.external_lm.weight * self.external_lm.model.logits(states).log_softmax(-1)
         return scores, {"model": model_cache, "lm": lm_cache}
+
+    def fixed_cache(self, cache: Tree, places: int) -> Tree:
+        """Convert the model's cache into one that keeps its shapes; that of the language model never grows.
+
+        Args:
+            cache: Caches of model and language model.
+            places: Steps in all.
+
+        Returns:
+            Both caches.
+        """
+        return {"model": super().fixed_cache(cache["model"], places), "lm": cache["lm"]}
+
+
+def scorer_of(model: Seq2Seq, external_lm: ExternalLM | None) -> ModelScores:
+    """Return the scores of a model, with those of an external language model added if there is one."""
+    return ShallowFusion(model, external_lm) if external_lm else ModelScores(model)

@@ -216,7 +216,7 @@ class GraphCache(Generic[Graph]):
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 self.failure = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                log.warning("cannot capture steps as CUDA graphs, training continues eagerly: %s", self.failure)
+                log.warning("cannot capture steps as CUDA graphs, they run eagerly: %s", self.failure)
                 return None
         log.info("no memory for another CUDA graph: dropping %d graphs", len(self.graphs))
         self.clear()
@@ -225,7 +225,7 @@ class GraphCache(Generic[Graph]):
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-        log.warning("no memory for the CUDA graph of a batch of shape %s, it is trained eagerly", key)
+        log.warning("no memory for the CUDA graph of a batch of shape %s, it runs eagerly", key)
         self.refused.add(key)
         self.recorder.release()
         return None

@@ -17,6 +17,7 @@ from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BatchShape
+from pipeline.search.interface import AsyncCopy
 from pipeline.training.captured_steps import CapturedSteps, not_finite
 from pipeline.training.distributed import GradientSums, Group
 from pipeline.training.guards import out_of_memory_explained
@@ -65,21 +66,12 @@ class AsyncScalars:
     """
 
     def __init__(self, values: Tensor, known: Sequence[float] = ()):
-        self.copied, self.known = None, known
-        if values.is_cuda:
-            self.host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-            self.host.copy_(values, non_blocking=True)
-            self.copied = torch.Event(values.device)
-            self.copied.record()
-        else:
-            self.host = values.clone()
+        self.copy, self.known = AsyncCopy(values), known
 
     @cached_property
     def values(self) -> list[float]:
         """The scalars, after the copy has ended."""
-        if self.copied:
-            self.copied.synchronize()
-        *first, last = self.host.tolist()
+        *first, last = self.copy.wait().tolist()
         return [*first, *self.known, last]
 
 

@@ -17,7 +17,7 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import EOS
-from pipeline.search import beam_search
+from pipeline.search import beam
 from pipeline.training.run_model import build_run_model
 
 POSITIONS = ANSWER + 1
@@ -57,18 +57,18 @@ def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: 
         model.best_path(batch)
     else:
         config = DecodingConfig(beam_size=4, max_extra_length=ANSWER).model_copy(update={"lm_weight": 0.5})
-        with mock.patch.object(beam_search, "copy_to_host", made_up(beam_search.copy_to_host)):
+        with mock.patch.object(beam, "unpack", made_up(beam.unpack)):
             build_decoder(model, config, beside)(batch)
 
 
-def made_up(copy_to_host):
+def made_up(unpack):
     """In the place of beam search's reading: all hypotheses live until `POSITIONS`, when all end."""
     positions = itertools.count(1)
 
-    def read(log_probs, parents, tokens, live):
-        numbers, (found, symbols, places) = copy_to_host(log_probs, parents, tokens, live)
-        symbols[:] = EOS if next(positions) == POSITIONS else EOS + 1
-        places[:] = range(places.shape[1])
-        return numbers, (found, symbols, places)
+    def read(packed, beam_size):
+        found = unpack(packed, beam_size)
+        found.tokens[:] = EOS if next(positions) == POSITIONS else EOS + 1
+        found.live[:] = range(beam_size)
+        return found
 
     return read

@@ -64,7 +64,7 @@ def test_convolutional_decoder_attends_in_every_layer():
     model = build_model(convolutional_config(), (VOCAB, VOCAB)).eval()
     batch = pairs([6, 4], [5, 5])
     source = model.encode(batch)
-    embedded = model.tgt_embedding(batch.tgt_in, 0, 5)
+    embedded = model.tgt_embedding(batch.tgt_in)
     x = model.widen(embedded)
     for layer in model.layers:
         convolved = layer.convolution(F.pad(x, (0, 0, 2, 0)))

@@ -157,8 +157,8 @@ def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with
         final(trainer)
     messages = [record.message for record in caplog.records if "CUDA graphs" in record.message]
     assert messages == [
-        "cannot capture steps as CUDA graphs, training continues eagerly: RuntimeError: operation not permitted when "
-        "stream is capturing"
+        "cannot capture steps as CUDA graphs, they run eagerly: RuntimeError: operation not permitted when stream is "
+        "capturing"
     ]
     assert trainer.steps.captured.graphs.recorder.recorded == 1
 

@@ -70,13 +70,12 @@ class Embedding(nn.Module):
         self.symbols = nn.Parameter(torch.empty(symbols, config.d_embedding).normal_(std=EMBEDDING_STD))
         self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
 
-    def forward(self, tokens: Tensor, first: int, last: int) -> Tensor:
-        """Embed symbols at known positions.
+    def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Embed symbols.
 
         Args:
-            tokens: Shape (B, T), or (B, K) for hypotheses at one position.
-            first: Position of the first symbol, counted from 0.
-            last: Position after the last symbol.
+            tokens: Shape (B, T).
+            positions: Position of each symbol, shape (B, T); None for 0 … T - 1.
 
         Returns:
             Shape (B, T, E).
@@ -84,7 +83,8 @@ class Embedding(nn.Module):
         Raises:
             UserError: The table has no vector for a position.
         """
-        x = F.embedding(tokens, self.symbols) + self.positions(first, last)
+        vectors = self.positions(0, tokens.shape[1]) if positions is None else self.positions.at(positions)
+        x = F.embedding(tokens, self.symbols) + vectors
         return dropout(x, self.dropout if self.training else 0.0)
 
 
@@ -249,7 +249,7 @@ class Convolutional(TaskModel):
             Keys and values (B, S, E) and mask (B, S) of the source.
         """
         mask = batch.src_mask
-        keys, values = self.encoder(self.src_embedding(batch.src, 0, batch.src.shape[1]), mask)
+        keys, values = self.encoder(self.src_embedding(batch.src), mask)
         return {"mask": mask, "keys": keys, "values": values}
 
     def states(self, batch) -> Tensor:
@@ -262,7 +262,7 @@ class Convolutional(TaskModel):
             Shape (B, T, R).
         """
         source = self.encode(batch)
-        embedded = self.tgt_embedding(batch.tgt_in, 0, batch.tgt_in.shape[1])
+        embedded = self.tgt_embedding(batch.tgt_in)
         x = self.widen(embedded)
         for layer in self.layers:
             convolution = layer.convolution
@@ -320,8 +320,7 @@ class Convolutional(TaskModel):
         Returns:
             Task states (B, K, R), and the cache after this symbol.
         """
-        position = int(cache["position"][0, 0])
-        embedded = self.tgt_embedding(prev_tokens, position, position + 1)
+        embedded = self.tgt_embedding(prev_tokens, cache["position"])
         x, grown = self.widen(embedded), []
         for layer, past in zip(self.layers, cache["past"], strict=True):
             padded = torch.cat((past, x.unsqueeze(2).to(past.dtype)), dim=2)

@@ -153,6 +153,18 @@ class FusedModel(Seq2Seq):
         logits = self.fusion(task_state, lm_state, self.language_model.logits(lm_state))
         return logits, {"task": task_cache, "lm": lm_cache}
 
+    def fixed_cache(self, cache: Tree, places: int) -> Tree:
+        """Convert the task model's cache; see `Seq2Seq.fixed_cache`.
+
+        Args:
+            cache: Caches of the task model and of the language model.
+            places: Steps in all.
+
+        Returns:
+            Both caches; that of the language model never grows.
+        """
+        return {"task": self.task.fixed_cache(cache["task"], places), "lm": cache["lm"]}
+
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """Compute the summed loss of a batch.
 

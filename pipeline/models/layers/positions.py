@@ -10,6 +10,7 @@ from functools import cache
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models import kernels
@@ -142,9 +143,24 @@ class SinusoidPositions(nn.Module):
         Returns:
             Shape (last - first, D).
         """
+        self.reserve(last)
+        return self.table[first:last]
+
+    def reserve(self, last: int) -> None:
+        """Grow the table so that `at` can read the positions below `last`."""
         if last > self.table.shape[0]:
             self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
-        return self.table[first:last]
+
+    def at(self, positions: Tensor) -> Tensor:
+        """Return the encodings of positions that only the device knows.
+
+        Args:
+            positions: Reserved positions, counted from 0, any shape.
+
+        Returns:
+            Shape (*positions, D).
+        """
+        return F.embedding(positions, self.table)
 
 
 class LearnedPositions(nn.Module):
@@ -181,3 +197,17 @@ class LearnedPositions(nn.Module):
                 "raise model.max_positions or lower training.max_length"
             )
         return self.table[first:last] * self.scale
+
+    def reserve(self, last: int) -> None:
+        """Do nothing: the table has a fixed size, which bounds the length of an output."""
+
+    def at(self, positions: Tensor) -> Tensor:
+        """Return the vectors of positions that only the device knows.
+
+        Args:
+            positions: Positions in the table, counted from 0, any shape.
+
+        Returns:
+            Shape (*positions, D).
+        """
+        return F.embedding(positions, self.table) * self.scale

@@ -77,9 +77,9 @@ class HybridAttention(nn.Module):
             values: Annotations, shape (B, S, E).
 
         Returns:
-            Shape (B, 1, S).
+            Float32, shape (B, 1, S).
         """
-        alignment = values.new_zeros(len(values), 1, values.shape[1])
+        alignment = values.new_zeros(len(values), 1, values.shape[1], dtype=torch.float32)
         alignment[..., 0] = 1.0
         return alignment
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from pipeline.models.kernels.autocast import Norm
 from pipeline.models.layers.dropout import dropout_add, relu_dropout
-from pipeline.models.seq2seq import Tree
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention, projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
@@ -149,19 +148,27 @@ class DecoderLayer(Layer):
         keys_values = self.cross_attention.keys_values(encoded)
         return self.attend_source(self.self_norm(x, self.self_attention(x, None, causal=True)), keys_values, mask)
 
-    def step(self, x: Tensor, past: Tree, keys_values: tuple[Tensor, Tensor], mask: Tensor | None):
+    def step(
+        self,
+        x: Tensor,
+        past: tuple[Tensor, Tensor],
+        visible: Tensor | None,
+        keys_values: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Map one new position per hypothesis.
 
         Args:
             x: Shape (B, K, D).
             past: Keys and values of the self-attention so far, see `SelfAttention.step`.
+            visible: Mask of the past, see `SelfAttention.step`.
             keys_values: Keys and values of the source, from `CrossAttention.keys_values`.
             mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
 
         Returns:
             Output (B, K, D), and the past with the new position.
         """
-        output, past = self.self_attention.step(x, past)
+        output, past = self.self_attention.step(x, past, visible)
         return self.attend_source(self.self_norm(x, output), keys_values, mask), past
 
     def attend_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:

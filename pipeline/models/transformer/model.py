@@ -88,7 +88,7 @@ class Transformer(TaskModel):
         Args:
             table: Embedding of one side.
             tokens: Shape (B, T).
-            position_vectors: Shape (T, D); (1, D) if all tokens are at one position.
+            position_vectors: Shape (T, D) or (B, T, D); (1, D) if all tokens are at one position.
 
         Returns:
             Shape (B, T, D).
@@ -220,20 +220,70 @@ class Transformer(TaskModel):
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             source: First result of `start`.
-            cache: Per layer keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t symbols so far.
+            cache: Per layer keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t symbols so far; or a
+                `fixed_cache`.
 
         Returns:
             Task states (B, K, D), and the cache with one more position.
         """
+        if isinstance(cache, dict):
+            return self._advance_fixed(prev_tokens, source, cache)
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
-        mask, new_cache = attention_mask(source["mask"], self.output_weight), []
-        inputs = iter(zip(cache, source["layers"], strict=True))
+        mask = attention_mask(source["mask"], self.output_weight)
+        return self._advance_layers(x, source["layers"], mask, cache, None)
+
+    def fixed_cache(self, cache: Tree, places: int) -> Tree:
+        """Convert a cache into one of `places` positions; see `Seq2Seq.fixed_cache`.
+
+        Args:
+            cache: Second result of `start`, or a fixed cache to which places are added.
+            places: T, positions in all.
+
+        Returns:
+            Number of symbols read (B, K); and per layer keys (B, K, H, T, d_k) and values (B, K, H, T, d_v), of which
+            the last places are in use.
+        """
+        self.tgt_positions.reserve(places)
+        if not isinstance(cache, dict):
+            keys = cache[0][0]
+            cache = {"read": keys.new_full(keys.shape[:2], keys.shape[3], dtype=torch.int64), "layers": cache}
+        missing = places - cache["layers"][0][0].shape[3]
+        grown = [tuple(F.pad(tensor, (0, 0, missing, 0)) for tensor in past) for past in cache["layers"]]
+        return {"read": cache["read"], "layers": grown}
+
+    def _advance_fixed(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Read one symbol per hypothesis into a `fixed_cache`, without asking the device for anything."""
+        read, places = cache["read"], cache["layers"][0][0].shape[3]
+        x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions.at(read))
+        used = torch.arange(places, device=read.device) >= places - 1 - read.flatten()[:1]
+        visible = attention_mask(used.unsqueeze(0), self.output_weight, padded=True)
+        mask = attention_mask(source["mask"], self.output_weight, padded=True)
+        x, layers = self._advance_layers(x, source["layers"], mask, cache["layers"], visible)
+        return x, {"read": read + 1, "layers": layers}
+
+    def _advance_layers(
+        self, x: Tensor, source: Tree, mask: Tensor | None, cache: Tree, visible: Tensor | None
+    ) -> tuple[Tensor, Tree]:
+        """Apply the decoder layers to one new position per hypothesis.
+
+        Args:
+            x: Embedded symbols, shape (B, K, D).
+            source: Keys and values of the source for each layer.
+            mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
+            cache: Keys and values of the symbols so far for each layer.
+            visible: Mask of a fixed cache, shape (1, 1, 1, T); None if the cache grows.
+
+        Returns:
+            Output of the last layer, (B, K, D), and the cache with the new position.
+        """
+        new_cache = []
+        inputs = iter(zip(cache, source, strict=True))
         for group in groups(list(self.decoder)):
             with autocast_layers(group, x) as x:
                 # `group` comes first, so that zip leaves the inputs of the next group in the iterator.
                 for layer, (past, keys_values) in zip(group, inputs, strict=False):
-                    x, past = layer.step(x, past, keys_values, mask)
+                    x, past = layer.step(x, past, visible, keys_values, mask)
                     new_cache.append(past)
         return x, new_cache
 
@@ -261,7 +311,7 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     return table
 
 
-def positions(config: AnyTransformerConfig) -> nn.Module:
+def positions(config: AnyTransformerConfig) -> SinusoidPositions | LearnedPositions:
     """Build the position encodings of the source or the target side."""
     width = config.d_model
     if config.positions == "sinusoid":

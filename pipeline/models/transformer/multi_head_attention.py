@@ -159,21 +159,27 @@ class SelfAttention(nn.Module):
         dropout_rate = self.dropout if self.training else 0.0
         return self.mix(attend(queries, keys, values, mask, causal, dropout_rate).transpose(1, 2))
 
-    def step(self, x: Tensor, past: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def step(
+        self, x: Tensor, past: tuple[Tensor, Tensor], visible: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Attend from one new position per hypothesis.
 
         Args:
             x: Shape (B, K, D).
             past: Keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t positions so far.
+            visible: None if the past grows. Else the new position replaces the first place of the past, and `visible`
+                is the mask of the places in use, from `attention_mask`, shape (1, 1, 1, t).
 
         Returns:
             Output (B, K, D), and the past with the new position.
         """
         batch, hypotheses, _ = x.shape
         queries, keys, values = self.project(x.reshape(batch * hypotheses, 1, -1))
+        if visible is not None:
+            past = past[0][..., 1:, :], past[1][..., 1:, :]
         keys = torch.cat((past[0], keys.unflatten(0, (batch, hypotheses))), dim=3)
         values = torch.cat((past[1], values.unflatten(0, (batch, hypotheses))), dim=3)
-        context = attend(queries, keys.flatten(0, 1), values.flatten(0, 1), None, False, 0.0)
+        context = attend(queries, keys.flatten(0, 1), values.flatten(0, 1), visible, False, 0.0)
         return self.mix(context.reshape(batch, hypotheses, self.heads, self.d_v)), (keys, values)
 
     def empty_past(self, x: Tensor) -> tuple[Tensor, Tensor]:

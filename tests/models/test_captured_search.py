@@ -1,0 +1,205 @@
+"""Searches replayed from recordings find what eager ones find.
+
+A tape of operators stands in for a CUDA graph (tape.py): it has fixed memory, and each replay overwrites all results.
+Tolerance of scores: 1e-4 in float32, as padding changes the order of sums. Where only the recording differs, all bits
+are equal.
+"""
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import recurrent_models
+import small_models
+import speech_batches
+import torch
+from small_models import pairs
+from speech_batches import FUSIONS, attention_config, fusion_config, lm_config, speech
+from tape import TapeRecorder
+
+from pipeline.config import DecodingConfig
+from pipeline.data.batches.base import Batch
+from pipeline.decoding import captured_search
+from pipeline.decoding.captured_search import CapturedSearch, rounded_up
+from pipeline.models.architectures import build_model
+from pipeline.models.fusion.model import FusedModel
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.search.beam_search import Hypothesis, beam_search
+from pipeline.search.interface import ExternalLM
+
+TEXT = small_models.CONFIGS | recurrent_models.CONFIGS
+DECODERS = ["transformer", "narrow keys, wide values", "learned positions", "untied", "self, network, source"]
+DECODERS += ["weighted", "weighted, self", "weighted, literal", "ntm-rnn-emb", "dl4mt", "convolutional"]
+RECOGNISERS = {
+    "this context": attention_config(),
+    "last context": attention_config(gru_reads="last context", task_state="state"),
+}
+CONFIG = DecodingConfig(beam_size=4, max_extra_length=5)
+LENGTHS = [9, 4, 7, 3, 9, 5, 8, 2, 6, 9, 3]
+Search = Callable[[Batch], list[list[Hypothesis]]]
+
+
+@pytest.fixture(autouse=True)
+def small_sizes(monkeypatch) -> None:
+    """Let caches grow and rows be dropped within a few steps."""
+    for name in ("LEAST_ROWS", "LEAST_SOURCE", "LEAST_PLACES"):
+        monkeypatch.setattr(captured_search, name, 2)
+
+
+def refuse(_: int) -> None:
+    raise RuntimeError("operation not permitted when stream is capturing")
+
+
+def captured(model: Seq2Seq, external_lm: ExternalLM | None = None, fail: Callable[[int], None] = lambda _: None):
+    """The captured search of a model, and a function that searches by it."""
+    search = CapturedSearch(model, CONFIG.beam_size, TapeRecorder(lambda: [*search.static.values()], fail), external_lm)
+    return search, lambda batch: beam_search(model, batch, CONFIG, 2, external_lm, search.start)
+
+
+def eager(model: Seq2Seq, external_lm: ExternalLM | None = None) -> Search:
+    return lambda batch: beam_search(model, batch, CONFIG, 2, external_lm)
+
+
+def text_model(name: str = "transformer") -> Seq2Seq:
+    """With sharper predictions than a new model has, so that no two continuations are equally likely."""
+    model = build_model(TEXT[name], (small_models.VOCAB, small_models.VOCAB)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.5)
+    return model
+
+
+def texts(lengths: list[int] = LENGTHS) -> Batch:
+    return pairs(lengths, lengths)
+
+
+def assert_alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], rel=1e-4)
+
+
+def assert_captured_finds_the_same(model: Seq2Seq, batch: Batch, external_lm: ExternalLM | None = None) -> None:
+    search, found = captured(model, external_lm)
+    assert_alike(found(batch), eager(model, external_lm)(batch))
+    assert not search.graphs.failure and search.graphs.recorder.replayed > search.graphs.recorder.recorded
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_captured_search_of_text_finds_the_same(name):
+    assert_captured_finds_the_same(text_model(name), texts())
+
+
+@pytest.mark.parametrize("name", RECOGNISERS)
+def test_a_captured_search_of_speech_finds_the_same(name):
+    model = build_model(RECOGNISERS[name], (speech_batches.VOCAB, speech_batches.VOCAB)).eval()
+    assert_captured_finds_the_same(model, speech([40, 31, 57, 12], [4, 3, 6, 2]))
+
+
+@pytest.mark.parametrize("row", [row for row in FUSIONS if row != "R2"])  # its rectified logits are often equal
+def test_a_captured_search_of_a_fusion_finds_the_same(row):
+    vocab = speech_batches.VOCAB
+    task = build_model(attention_config(), (vocab, vocab))
+    model = FusedModel(fusion_config(row), task, LanguageModel(lm_config(), vocab), vocab).eval()
+    assert_captured_finds_the_same(model, speech([40, 31, 57, 12], [4, 3, 6, 2]))
+
+
+def test_a_captured_search_beside_a_language_model_finds_the_same():
+    beside = ExternalLM(LanguageModel(lm_config(), small_models.VOCAB).eval(), 0.5)
+    assert_captured_finds_the_same(text_model(), texts(), beside)
+
+
+@pytest.mark.parametrize("name", ["transformer", "weighted, literal", "convolutional"])
+def test_a_replayed_step_has_the_bits_of_an_eager_one(name):
+    model, batch = text_model(name), texts()
+    search, found = captured(model)
+    assert found(batch) == captured(model, fail=refuse)[1](batch)
+    assert not search.graphs.failure
+
+
+@pytest.mark.parametrize("name", ["transformer", "weighted, literal", "convolutional", "dl4mt"])
+def test_a_captured_search_keeps_its_dtypes_under_autocast(name):
+    model, batch = text_model(name), texts()
+    search, found = captured(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert found(batch) == captured(model, fail=refuse)[1](batch)
+    assert not search.graphs.failure
+
+
+def test_batches_of_like_shapes_share_graphs_and_stay_apart():
+    model = text_model()
+    search, found = captured(model)
+    batches = [texts(LENGTHS), texts(LENGTHS[::-1]), texts(LENGTHS[1:])]
+    first = found(batches[0])
+    recorded = search.graphs.recorder.recorded
+    results = [found(batch) for batch in batches]
+    assert results[0] == first
+    for batch, result in zip(batches, results, strict=True):
+        assert_alike(result, eager(model)(batch))
+    assert search.graphs.recorder.recorded <= recorded + 2
+
+
+def test_dropped_graphs_are_recorded_again_to_the_same_bits():
+    model, batch = text_model(), texts()
+    few, all_kept = captured(model), captured(model)
+    few[0].graphs.most = 1
+    assert [few[1](batch), few[1](batch)] == [all_kept[1](batch)] * 2
+    assert few[0].graphs.recorder.recorded > all_kept[0].graphs.recorder.recorded
+
+
+def test_a_failed_recording_is_logged_and_later_batches_are_eager(caplog):
+    model, batch = text_model(), texts()
+    search, found = captured(model, fail=refuse)
+    with caplog.at_level(logging.WARNING):
+        assert_alike(found(batch), eager(model)(batch))
+        assert found(batch) == eager(model)(batch)
+    messages = [record.message for record in caplog.records if "CUDA graphs" in record.message]
+    assert len(messages) == 1 and messages[0].endswith("operation not permitted when stream is capturing")
+    assert search.graphs.recorder.recorded == 1
+
+
+def test_a_cache_that_changes_its_shape_is_searched_eagerly():
+    model = text_model()
+    model.fixed_cache = lambda cache, places: cache
+    search, found = captured(model)
+    batch = texts()
+    assert_alike(found(batch), eager(model)(batch))
+    assert "changes the shapes or dtypes" in search.graphs.failure
+
+
+def test_changed_weights_drop_the_graphs():
+    model, batch = text_model(), texts()
+    _, found = captured(model)
+    found(batch)
+    with torch.no_grad():
+        next(model.parameters()).mul_(-1)
+    assert_alike(found(batch), eager(model)(batch))
+
+
+def test_rows_of_finished_sentences_are_dropped_by_halves():
+    model = text_model()
+    search, found = captured(model)
+    found(texts([2] * 8 + [30]))
+    rows = {shapes[0][0][0] for shapes in search.graphs.graphs}
+    assert {12, 2} <= rows and len(rows) <= 4
+
+
+def test_a_step_is_queued_before_the_last_one_is_read(monkeypatch):
+    events: list[str] = []
+    model = text_model()
+    search, found = captured(model)
+    run, wait = search.run, captured_search.AsyncCopy.wait
+    monkeypatch.setattr(search, "run", lambda state: events.append("run") or run(state))
+    monkeypatch.setattr(captured_search.AsyncCopy, "wait", lambda copy: events.append("read") or wait(copy))
+    found(texts([6, 6]))
+    assert events[:4] == ["run", "run", "read", "run"]
+
+
+@pytest.mark.parametrize("least", [1, 2, 8])
+def test_sizes_are_rounded_up_to_few(least):
+    sizes = [rounded_up(size, least) for size in range(1, 200)]
+    assert all(found >= size for found, size in zip(sizes, range(1, 200), strict=True))
+    assert all(found <= max(least, 1.5 * size) for found, size in zip(sizes, range(1, 200), strict=True))
+    assert sizes == sorted(sizes) and len(set(sizes)) <= 2 * np.log2(256)
