@@ -18,7 +18,7 @@ def imported(tree):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_what_a_script_imports_is_there(script):
+def test_imports_of_bench_scripts_exist(script):
     wanted = imported(ast.parse(script.read_text()))
     assert [f"{module.__name__}.{name}" for module, name in wanted if not hasattr(module, name)] == []
 
@@ -42,7 +42,7 @@ def test_scripts_are_looked_at():
 
 
 @pytest.mark.parametrize("shape", ["small", "demo"])
-def test_what_a_training_is_timed_as_is_what_its_name_says(monkeypatch, shape):
+def test_timed_bench_training_matches_its_name(monkeypatch, shape):
     """Whatever the defaults of a model's settings are."""
     monkeypatch.syspath_prepend(SCRIPTS[0].parent)
     models = importlib.import_module("train_step").SHAPES[shape].models()

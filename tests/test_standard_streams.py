@@ -41,7 +41,7 @@ def test_a_reader_that_has_enough_and_a_closed_log_are_no_fault(end):
 
 
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
-def test_what_is_written_is_utf_8_whatever_the_locale_says(variables):
+def test_output_is_utf8_in_any_locale(variables):
     assert "…" in shell(SHOW, **variables).stdout.decode("utf-8")
 
 

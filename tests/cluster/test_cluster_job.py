@@ -94,7 +94,7 @@ def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
     assert "does not answer" in reported[0]
 
 
-def test_a_slow_node_is_said_to_be_and_used(tmp_path, monkeypatch, caplog):
+def test_slow_node_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("pipeline.cluster.node_check.SLOW_S", 0.05)
     monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: time.sleep(0.3))
     check_node(tmp_path, None, report=pytest.fail)

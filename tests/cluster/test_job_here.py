@@ -81,7 +81,7 @@ def test_attempt_returns_a_code_and_records_outcome_and_failure(run, error, code
         assert failure.traceback is None if trace is None else trace in failure.traceback
 
 
-def test_what_a_lost_peer_ends_is_no_failure_of_this_task(run, monkeypatch):
+def test_task_ended_by_a_lost_peer_records_no_failure(run, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     does[:] = [raising(RuntimeError("Connection reset by peer"))]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is None

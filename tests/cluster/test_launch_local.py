@@ -89,7 +89,7 @@ def test_process_of_a_killed_launcher_makes_room_for_the_next(new_run, launch):
     assert workers_one_after_the_other(run)
 
 
-def test_of_two_launchers_the_later_one_wins(new_run, launch):
+def test_later_of_two_launchers_takes_over_the_run(new_run, launch):
     run = new_run(steps=100, pace_s=0.5)
     former = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), "first step")
@@ -118,7 +118,7 @@ def test_several_tasks_get_the_variables_of_torch_distributed(new_run, launch):
     assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in told}) == 1
 
 
-def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeypatch):
+def test_slurm_launcher_without_slurm_is_refused(new_run, launch, tmp_path, monkeypatch):
     run = new_run(steps=10)
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = launch(run, "--launcher", "slurm")

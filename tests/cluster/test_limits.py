@@ -16,7 +16,7 @@ FEW = ("--launcher", "slurm", "--mem-mb", "100", "--sbatch=--qos=few")
 LIMIT = "as many of your jobs are in the queue as the site allows"
 
 
-def test_a_limit_on_submitted_jobs_is_waited_out_and_said_once(tmp_path, corpus, launch):
+def test_submit_limit_is_waited_out_and_logged_once(tmp_path, corpus, launch):
     """Four runs of about five seconds, two at a time; none of them fails, and none is submitted twice."""
     runs = [make_run(tmp_path / str(number), corpus, 50, 0.1) for number in range(4)]
     launchers = [launch(run, *FEW, TMPDIR=str(tmp_path)) for run in runs]
@@ -43,7 +43,7 @@ def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
     assert read_submission(run).job == job
 
 
-def test_every_task_is_given_the_cores_that_its_job_has(tmp_path, corpus, launch):
+def test_every_task_gets_the_cores_of_its_job(tmp_path, corpus, launch):
     """Slurm 22.05 to 23.02 give a task one core unless its step asks for more; seen where the machine has more."""
     run = make_run(tmp_path, corpus, 3, 0.0)
     assert launch(run, *FEW, "--cpus", "3", function="toy_job:tell_cores").wait() == 0

@@ -57,7 +57,7 @@ def test_local_processes_end_like_a_slurm_job_when_one_dies(jobs, commands, stat
     assert all(process.poll() is not None for process in started.processes) and found.is_over
 
 
-def test_what_runs_is_noted_and_not_over(jobs, tmp_path):
+def test_running_local_job_is_recorded_and_not_over(jobs, tmp_path):
     started = jobs("sleep 60", "true")
     started.processes[1].wait()
     assert started.look_up(started.job).state == "RUNNING"

@@ -12,12 +12,12 @@ from pipeline.cluster.queue import WAITING, QueuedJob, find_reason, reasons
 WORDS = Path(__file__).with_name("reasons.txt").read_text().split()
 
 
-def test_no_reason_of_slurm_is_without_an_explanation():
+def test_every_reason_of_slurm_has_an_explanation():
     assert len(WORDS) > 150
     assert [word for word in WORDS if find_reason(f"PENDING {word}") is None] == []
 
 
-def test_every_row_explains_something_that_slurm_says():
+def test_every_explanation_belongs_to_a_reason_of_slurm():
     """Of a pattern with alternatives, some."""
     said = [f"PENDING {word}" for word in WORDS] + [f"{state} None" for state in WAITING] + list(REFUSALS)
     said += ["PENDING launch failed requeued held", "PENDING None"]
@@ -91,7 +91,7 @@ def test_pending_reasons_in_sbatch_errors_are_not_retried(words):
     assert find_reason(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None
 
 
-def test_a_waiting_job_is_told_of_in_words_with_what_to_do():
+def test_waiting_job_is_explained_with_its_remedy():
     held = QueuedJob("7", "PENDING", "JobHeldUser")
     assert held.in_words == "waits: somebody of your account holds it: `scontrol release 7` lets it go on"
     assert QueuedJob("7", "PENDING", "Priority").in_words == "waits: other jobs come first"

@@ -40,7 +40,7 @@ def test_the_simplest_site_edits_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SITES, ids=[path.stem for path in SITES])
-def test_a_ready_site_asks_slurm_for_its_own_cards(path, project, monkeypatch):
+def test_ready_site_requests_its_own_gpu_type(path, project, monkeypatch):
     """By the commands of a dry run, and what the profile asks for all else."""
     shutil.copy(path, project / "slurm/site.yaml")
     site, target = load_site(path), "results/paper/weighted/table3.csv"
@@ -78,7 +78,7 @@ def test_every_key_of_a_site_is_known_and_bad_values_are_named(project):
         (None, ("", None, [])),
     ],
 )
-def test_a_card_is_told_from_its_number_and_from_all_else(gres, card):
+def test_gpu_type_and_count_are_parsed_from_gres(gres, card):
     assert gres_of(Site(partition="p", gres=gres).options) == card
 
 

@@ -198,7 +198,7 @@ def test_job_names_are_valid_and_differ_by_folder_and_key(tmp_path):
     assert job_name(tmp_path / "link", KEY) == job_name(places[0], KEY)
 
 
-def test_what_sbatch_refuses_for_good_is_tried_once(run, slurm):
+def test_permanent_sbatch_refusal_is_not_retried(run, slurm):
     slurm.complaints = ["sbatch: error: Batch job submission failed: Invalid partition name specified\n\n"] * 9
     with pytest.raises(UserError, match=r"refuses the job: .*Invalid partition name specified; .* slurm/site.yaml"):
         wait_for(run)

@@ -256,7 +256,7 @@ def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     assert [driver.pid for driver in read_drivers().values()] == [os.getpid()]
 
 
-def test_nothing_happens_where_nobody_drives(caplog):
+def test_unlock_without_a_driver_does_nothing(caplog):
     caplog.set_level("INFO")
     release()
     assert "nothing is locked" in caplog.text

@@ -164,7 +164,7 @@ def test_decoding_happens_in_the_job_of_its_training(slurm, new_workflow):
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])
-def test_profile_selects_paper_scale_unless_told_otherwise(slurm, new_workflow, options):
+def test_profile_selects_paper_scale_by_default(slurm, new_workflow, options):
     workflow = new_workflow("checkout")
     assert workflow.start("--profile", "slurm", "-n", "results/table2.csv", *options).wait(60) == 0
     planned = workflow.log

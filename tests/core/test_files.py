@@ -98,7 +98,7 @@ def test_full_disk_is_one_error_and_keeps_the_old_content(mode, tmp_path, monkey
         (errno.ESTALE, "check its disk, then run the same command again, or choose"),
     ],
 )
-def test_what_mends_a_refusal_is_said_of_that_refusal(number, advice, tmp_path):
+def test_write_error_names_the_remedy_for_its_errno(number, advice, tmp_path):
     with pytest.raises(UserError, match=f"; {advice}"), files.write_errors(tmp_path / "file"):
         raise OSError(number, os.strerror(number))
 
@@ -124,7 +124,7 @@ def test_an_error_of_somebody_else_is_not_blamed_on_the_disk(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["mkdir", "Disk"])
-def test_a_folder_that_is_read_only_is_said_in_one_line(call, tmp_path, monkeypatch):
+def test_read_only_folder_is_a_one_line_error(call, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(30, "Read-only file system")
 
@@ -145,7 +145,7 @@ def test_temporary_file_of_a_killed_write_is_removed_by_the_next(tmp_path):
     assert os.listdir(tmp_path) == ["other"]
 
 
-def test_only_what_nobody_writes_any_more_is_swept(tmp_path):
+def test_sweep_removes_only_abandoned_part_files(tmp_path):
     here, old = os.uname().nodename, time.time() - files.ORPHAN_AFTER_S - 10
     kept = [f".a.{here}.{os.getpid()}.tmp", ".b.elsewhere.1.tmp", ".c.tmp", "d.elsewhere.1.tmp"]
     for name in (*kept, ".e.elsewhere.1.tmp"):
@@ -167,7 +167,7 @@ def test_temporary_files_of_other_users_are_not_removed(tmp_path, monkeypatch):
     assert theirs.exists()
 
 
-def test_what_may_not_be_swept_keeps_nobody_from_writing(tmp_path, monkeypatch):
+def test_part_file_that_cannot_be_swept_blocks_no_writer(tmp_path, monkeypatch):
     """In a folder that is shared by the sticky bit, what another user left."""
 
     def refused(path: Path, missing_ok: bool = False) -> None:
@@ -199,7 +199,7 @@ def test_noted_digest_of_an_output_is_dropped_when_rewritten(tmp_path):
     assert digests.noted_digest(path) is None and digests.noted_files(tmp_path) == []
 
 
-def test_no_note_is_made_of_a_failed_stage(tmp_path):
+def test_failed_stage_records_no_digest(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(ValueError), digests.recording_digests(), atomic_write(path):
         raise ValueError

@@ -34,7 +34,7 @@ class Work:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
-def test_what_fails_for_a_moment_is_done_again(number, wrapped):
+def test_transient_error_is_retried(number, wrapped):
     work = Work(number, random.choice([1, 2]), wrapped)
     retry_stage(work)
     assert work.left == -1
@@ -97,7 +97,7 @@ def test_input_check_passes_intact_unnoted_and_outside_files(written):
         assert set_aside(written).read_text() == "my own"
 
 
-def test_a_file_that_a_stage_writes_anew_is_read_by_it(written):
+def test_stage_reads_the_file_that_it_rewrote(written):
     with checking_inputs(), recording_digests():
         with atomic_write(written) as handle:
             handle.write("something else")

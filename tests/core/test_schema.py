@@ -96,7 +96,7 @@ def test_json_that_python_refuses_is_a_short_line(tmp_path, text):
         assert len(str(refused.value)) < 400
 
 
-def test_of_many_faults_the_first_are_shown():
+def test_error_shows_the_first_of_many_faults():
     with pytest.raises(UserError) as caught:
         validate(Outer, {f"key{n}": 1 for n in range(100)}, "f")
     lines = str(caught.value).split("\n")

@@ -67,7 +67,7 @@ def test_a_faulty_text_is_refused_in_one_line_at_once(text, message, tmp_path):
     assert time.process_time() - started < 1
 
 
-def test_what_is_not_utf8_is_named_with_its_line(tmp_path):
+def test_yaml_that_is_not_utf8_is_named_with_its_line(tmp_path):
     (tmp_path / "f.yaml").write_bytes(b"a: 1\nb: caf\xe9\n")
     with pytest.raises(UserError, match=r"f\.yaml: line 2: byte 0xe9 is not UTF-8"):
         load_yaml(tmp_path / "f.yaml")

@@ -41,7 +41,7 @@ def put(folder, content, name="a.bin"):
     (folder / name).write_bytes(content)
 
 
-def test_each_state_of_a_file_is_told_apart(tmp_path):
+def test_check_data_distinguishes_states_of_a_file(tmp_path):
     downloads = tmp_path / "downloads"
     assert state(tmp_path).state == "missing" and state(tmp_path).to_fetch == len(CONTENT)
     put(downloads, CONTENT[:99], "a.bin.part")
@@ -141,7 +141,7 @@ def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     assert "5 files are missing: " in missing and name not in missing
 
 
-def test_what_was_extracted_needs_no_files(tmp_path):
+def test_extracted_text_needs_no_source_files(tmp_path):
     project = toy_project(tmp_path)
     done = project.layout.corpus("multi30k-en-de") / "raw.done"
     done.parent.mkdir(parents=True)
@@ -186,7 +186,7 @@ def test_unset_package_is_reported_with_its_stand_in(tmp_path, caplog):
     assert "licensed: {LDC99T42: FOLDER}" in caplog.text
 
 
-def test_what_only_a_mirror_or_the_user_has_is_named(tmp_path):
+def test_check_data_names_files_from_a_mirror_or_the_user(tmp_path):
     project = load_project(ROOT, {"work": str(tmp_path), "mirror": None, "licensed": {}})
     with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*set `mirror:`"):
         check(project, ["fsdd"], offline=True)

@@ -60,7 +60,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_tree(tmp_path):
     assert collect(tmp_path, fetched(source), tmp_path / "mirror")["train"] == TREES[:7]
 
 
-def test_without_a_mirror_the_documents_are_fetched_and_joined(tmp_path, monkeypatch):
+def test_documents_are_fetched_and_joined_without_a_mirror(tmp_path, monkeypatch):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
     web = tmp_path / "web"
     web.mkdir()

@@ -114,7 +114,7 @@ def test_a_file_is_found_by_its_name_and_brings_its_licence(tmp_path):
     assert dataset.licence == "none" and list(dataset.sources) == ["a.gz"]
 
 
-def test_what_a_dataset_describes_itself_is_not_looked_for(tmp_path):
+def test_source_described_in_a_dataset_is_not_looked_up(tmp_path):
     own = SOURCE | {"sha256": "1" * 64}
     dataset = load_dataset(save_project(tmp_path, downloaded(sources={"a.gz": own}), origin=ORIGIN))
     assert dataset.sources["a.gz"].sha256 == "1" * 64

@@ -20,7 +20,7 @@ def full(monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
 
 
-def test_what_fits_passes_and_what_does_not_is_named(full, tmp_path):
+def test_disk_check_passes_or_names_what_does_not_fit(full, tmp_path):
     require_space(tmp_path / "not/there/yet", 100, "a thing")
     with pytest.raises(
         UserError, match=r"will need 101 B and a reserve of 67\.1 MB, but 67\.1 MB are free; free some space .*`work:`"

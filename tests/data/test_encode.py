@@ -75,7 +75,7 @@ def test_random_ids_decode_to_words_with_single_spaces(tmp_path, seed):
         assert "<unk> <unk> <unk>" in line and "" not in line.split(" ")
 
 
-def test_nothing_is_normalised(tmp_path):
+def test_encoding_does_not_normalise_characters(tmp_path):
     lines = ["ﬁne … ½ Ａ", "e\u0301 é  two spaces"] * 20
     (tmp_path / "m.model").write_bytes(train("bpe", iter(lines), 40, "toy"))
     subwords = Subwords(tmp_path / "m.model")

@@ -120,7 +120,7 @@ def test_a_sentence_is_about_as_long_in_every_script():
 
 
 @pytest.mark.parametrize("code", ALIKE)
-def test_text_without_spaces_is_told_from_text_with(code):
+def test_unspaced_languages_are_recognised(code):
     assert lacks_spaces([ALIKE[code]] * 3) == is_unspaced(code)
 
 

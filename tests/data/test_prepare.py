@@ -123,7 +123,7 @@ def test_a_split_is_asserted_by_count_and_digest(tmp_path):
         prepare(make_dataset(expected={"test": {"lines": 20, "tgt_sha256": "0" * 64}}), tmp_path, 1)
 
 
-def test_nothing_left_is_an_error(tmp_path):
+def test_split_without_any_sentence_left_is_an_error(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "train", [b"", b""], [b"a", b"b"])
     with pytest.raises(UserError, match="cleaning leaves no pair"):

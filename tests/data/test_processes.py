@@ -29,7 +29,7 @@ def test_results_come_in_order(processes):
 
 
 @pytest.mark.parametrize("processes", [0, -1, 100_000])
-def test_no_process_and_more_than_a_machine_bears_are_refused(processes):
+def test_process_count_out_of_bounds_is_refused(processes):
     with pytest.raises(UserError, match="--processes must be from 1 to 1024, got"):
         list(map_in_order(square, range(3), processes))
 

@@ -166,7 +166,7 @@ def test_smaller_draws_are_among_larger_ones():
     assert set(random_share(numbers, 0.1, seed=10)) != set(small)
 
 
-def test_what_is_too_long_is_left_out_and_counted(corpus):
+def test_too_long_utterances_are_left_out_and_counted(corpus):
     folder, frames = corpus
     longer = sum(len(frame) > 30 for frame in frames["train"])
     data = batches(folder, max_frames=30)

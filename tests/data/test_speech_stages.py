@@ -269,7 +269,7 @@ def test_a_tone_is_loudest_in_the_filter_of_its_frequency():
     )
 
 
-def test_titles_are_spelt_as_they_are_said():
+def test_titles_are_spelt_as_spoken():
     assert to_alphabet("Mr. Keller and Mrs Brown's mrs")[0] == "mister keller and missus brown's missus"
     assert to_alphabet("mr keller") == ("mister keller", "")
     assert to_alphabet("amrita's mrsa")[0] == "amrita's mrsa"

@@ -30,7 +30,7 @@ def test_resampling_filters_frequencies_above_nyquist():
     assert np.abs(at_speed(tone(7800, 1.0), 1.1)[500:-500]).max() < 0.02  # 8580 Hz
 
 
-def test_at_its_own_speed_nothing_changes():
+def test_speed_one_leaves_the_signal_unchanged():
     samples = tone(440, 0.3)
     assert at_speed(samples, 1.0) is samples
 

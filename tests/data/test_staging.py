@@ -81,7 +81,7 @@ def test_failed_copy_leaves_no_file_and_store_is_read_in_place(stem, monkeypatch
     assert not [path for path in (stem.parents[1] / "near").rglob("*") if path.is_file()]
 
 
-def test_on_a_disk_of_the_node_nothing_is_copied(tmp_path, monkeypatch):
+def test_staging_copies_nothing_on_a_local_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "unused"))
     (tmp_path / "file").write_text("here")
     stage([tmp_path / "file"])

@@ -23,7 +23,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line_alone(tmp_path):
     assert read_lines(tmp_path / "text") == ["a", "\ufeffb"]
 
 
-def test_what_is_not_utf8_or_not_there_is_named(tmp_path):
+def test_missing_or_non_utf8_text_is_named(tmp_path):
     (tmp_path / "text").write_bytes(b"ab\xff")
     with pytest.raises(UserError, match=r"text: is not UTF-8 \(invalid start byte\)"):
         read_lines(tmp_path / "text")
@@ -43,7 +43,7 @@ def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
         require_digest(path, "00", "prepare it again")
 
 
-def test_tokenised_text_is_told_from_raw():
+def test_tokenised_text_is_distinguished_from_raw():
     raw = ["Er kam, sah und ging.", "Wo ist A. ?", "Ein Wort", "Quand même !", "Un mot."] * 20
     check_untokenised("raw", raw)
     check_untokenised("raw", ["One odd line .", *raw])

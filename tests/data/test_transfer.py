@@ -59,7 +59,7 @@ def test_a_file_arrives_whole_through_any_passing_fault(server, target, path, ex
     assert fetched(server, path, target, expected=expected) == CONTENT
 
 
-def test_after_a_break_only_the_rest_is_asked_for(server, target):
+def test_interrupted_download_requests_only_the_rest(server, target):
     fetched(server, "cut", target)
     assert server.asked == ["cut", *(f"cut@{offset}" for offset in range(PIECE, len(CONTENT), PIECE))]
 
@@ -152,7 +152,7 @@ def test_pauses_grow(server, target, monkeypatch):
     assert pauses == [1.0, 2.0, 4.0]
 
 
-def test_without_a_checksum_nothing_is_resumed(server, target):
+def test_download_without_a_checksum_is_not_resumed(server, target):
     (target.parent / "a.bin.part").write_bytes(b"something else")
     assert fetched(server, "good", target, known_hash=None, expected=None) == CONTENT
 
@@ -172,7 +172,7 @@ def test_two_processes_fetch_a_file_once(server, target):
     assert not server.asked and [item.name for item in target.parent.iterdir()] == ["a.bin"]
 
 
-def test_a_full_disk_is_said_before_the_first_byte(server, target, monkeypatch):
+def test_full_disk_is_reported_before_the_download(server, target, monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": 1000})())
     with pytest.raises(UserError, match=r"will need 1\.3 MB and a reserve of 67\.1 MB, but 1\.0 kB are free"):
         fetch_url(f"{server.url}/good", target, SHA256, len(CONTENT))

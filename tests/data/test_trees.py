@@ -58,7 +58,7 @@ def test_traces_tags_and_layout_are_cleaned_away(seed):
         ("( (S (NP-SBJ (-NONE- *))) )", "(TOP)"),
     ],
 )
-def test_what_treebanks_put_into_trees(annotated_text, expected):
+def test_treebank_annotation_is_cleaned(annotated_text, expected):
     assert cleaned(annotated_text) == expected
 
 

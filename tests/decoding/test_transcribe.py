@@ -166,7 +166,7 @@ def test_tuning_sample_spans_the_dev_set_for_any_batch_size(tmp_path, corpus, se
     assert sorted(seen[0][0]) == sorted(expected) and len(batches) <= 2
 
 
-def test_what_is_tuned_reads_nothing_but_the_development_set(tmp_path, corpus, lm):
+def test_tuning_reads_only_the_development_set(tmp_path, corpus, lm):
     run, found = write_run(tmp_path / "run", corpus, RECOGNISER), []
     settings = DECODING | {"language_model": "lm@text", "lm_weights": [0.0, 0.5], "tuning_sentences": 5}
     options = ["--weights", str(run / "model.safetensors"), "--language-model", str(lm), "--threads", "1"]

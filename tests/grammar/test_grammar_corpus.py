@@ -288,6 +288,6 @@ def test_limits_keep_lengths_and_frequent_words_except_names(tmp_path):
             assert {word.lower() for word in words if word not in names} <= known
 
 
-def test_without_limits_the_corpus_is_the_one_of_before():
+def test_grammar_corpus_without_limits_is_unchanged():
     found = list(islice(Limits().kept(endless("film", Random(1), True), "film"), 200))
     assert found == list(islice(endless("film", Random(1), True), 200))

@@ -121,7 +121,7 @@ def test_aligned_f1_alone_reads_trees_made_by_alignment():
     assert by_alignment.statistics(in_order).tolist() == F1.statistics(aligned).tolist() == [[1, 6, 1]]
 
 
-def test_no_brackets_at_all_are_a_score_of_zero():
+def test_bracket_score_without_brackets_is_zero():
     assert F1.total(np.zeros(3)) == 0
     assert F1.total(np.array([[0, 0, 0], [1, 2, 2]])).tolist() == [0, 50]
 

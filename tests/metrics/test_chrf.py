@@ -28,7 +28,7 @@ def translations(hypotheses: list[str], *references: list[str]) -> Translations:
 
 @pytest.mark.parametrize("references", [1, 3])
 @pytest.mark.parametrize("longest", [1, 12])
-def test_it_is_sacrebleus_corpus_score_and_signature(references, longest):
+def test_chrf_equals_sacrebleu_with_its_signature(references, longest):
     hypotheses, others = lines(60, 0, longest), [lines(60, seed, longest) for seed in range(1, 1 + references)]
     texts, theirs = translations(hypotheses, *others), sacrebleu.CHRF()
     rows = CHRF.statistics(texts)

@@ -57,7 +57,7 @@ def test_paired_test_finds_what_unpaired_intervals_miss():
     assert 0 < found.low < found.difference < found.high
 
 
-def test_equal_systems_are_not_told_apart():
+def test_equal_systems_do_not_differ_significantly():
     """Under the null hypothesis p is uniform: of 100 pairs about 5 fall below 0.05."""
     generator = np.random.default_rng(4)
     pairs = [(answers(generator, 0.4, 200), answers(generator, 0.4, 200)) for _ in range(100)]

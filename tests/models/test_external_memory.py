@@ -42,7 +42,7 @@ def test_memory_without_erasing_or_writing_equals_the_embeddings():
     assert torch.equal(final, cells)
 
 
-def test_what_other_sentences_hold_makes_no_difference():
+def test_memory_is_independent_of_other_sentences():
     layer, (x, cells) = memory(), sentences()
     states, final = layer(x, cells, MASK)
     alone_states, alone = layer(x[1:, :3], cells[1:, :3], MASK[1:, :3])

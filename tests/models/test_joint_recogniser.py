@@ -47,7 +47,7 @@ def test_joint_decoder_loss_equals_its_steps_and_its_rescoring():
 @pytest.mark.parametrize(
     "changes", [{}, {"utterance_mean": "removed", "utterance_deviation": "one"}, {"subsampling": 2}]
 )
-def test_what_lies_behind_an_utterances_end_changes_nothing(changes):
+def test_padding_after_an_utterance_changes_nothing(changes):
     joint, batch = model(**changes), speech([60, 41, 33], [4, 7, 2])
     encoded, real, _ = joint.encode_batch(batch)
     for row in range(3):

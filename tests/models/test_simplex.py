@@ -13,7 +13,7 @@ def test_projection_is_idempotent():
     torch.testing.assert_close(project_to_simplex(once), once, rtol=0, atol=1e-12)
 
 
-def test_no_point_of_a_fine_grid_is_nearer():
+def test_simplex_projection_is_nearest_on_a_fine_grid():
     points = torch.randn(40, 3, dtype=torch.float64)
     first, second = torch.meshgrid(torch.arange(101), torch.arange(101), indexing="ij")
     grid = torch.stack((first, second, 100 - first - second), -1).flatten(0, 1)

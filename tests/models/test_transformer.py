@@ -48,7 +48,7 @@ def test_bfloat16_loss_is_near_float32(config):
 
 
 @torch.no_grad()
-def test_what_a_search_keeps_is_in_the_type_of_products():
+def test_search_cache_has_the_dtype_of_matmuls():
     model, batch = evaluated(transformer_config()), pairs([9, 4], [3, 8])
     for narrow, kind in ((False, torch.float32), (True, torch.bfloat16)):
         with torch.autocast("cpu", torch.bfloat16, enabled=narrow):

@@ -46,7 +46,7 @@ def make(maker: Maker, keys: dict[str, str]) -> list[str]:
     return maker.calls
 
 
-def test_what_is_there_and_unchanged_is_kept(maker):
+def test_unchanged_outputs_of_a_manifest_are_kept(maker):
     assert make(maker, keys_of()) == NAMES
     texts = [(maker.run / name).read_text() for name in NAMES]
     assert make(maker, keys_of()) == []

@@ -110,7 +110,7 @@ def test_other_than_as_many_lines_is_refused(corpus, capsys):
 
 
 @pytest.mark.parametrize("name", ["grammar-smoke-en-de", "grammar-smoke-en-fr", "news-zh-en"])
-def test_what_the_grammar_did_not_write_into_english_is_refused(corpus, capsys, name):
+def test_phenomena_refuse_text_not_from_the_grammar(corpus, capsys, name):
     folder, _ = corpus
     dataset = Path(__file__).parents[2] / f"workflow/datasets/{name}.yaml"
     arguments = ["--dataset", str(dataset), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]

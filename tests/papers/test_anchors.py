@@ -51,7 +51,7 @@ def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
     assert max(rates) == pytest.approx(0.005, rel=1e-6)
 
 
-def test_what_a_user_has_to_bring_is_made_on_request_alone(small):
+def test_reports_of_user_data_are_made_on_request_only(small):
     made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
     assert made == {"multi30k", "an4", "digits", "craft"}
     for name in ("an4-official", "german", "french", "czech"):

@@ -89,7 +89,7 @@ WITHOUT_EFFECT = {
 
 
 @pytest.mark.parametrize("case", WITHOUT_EFFECT)
-def test_what_a_paper_sets_without_effect_is_named(checked, case):
+def test_paper_settings_without_effect_are_named(checked, case):
     (paper, change), message = WITHOUT_EFFECT[case]
     with pytest.raises(UserError, match=message):
         checked(f"papers/{paper}/paper.yaml", change)

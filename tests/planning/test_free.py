@@ -86,7 +86,7 @@ def test_a_run_whose_final_weights_changed_is_left_alone(work):
 
 
 @pytest.mark.parametrize("name", ["seed1.before-0123abcd", "seed1-0123abcd", "seed1", "seed2-0123abcd"])
-def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
+def test_free_offers_runs_of_earlier_settings(work, name):
     old = run_folder(work).with_name(name)
     put(old / "model.safetensors")
     put(old / "checkpoints/step-1.safetensors")
@@ -147,7 +147,7 @@ def test_free_removes_encoded_training_text_and_keeps_test_text(work):
 
 
 @pytest.mark.parametrize("name", ["grammar-smoke-trees", "grammar-smoke-en-de"])
-def test_of_training_text_verify_misses_what_free_would_keep(name, tmp_path):
+def test_verify_misses_training_text_that_free_keeps(name, tmp_path):
     """Words and tags of training trees, by which parses are scored; of parallel text nothing."""
     corpus = corpus_folder(tmp_path, name)
     put(corpus / "prepared/report.json")

@@ -113,7 +113,7 @@ def half_done(tmp_path):
     return project, Jobs(project, ["weighted"], None), first, second
 
 
-def test_what_is_left_to_do_is_what_is_not_done(half_done):
+def test_plan_lists_only_jobs_not_done(half_done):
     project, jobs, first, second = half_done
     done = {(job.kind, job.run): job.done for job in jobs.all if job.run in (first, second)}
     assert done.pop(("train", second)) == pytest.approx(0.5, abs=0.01)
@@ -161,12 +161,12 @@ def test_plan_prices_every_job_in_the_precision_of_its_run(tmp_path, monkeypatch
         assert gpu_hours(replace(job, flops=1e22), a100) == pytest.approx(seconds / 3600)
 
 
-def test_without_a_calibration_hours_here_are_unknown(tmp_path):
+def test_plan_without_calibration_has_no_local_hours(tmp_path):
     jobs = Jobs(project_at(tmp_path), ["weighted"], None).all
     assert all(job.seconds is None for job in jobs if job.kind in ("train", "translate"))
 
 
-def test_how_hours_here_are_measured_is_a_command_that_works(tmp_path):
+def test_plan_names_a_working_calibration_command(tmp_path):
     """And makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
     asked = project.layout.path(Measured())
@@ -204,14 +204,14 @@ def test_only_data_and_weights_take_disk(tmp_path, scale):
     assert all(min(job.disk_bytes, job.peak_bytes, job.download_bytes, job.flops) >= 0 for job in jobs)
 
 
-def test_of_a_file_what_is_not_here_yet_is_to_be_fetched():
+def test_plan_counts_only_missing_bytes_of_a_file():
     states = ("missing", "partial", "damaged", "present", "verified")
     assert [DataFile("a", state, "", 10).to_fetch for state in states] == [10, 10, 10, 0, 0]
     assert DataFile("a", "partial", "", 10, done=7).to_fetch == 3
     assert DataFile("a", "partial", "", 10, done=12).to_fetch == DataFile("a", "missing", "").to_fetch == 0
 
 
-def test_what_is_done_is_seen(tmp_path):
+def test_plan_recognises_finished_jobs(tmp_path):
     assert done_share(tmp_path, 100) == 0
     (tmp_path / "checkpoints").mkdir()
     for name in ("step-20.safetensors", "step-30.resume.safetensors", "step-x.safetensors"):

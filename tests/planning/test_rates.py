@@ -59,7 +59,7 @@ def test_an_unmeasured_family_takes_what_there_is(project):
     assert calibration.rate("training", replace(forecast, step_flops=1.0)) == pytest.approx(7e9)
 
 
-def test_of_dropout_only_whether_there_is_any_makes_a_shape(project):
+def test_shapes_ignore_the_amount_of_dropout(project):
     shapes_of = {}
     for system in ("base", "D1", "D2", "D3", "C4"):
         forecast = of(project, system)

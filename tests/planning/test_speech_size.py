@@ -58,7 +58,7 @@ def test_text_has_no_source(tmp_path):
     assert shape.src_positions == shape.src_length == 0 and shape.tgt_positions > shape.tgt_tokens > 0
 
 
-def test_what_is_expected_is_near_what_the_shipped_corpora_hold():
+def test_expected_speech_size_is_near_shipped_corpora():
     for name, seconds in (("grammar-speech-source", 2.11), ("librispeech", 12.2)):
         corpus = Corpus.of(load_dataset(ROOT / f"workflow/datasets/{name}.yaml"), Path("nowhere"))
         assert corpus.kind == "speech" and corpus.src_subwords == pytest.approx(100 * seconds, rel=0.05)

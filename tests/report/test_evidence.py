@@ -12,7 +12,7 @@ def difference(larger, smaller):
     return contrast("toy", [(1, larger), (-1, smaller)])
 
 
-def test_of_one_number_nothing_is_known():
+def test_deviation_of_one_number_is_unknown():
     found = over_seeds("toy", [0.3])
     assert (found.value, found.low, found.high, found.p_value) == (0.3, -np.inf, np.inf, None)
 
@@ -68,7 +68,7 @@ def test_unequal_noise_raises_the_error_rate_of_pooling(louder, false):
     assert told / of == pytest.approx(false, abs=3 * (false * (1 - false) / of) ** 0.5)
 
 
-def test_of_the_same_trainings_the_differences_are_compared():
+def test_contrast_of_shared_trainings_uses_differences():
     """Two decodings of one system share the noise of its trainings, which cancels."""
     one = np.random.default_rng(2).normal(0, 5, 4)
     other = one + np.random.default_rng(3).normal(1, 0.1, 4)

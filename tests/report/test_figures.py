@@ -83,7 +83,7 @@ def test_loss_curves_have_a_point_a_validation(project, tmp_path):
     assert all(colour.lower() in text.lower() for colour in COLOURS[:2])
 
 
-def test_branch_weights_are_filtered_and_the_window_is_said(project, tmp_path):
+def test_branch_weights_are_filtered_with_a_named_window(project, tmp_path):
     (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
     weights = np.random.default_rng(0).dirichlet(np.ones(4), 30)
     write_branches(project, run, weights)
@@ -110,7 +110,7 @@ def test_mean_filter_wider_than_the_data_averages_all(entries, window):
     assert mean_filter(values, window) == pytest.approx(np.array(expected))
 
 
-def test_more_curves_than_colours_are_drawn_and_told_apart(project):
+def test_more_curves_than_colours_are_distinguishable(project):
     """Ten systems use each colour at most twice."""
     systems = [
         "A",

@@ -64,12 +64,12 @@ def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):
     assert "bleu ours" in narrow(fill(project, "weighted", "ablations")).split("\n")[0]
 
 
-def test_each_of_several_verdicts_says_of_which_score_it_is(tmp_path):
+def test_show_names_the_score_of_each_verdict(tmp_path):
     header = narrow(fill(load_project(ROOT, {"work": str(tmp_path), "seeds": 2}), "weighted", "table3")).split("\n")[0]
     assert "bleu verdict" in header and "gleu verdict" in header
 
 
-def test_where_nothing_was_trained_nothing_is_called_measured(tmp_path, capsys):
+def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
     shown = capsys.readouterr().out
     assert "(further scores: gleu; --wide shows all)" in shown

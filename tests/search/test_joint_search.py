@@ -61,6 +61,6 @@ def test_recording_without_any_symbol_has_an_empty_text(beam_size):
     assert found.score == pytest.approx(0.6 * model.likelihood(()), abs=1e-4)
 
 
-def test_with_ctc_alone_it_is_prefix_search():
+def test_joint_search_with_ctc_alone_is_prefix_search():
     model, scores = TableModel(7), TextScores(None, 0.3, A)
     assert joint_search(model, None, 5, 1.0, scores) == prefix_search(model.frames, torch.tensor([FRAMES]), 5, scores)

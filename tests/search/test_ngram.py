@@ -58,7 +58,7 @@ def test_its_steps_add_up_to_the_texts_probability():
     assert total == pytest.approx(float(sum(expected)))
 
 
-def test_it_weighs_texts_in_the_search_and_nothing_at_no_weight():
+def test_ngram_weights_texts_unless_its_weight_is_zero():
     """Two frames between A and B alone, nearly even: the n-gram, which knows `A B` and `A A`, decides against `B A`."""
     log_probs = torch.full((1, 2, VOCAB), -1e4)
     log_probs[0, 0, [A, B]], log_probs[0, 1, [A, B]] = torch.tensor([0.4, 0.6]).log(), torch.tensor([0.6, 0.4]).log()

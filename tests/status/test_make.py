@@ -64,7 +64,7 @@ def test_unwritable_log_is_an_error_before_the_workflow_starts(workflow, project
     assert not (project.root / "begun").exists()
 
 
-def test_what_failed_is_repeated_in_the_end(workflow):
+def test_make_repeats_failures_at_the_end(workflow):
     with (
         pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nthe whole output .*make.log$"),
         workflow("echo begun; echo 'error: no memory (log: a.log)'; echo after; exit 1") as made,
@@ -84,7 +84,7 @@ name 'x' is not defined
 """
 
 
-def test_of_a_command_that_failed_a_log_has_its_log():
+def test_log_of_make_contains_the_log_of_a_failure():
     said = list(events(FAILED.splitlines(), lambda: False))
     assert said == ["failed: more in logs/score.log", *FAILED.splitlines()[4:]]
     assert list(events(FAILED.splitlines()[:5], lambda: True)) == FAILED.splitlines()[4:5]
@@ -106,7 +106,7 @@ def test_incomplete_command_lines_are_printed_unchanged(command):
         (["19:08 one", "two"], ["19:08 one", "two"]),
     ],
 )
-def test_each_cause_is_told_once(said, told):
+def test_make_prints_each_cause_once(said, told):
     assert causes(said) == told
 
 

@@ -105,7 +105,7 @@ def test_missing_runs_are_waiting_while_a_driver_is_registered(project, scores, 
     assert {row["status"] for row in rows(project)} == {"waiting"}
 
 
-def test_what_needs_a_training_that_failed_names_it(project):
+def test_report_names_the_failed_training_it_needs(project):
     graph = Graph(project)
     products = graph.closure(graph.reports(["coldfusion"]))
     fused = next(

@@ -140,7 +140,7 @@ def test_long_status_title_gets_its_own_line(project, capsys):
         assert name.rstrip(" ") == f"Reprise: {title} at scale {SCALE}" + "\n" * (not papers) and driver
 
 
-def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
+def test_state_of_a_run_follows_from_its_files(project, runs):
     done, works, broken, stopped, untouched = runs[:5]
     write_training(project, done, [2.0], [2.0])
     append(folder_of(project, works), [progress_line(17, 100)])
@@ -248,7 +248,7 @@ def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, ca
     assert "failed " not in screen(project, capsys).replace("0 failed ", "")
 
 
-def test_what_failed_of_stages_that_nobody_asks_for_is_not_told(project, runs, capsys):
+def test_status_omits_failures_of_unrequested_stages(project, runs, capsys):
     """The logs are of a decoding that was removed, and of stages that no result needs."""
     for log in (folder_of(project, runs[0]) / "logs/decode-old.log", *planning(project)):
         touch(log)
@@ -311,7 +311,7 @@ def test_a_program_reads_the_same_as_json(project, runs, capsys):
     assert campaign["made"]["trainings"] == [0, len(runs)]
 
 
-def test_what_is_to_come_falls_with_every_update(project, runs):
+def test_forecast_of_status_falls_with_every_step(project, runs):
     forecast, watch = (
         Forecast(load_project(ROOT, {"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
         0,
@@ -341,7 +341,7 @@ def made(folder):
         ({"host": "elsewhere", "machine": "another", "job": "8"}, ""),
     ],
 )
-def test_who_drives_the_campaign_is_told_if_he_may_be_alive(driver, said):
+def test_status_names_a_driver_that_may_be_alive(driver, said):
     jobs = [QueuedJob("9", "RUNNING"), QueuedJob("8", "COMPLETED")]
     found = describe_driver(noted(**driver), jobs)
     assert (said in found) if said else found == ""
@@ -388,7 +388,7 @@ def test_driver_unknown_to_slurm_is_assumed_to_run(project, squeue, driver, caps
     assert "run by snakemake, job 123 on node7, if it still runs" in said and "to continue:" not in said
 
 
-def test_a_driver_is_told_as_long_as_slurm_knows_it(project, squeue, driver):
+def test_status_names_a_driver_while_slurm_knows_it(project, squeue, driver):
     driver(began=time.time() - 60)
     squeue("123|RUNNING|None|node7|toy")
     assert watching(project).look().driver == "snakemake, job 123 on node7"
@@ -411,7 +411,7 @@ def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
     assert len(after.of_state("not run")) == len(before) - 1
 
 
-def test_hours_are_said_as_people_say_them():
+def test_durations_are_formatted_for_people():
     assert [hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.0)] == [
         *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "0 min"),
     ]
@@ -423,7 +423,7 @@ def test_the_command_that_goes_on_has_the_same_settings():
     )
 
 
-def test_what_slurm_had_jobs_of_goes_on_there(project, runs, monkeypatch):
+def test_runs_submitted_to_slurm_continue_there(project, runs, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     assert command_for([], ["all"], by_slurm=True) == "snakemake --profile slurm -- all"
     assert not watching(project).has_submitted

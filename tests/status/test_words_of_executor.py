@@ -35,7 +35,7 @@ def test_error_of_the_stage_is_kept_unless_it_is_from_an_old_try(tmp_path):
 
 
 @pytest.mark.parametrize("record", [{"event": "job_info"}, {"message": None}, {"message": ""}])
-def test_what_is_no_failure_and_says_nothing_is_not_taken_over(tmp_path, record):
+def test_executor_messages_without_failure_are_dropped(tmp_path, record):
     ExecutorErrorHandler().emit(failed(tmp_path / "encode.log", **record))
     assert not list(tmp_path.iterdir())
 

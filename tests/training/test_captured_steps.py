@@ -227,12 +227,12 @@ def test_least_recently_used_graph_is_dropped_first():
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", True), ("cuda", False)])
-def test_nothing_is_captured_on_a_cpu_or_if_not_wanted(new_run, device, wanted):
+def test_capture_is_off_on_a_cpu_or_by_setting(new_run, device, wanted):
     spec = load_run(new_run(cuda_graphs=wanted) / "run.yaml")
     assert captured_steps(spec, None, None, None, Group(), torch.device(device)) is None
 
 
-def test_several_processes_are_not_captured_and_the_log_says_so(new_run, caplog):
+def test_several_processes_are_not_captured_with_a_log_line(new_run, caplog):
     spec = load_run(new_run() / "run.yaml")
     with caplog.at_level(logging.INFO):
         assert captured_steps(spec, None, None, None, Group(0, 2), torch.device("cuda")) is None

@@ -156,7 +156,7 @@ def test_half_written_files_are_removed(checkpoints):
     assert not list(checkpoints.run_folder.glob(".*.tmp"))
 
 
-def test_checkpoints_of_another_run_are_told_from_ours(checkpoints):
+def test_checkpoints_of_another_run_are_recognised(checkpoints):
     save(checkpoints, new_optimiser(), 1)
     other = Checkpoints(checkpoints.run_folder, "another key", keep=3)
     assert not checkpoints.foreign()
@@ -179,7 +179,7 @@ def test_weights_of_another_run_or_model_are_refused_by_name(checkpoints):
         load_weights(wider, path)
 
 
-def test_of_a_finished_run_the_last_moments_are_kept_alone(checkpoints):
+def test_finished_run_keeps_only_its_last_resume_file(checkpoints):
     save(checkpoints, new_optimiser(), 3)
     checkpoints.clear_resume()
     assert sorted(name for name in names(checkpoints) if "resume" in name) == ["step-3.resume.safetensors"]
@@ -187,7 +187,7 @@ def test_of_a_finished_run_the_last_moments_are_kept_alone(checkpoints):
     assert sorted(name for name in names(checkpoints) if "resume" in name) == ["step-3.resume.safetensors"]
 
 
-def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):
+def test_too_little_disk_is_reported_before_training(checkpoints, monkeypatch):
     model = new_optimiser().model
     checkpoints.check_space(model, 3)
     free = disk.shutil.disk_usage("/")._replace(free=1000)

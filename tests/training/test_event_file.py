@@ -55,11 +55,11 @@ def test_event_file_logs_the_start_step_of_each_start(tmp_path):
     assert [event.step for event in events(tmp_path) if event.HasField("session_log")] == [0, 5]
 
 
-def test_it_is_no_other_run_for_them(new_run):
+def test_event_files_do_not_change_the_run_identity(new_run):
     assert run_key(new_run("with", tensorboard=True)) == run_key(new_run("without"))
 
 
-def test_without_its_writer_a_training_says_how_to_get_it(new_run, monkeypatch):
+def test_missing_tensorboard_writer_names_its_install(new_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(UserError, match=r"pip install '.\[tensorboard\]'") as said:
         train_run(new_run(tensorboard=True, **BRIEF), "cpu", 1)

@@ -90,7 +90,7 @@ def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeyp
     assert held == [True] * 4 and not is_locked(run)
 
 
-def test_of_several_processes_none_restarts_a_run(new_run, monkeypatch, capsys):
+def test_several_processes_do_not_restart_a_run(new_run, monkeypatch, capsys):
     run = new_run()
     train_run(run, threads=1)
     before = (run / "model.safetensors").read_bytes()
@@ -228,7 +228,7 @@ def test_a_weighted_run_without_its_own_warm_up_is_refused(new_run):
         train_run(new_run(architecture="weighted_transformer", branch_warmup_steps=None))
 
 
-def test_what_is_trained_is_said_at_the_start(new_run, caplog):
+def test_job_logs_its_training_at_the_start(new_run, caplog):
     caplog.set_level("INFO")
     run = new_run(max_steps=3, max_length=7)
     train_run(run, threads=1)

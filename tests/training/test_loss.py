@@ -40,7 +40,7 @@ def test_value_and_gradient_equal_the_formula(smoothing, with_bias, chunk_rows, 
         torch.testing.assert_close(gradient, by_formula, rtol=1e-4, atol=1e-4)
 
 
-def test_without_smoothing_it_is_cross_entropy():
+def test_loss_without_smoothing_is_cross_entropy():
     features, weight, bias, targets = example()
     loss, nll = projected_cross_entropy(features, weight, bias, targets, 0.0)
     expected = torch.nn.functional.cross_entropy(features @ weight.T + bias, targets, reduction="sum")
@@ -71,7 +71,7 @@ def test_no_gradient_is_computed_without_grad_mode():
         assert projected_cross_entropy(features, weight, bias, targets, 0.1)[1].equal(nll)
 
 
-def test_no_rows_give_no_loss():
+def test_loss_of_no_rows_is_zero():
     features, weight, bias, targets = example(rows=0)
     loss, nll = projected_cross_entropy(features, weight, bias, targets, 0.1)
     loss.backward()

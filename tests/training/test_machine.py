@@ -65,7 +65,7 @@ def test_allocated_gpu_that_torch_does_not_find_is_an_error(monkeypatch, cuda, r
     assert choose_device("auto", 0) == torch.device("cpu")
 
 
-def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
+def test_gpu_without_bfloat16_is_refused_only_for_it(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Some Card")
     check_precision(torch.device("cuda"), "fp32")

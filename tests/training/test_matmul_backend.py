@@ -165,7 +165,7 @@ def test_torch_default_is_used_if_the_choice_cannot_be_cached(tmp_path, monkeypa
     assert choose_backend(tmp_path) == TORCH_DEFAULT and "torch's default matrix multiplication is used" in caplog.text
 
 
-def test_the_faster_of_two_is_told_by_its_time():
+def test_faster_backend_is_chosen_by_its_time():
     def slow(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         for _ in range(9):
             a @ b

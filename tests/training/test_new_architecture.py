@@ -64,7 +64,7 @@ def stage(tmp_path):
     return run
 
 
-def test_it_is_trained_and_decoded(stage, new_run):
+def test_new_architecture_is_trained_and_decoded(stage, new_run):
     run = new_run(architecture="bag_of_words", model={"width": 8}, max_steps=40)
     stage("train", "--run", run, "--threads", 1)
     assert json.loads((run / "done.json").read_text())["steps"] == 40
@@ -84,7 +84,7 @@ def project_of_one_paper(root: Path) -> Path:
     return root
 
 
-def test_it_is_forecast_timed_and_described(stage, tmp_path):
+def test_new_architecture_is_forecast_and_timed(stage, tmp_path):
     root = project_of_one_paper(tmp_path / "project")
     settings = ["--root", root, "--set", "scale=smoke", "--set", "paper=toys", "--set", f"work={tmp_path / 'work'}"]
     calibration, plan = tmp_path / "calibration.json", tmp_path / "plan.csv"

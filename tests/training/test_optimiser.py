@@ -126,7 +126,7 @@ def test_optimiser_state_keys_match_the_torch_classes(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_what_the_device_leaves_out_leaves_no_trace(name):
+def test_step_skipped_on_the_device_leaves_no_trace(name):
     """Gradients of no number, in between two updates."""
     rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
     gradients = torch.randn(2, 4)

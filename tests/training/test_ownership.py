@@ -115,7 +115,7 @@ def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, capl
     second.join(20)
 
 
-def test_who_waits_gives_way_to_whoever_claims_the_run_next(tmp_path, signals, caplog):
+def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
     entered = []
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", entered)
@@ -138,7 +138,7 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         Ownership(tmp_path, "first").hold().__enter__()
 
 
-def test_where_the_disk_has_no_locks_nothing_is_held(tmp_path, monkeypatch):
+def test_ownership_on_a_disk_without_locks_holds_nothing(tmp_path, monkeypatch):
     (tmp_path / "run.lock").touch()
 
     def flock(*_):

@@ -36,7 +36,7 @@ def test_kappa_and_alpha_have_the_printed_peaks_at_update_400(d_model, num_layer
     assert printed.branch_weights(398) < printed.branch_weights(399) > printed.branch_weights(400)
 
 
-def test_each_rate_has_a_factor_of_its_own():
+def test_each_learning_rate_has_its_own_factor():
     plain = schedule(512, 6, branch_warmup_steps=400)
     other = schedule(512, 6, branch_warmup_steps=400, lr_factor=2, branch_lr_factor=0.5)
     assert other.weights(77) == 2 * plain.weights(77)

@@ -45,7 +45,7 @@ def said(new_run, caplog):
     return say
 
 
-def test_it_says_how_much_of_what_is_trained_on_what(said):
+def test_setup_log_describes_steps_and_start(said):
     text = said(max_steps=40, tokens_per_update=160)
     assert "40 steps of 160 tokens per side (10 pairs), 9 an epoch; padding 37.5 %; 3 pairs over" in text
     assert "2 process(es)" in text and text.endswith("from the start")
@@ -61,6 +61,6 @@ def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, proce
 
 
 @pytest.mark.parametrize(("key", "value"), [("sorted_first_epoch", True), ("noise_probability", 0.4)])
-def test_what_is_for_speech_is_refused_where_sentences_are_read(new_run, key, value):
+def test_speech_settings_are_refused_for_text_models(new_run, key, value):
     with pytest.raises(UserError, match=rf"training\.{key} is for speech: this model reads parallel"):
         load_run(new_run("run", **{key: value}) / "run.yaml")

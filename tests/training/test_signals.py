@@ -30,7 +30,7 @@ def test_only_a_second_sigint_interrupts_immediately():
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_in_a_thread_where_no_handler_can_be_set_none_is():
+def test_signal_handlers_are_not_set_in_a_thread():
     faults = []
 
     def enter():

@@ -107,7 +107,7 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, mon
     assert all((stopped / name).read_bytes() == (whole / name).read_bytes() for name in names)
 
 
-def test_a_recogniser_out_of_memory_is_told_to_hold_fewer_frames(make, monkeypatch):
+def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
     def refuse(self, batch, label_smoothing):
         raise MemoryError
 

@@ -25,7 +25,7 @@ def tensors() -> dict[str, torch.Tensor]:
     }
 
 
-def test_what_is_read_equals_what_was_written(tmp_path, tensors):
+def test_tensor_file_round_trip_is_exact(tmp_path, tensors):
     path = tmp_path / "a.safetensors"
     write_tensor_file(path, tensors, {"key": "k", "step": 3})
     read, facts = read_tensor_file(path)

@@ -81,7 +81,7 @@ def test_a_training_that_ended_between_two_checkpoints_goes_on(new_run, outcome,
     assert updates[0] == 18 and outcome(longer) == outcome(at_once)
 
 
-def test_of_several_runs_the_one_that_got_farthest_is_taken_up(new_run, updates):
+def test_warm_start_uses_the_run_with_most_steps(new_run, updates):
     train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=1), threads=1)
     train_run(new_run("seed1-00000003", **ENDS_EARLY | {"max_steps": 16}, patience=None), threads=1)
     updates.clear()

@@ -179,7 +179,7 @@ def test_shares_are_read_as_people_write_them(text):
 @pytest.mark.parametrize(
     "text", ["", "0.9/0.1", "0.8/0.1/0.1/", "x0.8/0.1/0.1", "nan/0.1/0.1", "inf/1/1", "1.1/-0.2/0.1"]
 )
-def test_what_is_not_three_shares_is_refused(text):
+def test_shares_other_than_three_are_refused(text):
     with pytest.raises(UserError, match="three shares that sum to 1"):
         read_shares(text)
 

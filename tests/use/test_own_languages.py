@@ -132,7 +132,7 @@ def test_no_form_of_a_sentence_is_in_two_splits(root, seed):
     assert report["shared"] == report["shared_targets"] == {}
 
 
-def test_a_test_set_that_tells_little_is_said(root, caplog):
+def test_new_warns_of_a_small_test_set(root, caplog):
     files = pair_of_files(root, 50, "de")
     assert reprise(["new", "dataset", "own", *files, "--split", "0.3/0.3/0.4"]) == 0
     assert "own: 20 test sentences are few: only differences of about 7.1 BLEU" in caplog.text

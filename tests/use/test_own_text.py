@@ -153,7 +153,7 @@ def searches(packed: Path, first: str) -> tuple[int, int]:
     return int(times), int(objects)
 
 
-def test_what_translates_loads_no_tables_statistics_or_pictures():
+def test_translate_loads_no_pandas_scipy_or_matplotlib():
     program = "import sys, reprise.cli.decode; print(*sys.modules)"
     words = [sys.executable, "-c", program]
     loaded = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."})
@@ -317,7 +317,7 @@ def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out
     assert not [path for path in root.glob("full/**/*") if path.is_file()] and not (root / out).is_file()
 
 
-def test_runs_are_scored_anew_and_compared(capsys):
+def test_runs_are_scored_again_and_compared(capsys):
     as_is, greedy = (said(capsys, "score", RUN, *SMOKE, *more) for more in ([], ["--decoding", "beam=1,alpha=0"]))
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
     value = yaml.safe_load(workflow.read_text())["metrics"]["sacrebleu"]["value"]
@@ -328,7 +328,7 @@ def test_runs_are_scored_anew_and_compared(capsys):
     assert compared.startswith("sacrebleu: ") and "p = 0.0" in compared
 
 
-def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path):
+def test_record_writes_measurements_to_a_folder(capsys, tmp_path):
     said(capsys, "record", RUN, "mine/changed/cipher", "--into", tmp_path / "kept", "--metric", "sacrebleu", *SMOKE)
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
     value = json.loads(workflow.read_text())["metrics"]["sacrebleu"]
@@ -374,7 +374,7 @@ def test_a_dataset_says_what_is_in_it(capsys):
     assert "sentences are in train too" not in report
 
 
-def test_commands_that_need_freed_training_text_say_so(capsys):
+def test_commands_that_need_freed_text_name_the_cause(capsys):
     (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
     kept = text.rename(text.with_name("kept"))
     try:

@@ -102,7 +102,7 @@ def test_folders_of_a_machine_are_left_out():
     assert portable_path("/home/me/test.de") == "test.de"
 
 
-def test_how_a_machine_does_the_work_makes_no_other_row(record):
+def test_machine_settings_do_not_split_rows_of_records(record):
     bleu = (30.0, 29.0, 31.0)
     (row,) = table_rows([record(1, 2.0, bleu), record(2, 2.0, bleu, micro_batch_tokens=512, tensorboard=True)], [])
     assert row["seeds"] == "1 2"
@@ -117,7 +117,7 @@ def test_scores_of_other_references_are_never_averaged(record):
             table_rows([one, other], [])
 
 
-def test_a_mean_of_fewer_seeds_than_its_row_has_says_so(record):
+def test_mean_of_fewer_seeds_than_its_row_is_marked(record):
     one, two = record(1, 2.0, (30.0, 29.0, 31.0)), record(2, 2.0, (50.0, 49.0, 51.0))
     score = two.scores["scores/final/test"].model_copy(update={"metrics": {}})
     (row,) = table_rows([one, two.model_copy(update={"scores": {"scores/final/test": score}})], [])

@@ -104,6 +104,6 @@ def test_another_rate_keeps_what_both_can_hold(rate):
         ([0.0] * 16000, 0, "at 0 Hz"),
     ],
 )
-def test_what_is_no_sound_is_refused_by_name(samples, rate, fault):
+def test_file_that_is_not_audio_is_refused_by_name(samples, rate, fault):
     with pytest.raises(UserError, match=f"mine: .*{fault}"):
         features("mine", np.array(samples, np.float32), rate, 16000, 7600.0)

@@ -39,7 +39,7 @@ def test_refused_archive_leaves_no_files_behind(tmp_path):
     assert not list((tmp_path / "into").glob("*")) and not (tmp_path / "evil").exists()
 
 
-def test_what_is_no_archive_is_told_in_one_line(tmp_path):
+def test_unpack_of_a_non_archive_is_a_one_line_error(tmp_path):
     (tmp_path / "model.tar").write_bytes(b"\xff\xfe no archive")
     for name in ("model.tar", "gone.tar"):
         with pytest.raises(UserError) as told:

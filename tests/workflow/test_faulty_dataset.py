@@ -18,11 +18,11 @@ def dry_run(root, paper):
     return call(root, "snakemake", "-n", "--quiet", "rules", "--config", "scale=smoke", "--", paper)
 
 
-def test_what_does_not_use_it_is_made_and_told(root):
+def test_targets_without_the_faulty_dataset_are_made(root):
     assert f"{FAULT}" in require(dry_run(root, "weighted"))
 
 
-def test_what_uses_it_is_stopped_with_the_fault(root):
+def test_targets_with_the_faulty_dataset_stop_with_it(root):
     done = dry_run(root, "multichannel")
     assert done.returncode == 1
     assert FAULT in done.stdout + done.stderr

@@ -28,7 +28,7 @@ def test_the_rule_says_what_is_missing_and_fails(tmp_path):
     assert "licence: " in done.stdout and "missing   train.en.gz" in done.stdout
 
 
-def test_what_needs_no_fetching_is_found_here(tmp_path):
+def test_data_already_present_is_found_without_fetching(tmp_path):
     done = snakemake("--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout

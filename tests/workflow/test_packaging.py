@@ -35,7 +35,7 @@ def imported() -> set[str]:
     return names - set(sys.stdlib_module_names) - {"pipeline"}
 
 
-def test_what_pipeline_imports_is_declared():
+def test_imports_of_pipeline_are_declared_dependencies():
     distributions = packages_distributions()
     declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["tensorboard"])}
     needed = {module: {plain(name) for name in distributions[module]} for module in imported()}
@@ -58,7 +58,7 @@ def pins() -> dict[str, Requirement]:
     return {canonicalize_name(requirement.name): requirement for requirement in found}
 
 
-def test_what_is_declared_is_pinned_but_for_torch():
+def test_declared_dependencies_are_pinned_except_torch():
     declared = [Requirement(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])]
     pinned = pins()
     assert {canonicalize_name(requirement.name) for requirement in declared} - pinned.keys() == {"torch"}

@@ -72,7 +72,7 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     )
 
 
-def test_what_a_killed_driver_left_behind_holds_nobody_up(project, first):
+def test_leftovers_of_a_killed_driver_block_nobody(project, first):
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     require(call(project, *FIRST[:-1], "work/smoke/model_sizes/weighted.json"))

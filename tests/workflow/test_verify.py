@@ -291,7 +291,7 @@ def test_verify_of_a_paper_reports_damaged_and_deleted_files(project):
     assert never.returncode == 1 and "figure4.svg" in never.stdout
 
 
-def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
+def test_verify_leaves_unreadable_files_and_names_them(project, monkeypatch):
     path = Path(RUN) / "checkpoints" / random.choice(os.listdir(Path(RUN) / "checkpoints"))
     real = open
 

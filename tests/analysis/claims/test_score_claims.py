@@ -167,7 +167,7 @@ def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, 
 
 @pytest.mark.parametrize(("nats", "expected"), [((1.0, 1.5), UPHELD), ((1.5, 1.0), CONTRADICTED)])
 @pytest.mark.parametrize("decides", ["bleu", "ppl"])
-def test_by_a_perplexity_the_better_one_of_a_pair_is_the_lower(project_with, decides, nats, expected):
+def test_perplexity_pair_is_won_by_the_lower_value(project_with, decides, nats, expected):
     """With BLEU deciding, perplexity has to be lower where BLEU is higher; with perplexity, the other way about."""
     follows = "ppl" if decides == "bleu" else "bleu"
     project = project_with(claims_of(kind="agreement", scores=[decides, follows], pairs=[["A", "C"]]))
@@ -328,7 +328,7 @@ def put_corpus(project, **lengths):
 @pytest.mark.parametrize(
     ("longer", "expected"), [((2.0, 2.5), UPHELD), ((2.5, 2.0), CONTRADICTED), ((2.0, 2.005), UNCLEAR)]
 )
-def test_what_is_lost_beyond_the_lengths_trained_on_is_compared(project_with, longer, expected):
+def test_losses_beyond_trained_lengths_are_compared(project_with, longer, expected):
     """Both start from the same perplexity; what counts is by which factor it grows, not how high it is."""
     project = project_with(beyond_training())
     put_corpus(project, train_src=[5, 9, 70], train_tgt=[5, 9, 2], test2_src=[10, 14])  # 70: left out of training
@@ -432,7 +432,7 @@ def test_long_sentences_alone_and_beside_all(project_with, says, long, short, ex
         ("both do worse", (1.0, 1.0), (1.5, 1.5), CONTRADICTED),
     ],
 )
-def test_on_long_sentences_a_lower_perplexity_is_better(project_with, says, long, short, expected):
+def test_lower_perplexity_on_long_sentences_wins(project_with, says, long, short, expected):
     """long, short: nats a symbol of the baseline and of the system."""
     lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
     claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20, says=says)
@@ -445,7 +445,7 @@ def test_on_long_sentences_a_lower_perplexity_is_better(project_with, says, long
     assert direction(row_of(project)) == expected
 
 
-def test_without_long_sentences_nothing_is_distinguished(project_with):
+def test_claim_without_long_sentences_is_not_decided(project_with):
     project = long_sentences(project_with, np.full(SENTENCES, 8))
     for system, split in itertools.product(("A", "C"), WHOLE["split"]):
         write_score(project, runs(project, system)[0], "bleu_paper", "final", split, bleu_statistics(0.5))
@@ -501,7 +501,7 @@ def test_a_gap_is_closed_by_more_than_a_share_or_not(project_with, term, expecte
     assert float(row["ours"].split("%")[0]) == pytest.approx(100 * left, abs=1)
 
 
-def test_without_a_gap_a_system_between_closes_none(project_with):
+def test_gap_claim_without_a_gap_is_contradicted(project_with):
     """The system that should leave none is the worst."""
     project = project_with(claims_of(kind="gap", score="ppl", term="C", worst="A", best="N4", at_most=0.5))
     put_perplexities(project, A=1.0, N4=1.8, C=1.4)

@@ -109,7 +109,7 @@ def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expect
         ([4.0, 3.8, 3.6, 3.4, 3.2, 3.0, 2.8, 2.5, 2.5, 2.5], CONTRADICTED, "C after 796 steps, A after 599"),
     ],
 )
-def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, ours, expected, said):
+def test_steps_to_plateau_do_not_depend_on_its_height(project_with, ours, expected, said):
     """The baseline falls to 2.0 at update 600, the system to 2.5 at 200 or 800; to half a per cent more just before,
     when exactly depends on the seed."""
     project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)

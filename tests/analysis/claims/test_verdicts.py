@@ -33,7 +33,7 @@ def test_false_discovery_takes_the_largest_below_its_line(p_values):
     assert {i for i, p in enumerate(false_discovery(p_values)) if p <= LEVEL} == expected
 
 
-def test_nothing_is_adjusted_where_nothing_was_judged():
+def test_adjustment_of_no_results_is_empty():
     assert holm([]) == false_discovery([]) == []
 
 
