@@ -269,7 +269,7 @@ def fruitless_starts(run: Path) -> int:
 def last_output(folder: Path) -> float:
     """Return when an output of a run, or of a job beside it, was last listed (seconds since the epoch)."""
     run = folder.parents[1] if folder.parent.name == "jobs" else folder
-    return max((path.stat().st_mtime for path in run.glob("*/outputs*.json")), default=0.0)
+    return max((path.stat().st_mtime for path in run.glob("*/outputs.json*")), default=0.0)
 
 
 def export_distributed() -> None:

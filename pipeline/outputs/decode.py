@@ -32,7 +32,7 @@ def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], thr
     Writes the translations, transcripts, perplexities and attention maps that reports read into the run's folder. Lists
     them in `{decoding}/outputs.json`, each with the digests of its inputs, settings and files. Keeps outputs whose
     digests are unchanged. If an output fails, the others are still made. The cause is then recorded in
-    `{decoding}/outputs.part.json`, and the exit status is 1. Loads the model only if an output is missing.
+    `{decoding}/outputs.json.part`, and the exit status is 1. Loads the model only if an output is missing.
 
     Args:
         run: Folder of a finished run.

@@ -1,6 +1,6 @@
 """Manifests of outputs: unchanged outputs are kept, failures are recorded, and the other outputs are still made.
 
-While an output is missing, the manifest is named `outputs.part.json`, which no rule declares, so that Snakemake does
+While an output is missing, the manifest is named `outputs.json.part`, which no rule declares, so that Snakemake does
 not delete it when the job fails. It becomes `outputs.json` when everything is there.
 """
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 def part_of(path: Path) -> Path:
     """Return the name of a manifest while an output of it is missing."""
-    return path.with_suffix(f".part{path.suffix}")
+    return path.with_name(f"{path.name}.part")
 
 
 def entries_of(path: Path) -> dict[str, Output]:

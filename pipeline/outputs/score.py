@@ -28,7 +28,7 @@ def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> N
 
     Writes a score file with the statistics of each sentence for every output. Lists them in `{decoding}/scores.json`,
     each with the digest of its inputs and its files. Keeps what is there and unchanged. If one output can't be scored,
-    the others are, its cause is recorded in `{decoding}/scores.part.json`, and the exit status is 1. Needs no GPU.
+    the others are, its cause is recorded in `{decoding}/scores.json.part`, and the exit status is 1. Needs no GPU.
 
     Args:
         run: Folder of a decoded run.
@@ -46,7 +46,7 @@ def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> N
 def score_available(run_folder: Path, plan: ScoringPlan) -> None:
     """Score the outputs of an incomplete decoding, for partial reports.
 
-    The scores are listed in `scores.part.json`, from which the rule `score` continues.
+    The scores are listed in `scores.json.part`, from which the rule `score` continues.
 
     Args:
         run_folder: Folder of a run whose decoding may be incomplete.

@@ -50,7 +50,7 @@ def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
         record_event(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None, "outcome": outcome}))
     assert fruitless_starts(tmp_path) == 2
     (tmp_path / "final").mkdir()
-    (tmp_path / "final/outputs.part.json").touch()  # later than all of them began
+    (tmp_path / "final/outputs.json.part").touch()  # later than all of them began
     assert fruitless_starts(tmp_path) == 0
 
 

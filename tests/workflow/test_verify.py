@@ -188,7 +188,7 @@ def test_repair_of_one_file_of_every_kind_removes_nothing(project):
     present = {path for path in project.rglob("*") if path.is_file() and ".digests" not in path.parts}
     require(verify(project, "--repair"))
     for path in present:
-        reopened = path.with_suffix(f".part{path.suffix}")
+        reopened = path.with_name(f"{path.name}.part")
         assert path.exists() or reopened.exists() or list(path.parent.glob(f"{path.name}.damaged*"))
     make(project)
     require(verify(project))
