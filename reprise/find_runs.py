@@ -97,14 +97,11 @@ def find_root() -> Path:
 
 
 def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
-    """Find a trained run.
+    """Return a trained run, with its project at the run's scale.
 
     Args:
         name: `paper/system[/dataset[/seed]]`, or the folder of a run.
         settings: Keys that replace those of config.yaml.
-
-    Returns:
-        The run, with its project at the run's scale.
 
     Raises:
         UserError: There is no such run, or it is not trained; the message names the nearest run or the command.

@@ -27,16 +27,13 @@ if TYPE_CHECKING:
 
 
 def open_run(name: str | Path, decoding: str = "", threads: int | None = None, **settings: Any) -> "Model":
-    """Open a trained model with `translate(lines)`, `parse(lines)` or `transcribe(samples, rate)`.
+    """Return a trained model with `translate(lines)`, `parse(lines)` or `transcribe(samples, rate)`.
 
     Args:
         name: `paper/system/dataset/seed`, a run's folder, or a folder that `reprise pack` wrote.
         decoding: As for `--decoding` on the command line; "" means the decoding of the paper's table.
         threads: CPU threads; None means all cores that this process may use.
         settings: Keys that replace those of config.yaml.
-
-    Returns:
-        The model, ready to use.
 
     Raises:
         UserError: There is no such model, or it is damaged.

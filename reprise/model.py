@@ -44,15 +44,12 @@ class Model:
 
     @classmethod
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
-        """Load the model of a run.
+        """Return the model of a run, in evaluation mode.
 
         Args:
             found: The run.
             decoding: Text of `--decoding`; "" means the default decoding.
             threads: CPU threads; None means all cores.
-
-        Returns:
-            The model, in evaluation mode.
 
         Raises:
             UserError: Weights or settings are missing, damaged or do not fit.
@@ -71,7 +68,7 @@ class Model:
         symbols: tuple[Subwords | None, Subwords | Alphabet],
         language_model: Path | None = None,
     ) -> "Model":
-        """Assemble a model from its loaded network, its preparation and its decoding.
+        """Return a model of its loaded network, its preparation and its decoding.
 
         Args:
             trained: The loaded network; its branch weights may be replaced by those of the decoding.
@@ -79,9 +76,6 @@ class Model:
             preparation: How text or sound is prepared.
             symbols: Vocabularies of source and target.
             language_model: Run folder of an external language model, if the decoding uses one.
-
-        Returns:
-            The model.
         """
         replace_branch_weights(trained, config)
         search = build_decoder(
@@ -116,13 +110,10 @@ class Model:
             raise UserError(f"{self.name} {what}, it does not {verb}")
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """Translate lines, and detokenise the translations.
+        """Return one detokenised translation per line; empty for a line without words.
 
         Args:
             lines: Sentences as plain text, not tokenised.
-
-        Returns:
-            One translation per line; empty for a line without words.
 
         Raises:
             UserError: The model does not translate, or a line has more tokens than the model has positions.
@@ -131,13 +122,10 @@ class Model:
         return self.map_lines(lines, lambda tokens: self.preparation.text(self.decode_tokens(tokens)))
 
     def parse(self, lines: Sequence[str]) -> list[str]:
-        """Parse lines of words that are separated by spaces.
+        """Return one bracketed tree per line of words that are separated by spaces; empty for a line without words.
 
         Args:
             lines: Sentences tokenised as in the treebank.
-
-        Returns:
-            One bracketed tree per line; empty for a line without words.
 
         Raises:
             UserError: The model does not parse, or a line has more tokens than the model has positions.
@@ -175,13 +163,10 @@ class Model:
         return self.decode(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decode(self, split: GivenText | GivenSpeech) -> list[str]:
-        """Decode prepared inputs.
+        """Return the outputs of prepared inputs, in order.
 
         Args:
             split: Prepared inputs.
-
-        Returns:
-            The outputs in the order of the inputs.
         """
         batches = EvalBatches[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
@@ -192,14 +177,11 @@ class Model:
         return isinstance(self.trained.corpus, SpeechCorpus) and self.trained.corpus.speaker_cmvn
 
     def transcribe(self, samples: np.ndarray, rate: int) -> str:
-        """Transcribe one recording.
+        """Return the transcript of one recording.
 
         Args:
             samples: Shape (n,) or (n, channels), in [-1, 1].
             rate: Sampling rate in Hz.
-
-        Returns:
-            The transcript.
 
         Raises:
             UserError: The model does not transcribe, or the recording is too short or invalid.

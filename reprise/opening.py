@@ -87,16 +87,13 @@ class NamedDecoding:
 
 
 def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> "Model":
-    """Open the model of a run or a packed model.
+    """Return the model of a run or a packed model, ready to use.
 
     Args:
         name: `paper/system/dataset/seed`, a run's folder, or a folder that `reprise pack` wrote.
         decoding: `NAME` of the run's paper, `KEY=VALUE,…` that differ, or both; "" means that of the paper's table.
         settings: Keys that replace those of config.yaml.
         threads: CPU threads; None means all cores that this process may use.
-
-    Returns:
-        The model, ready to use.
 
     Raises:
         UserError: There is no such model, or it is damaged.
@@ -154,14 +151,11 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 
 
 def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Change some settings of a decoding.
+    """Return a decoding with some settings changed.
 
     Args:
         config: The decoding.
         changes: Values as YAML, by key or short key.
-
-    Returns:
-        The changed decoding.
 
     Raises:
         UserError: A key is unknown, a value is invalid, or the change needs other weights.

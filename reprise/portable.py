@@ -131,14 +131,11 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
-    """Read the scores of a run with a decoding.
+    """Return the scores of a run with a decoding, by dev or test set and metric.
 
     Args:
         found: The run.
         decoding: Name of the decoding.
-
-    Returns:
-        Values by dev or test set and metric.
     """
     scores: dict[str, dict[str, MetricValue]] = {}
     for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
@@ -175,15 +172,12 @@ def verify(folder: Path) -> list[str]:
 
 
 def open_packed(folder: Path, decoding: str = "", threads: int | None = None) -> Model:
-    """Open a packed model.
+    """Return a packed model, ready to use.
 
     Args:
         folder: Folder that `pack` or `unpack` wrote.
         decoding: `KEY=VALUE,…` that differ from the packed decoding.
         threads: CPU threads; None means all cores that this process may use.
-
-    Returns:
-        The model, ready to use.
 
     Raises:
         UserError: A file is missing or altered, or weights and settings do not fit.

@@ -40,14 +40,11 @@ BASES = {
 
 
 def fill_template(template: Path, **values: Any) -> str:
-    """Fill in a template.
+    """Return a filled template.
 
     Args:
         template: A text with `{name}` instead of each value.
         values: Each is written as it is; one that is a whole YAML value must come from `yaml_text` or be JSON.
-
-    Returns:
-        The text.
     """
     return template.read_text(encoding="utf-8").format(**values)
 
@@ -108,15 +105,12 @@ def interval_of(metric: MetricValue) -> str:
 
 
 def model_card(root: Path, record: "PortableModel", folder: str) -> str:
-    """Write the model card.
+    """Return the model card: Markdown with a header in YAML.
 
     Args:
         root: Root of the project, which has the template.
         record: The packed model.
         folder: Name of its folder, for the examples.
-
-    Returns:
-        Markdown with a header in YAML.
     """
     rows = [
         f"| {literal(test_set)} | {name} | {score.value:.2f} | {interval_of(score)} | `{score.signature}` |"

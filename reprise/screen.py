@@ -21,16 +21,13 @@ SHOWN = 12
 
 
 def screen(campaign: Campaign, title: str, forecast: str | None, command: str) -> RenderableType:
-    """Lay out a campaign.
+    """Return the screen of a campaign, to be printed by rich.
 
     Args:
         campaign: Its state.
         title: First line.
         forecast: Remaining hours in words; None without a forecast.
         command: Command that resumes the campaign; empty to leave it out.
-
-    Returns:
-        The screen, to be printed by rich.
     """
     spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]

@@ -97,14 +97,11 @@ class BranchCurve:
 
 
 def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
-    """Read the lines of one kind from a run's progress log.
+    """Return the lines of one kind from a run's progress log, in order.
 
     Args:
         run_folder: Folder of the run.
         kind: Record of the lines to return.
-
-    Returns:
-        The lines of this kind, in order.
 
     Raises:
         UserError: The log is missing, or a line is faulty.
@@ -114,10 +111,7 @@ def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
 
 
 def loss_curve(run_folder: Path) -> LossCurve:
-    """Read the loss curve of a run.
-
-    Returns:
-        One point per validation.
+    """Return the loss curve of a run, one point per validation.
 
     Raises:
         UserError: The run was never validated.
@@ -133,10 +127,7 @@ def loss_curve(run_folder: Path) -> LossCurve:
 
 
 def fit_curve(run_folder: Path) -> LossCurve:
-    """Read the loss curve of a run whose training loss is compared.
-
-    Returns:
-        A curve whose training losses are all known.
+    """Return the loss curve of a run whose training loss is compared; all its training losses are known.
 
     Raises:
         UserError: The run was never validated, or its training loss was not measured.
@@ -151,15 +142,12 @@ def fit_curve(run_folder: Path) -> LossCurve:
 
 
 def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
-    """Read kappa and alpha of one layer.
+    """Return a curve each for kappa and alpha of one layer, in the order of the log.
 
     Args:
         run_folder: Folder of the run.
         layer: Number of the layer from 1; the last one if there are fewer.
         stack: Side of the model that the layer is in.
-
-    Returns:
-        A curve each for kappa and alpha, in the order of the log.
 
     Raises:
         UserError: The run's model has no branches, or it was trained before they were logged.
@@ -241,10 +229,7 @@ Floors = dict[MetricName, Floor]
 
 
 def load_floors(path: Path) -> Floors:
-    """Read `workflow/floors.yaml`.
-
-    Returns:
-        Floors by metric.
+    """Return the floors of `workflow/floors.yaml` by metric.
 
     Raises:
         UserError: A key is unknown or a value is bad.

@@ -122,14 +122,11 @@ class Experiment(Protocol):
         """Return all settings that the training of `run` reads."""
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """Resolve a reference to a system.
+        """Return the names of the paper that owns a system, and of the system.
 
         Args:
             reference: `name`, or `other/name` of another paper.
             paper: Paper in which it is written.
-
-        Returns:
-            The names of the paper that owns the system, and of the system.
         """
 
     def system_entry(self, paper: str, reference: str) -> SystemRecord:

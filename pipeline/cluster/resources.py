@@ -75,14 +75,11 @@ class Resources:
 
 
 def non_negative(text: str, least: int = 0) -> int:
-    """Parse a whole number of at least 0.
+    """Return a whole number of at least 0.
 
     Args:
         text: The option's value.
         least: Smallest allowed number.
-
-    Returns:
-        The number.
 
     Raises:
         argparse.ArgumentTypeError: The number is too small.
@@ -169,10 +166,7 @@ class Site(Closed):
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
-        """Check that launchers can parse the options.
-
-        Returns:
-            This record.
+        """Return this record if launchers can parse its options.
 
         Raises:
             ValueError: They cannot.
@@ -185,10 +179,7 @@ class Site(Closed):
 
 
 def load_site(path: Path = SITE) -> Site:
-    """Read the site's options.
-
-    Returns:
-        The options.
+    """Return the site's options.
 
     Raises:
         UserError: A key or value is wrong.

@@ -63,10 +63,7 @@ class DecodingConfig(DecodingSettings):
 
     @model_validator(mode="after")
     def check_language_model(self):
-        """Check the weights of language models.
-
-        Returns:
-            The settings themselves.
+        """Return the settings if the weights of language models fit.
 
         Raises:
             ValueError: A weight has no language model, or fixed weights are given together with weights to tune.

@@ -47,10 +47,7 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def check_fusion(self):
-        """Check the settings of a fusion.
-
-        Returns:
-            The settings themselves.
+        """Return the settings if those of a fusion fit.
 
         Raises:
             ValueError: It has no language model, or lacks the run to start from.
@@ -67,10 +64,7 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def check_training(self):
-        """Check that training settings fit the model and its data.
-
-        Returns:
-            The settings themselves.
+        """Return the settings if training fits the model and its data.
 
         Raises:
             ValueError: One does not.
@@ -164,12 +158,9 @@ def run_folder_above(path: Path) -> Path | None:
 
 
 def load_run(path: Path) -> RunSpec:
-    """Read a `run.yaml`.
+    """Return the settings of a `run.yaml`, with folders relative to the working directory.
 
     Its folders are relative to its own folder, so that a work folder can be moved.
-
-    Returns:
-        The settings, with folders relative to the working directory.
 
     Raises:
         UserError: The file is missing, has an unknown key or a bad value.

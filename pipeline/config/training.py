@@ -127,10 +127,7 @@ class TrainingConfig(Closed):
 
     @model_validator(mode="after")
     def check_batch_size(self):
-        """Check that one batch size is given.
-
-        Returns:
-            The settings themselves.
+        """Return the settings if they give one batch size.
 
         Raises:
             ValueError: None is given, or two.
@@ -141,10 +138,7 @@ class TrainingConfig(Closed):
 
     @model_validator(mode="after")
     def check_schedule(self):
-        """Check the settings of the schedule and ranges.
-
-        Returns:
-            The settings themselves.
+        """Return the settings if schedule and ranges fit.
 
         Raises:
             ValueError: A setting is missing, or a range is empty.

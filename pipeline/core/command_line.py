@@ -42,10 +42,7 @@ class Argument(Generic[Value]):
 
 
 def pause(text: str) -> float:
-    """Parse a number of seconds between two rounds.
-
-    Returns:
-        Seconds.
+    """Return a number of seconds between two rounds.
 
     Raises:
         argparse.ArgumentTypeError: The number is not above 0 and at most a million.
@@ -135,7 +132,7 @@ def parameters(function: Callable[..., None]) -> Iterator[Parameter]:
 
 
 def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_option: bool) -> Parameter:
-    """Read the annotation of one parameter.
+    """Return one parameter, read from its annotation.
 
     Args:
         name: Its name.
@@ -143,9 +140,6 @@ def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_opti
         default: Its default, or `MISSING`.
         about: Descriptions of all parameters by name.
         is_option: Whether it is typed as an option.
-
-    Returns:
-        The parameter.
     """
     extra: tuple[Any, ...] = ()
     if get_origin(kind) is Annotated:

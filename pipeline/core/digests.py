@@ -79,10 +79,7 @@ class Note:
 
 
 def read_note(path: Path) -> Note | None:
-    """Read the note of a file; None if there is none.
-
-    Returns:
-        The recorded digest and time.
+    """Return the recorded digest and time of a file; None if it has no note.
 
     Raises:
         DamagedNoteError: The note is empty, cut or altered.
@@ -238,11 +235,7 @@ def commit() -> str:
 
 
 def git_output(*arguments: str) -> str | None:
-    """Run git on the repository of this checkout alone.
-
-    Returns:
-        What it prints, or None where there is no such repository or no git.
-    """
+    """Return what git prints about this checkout; None where there is no such repository or no git."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     command = ["git", f"--git-dir={ROOT / '.git'}", f"--work-tree={ROOT}", *arguments]
     try:

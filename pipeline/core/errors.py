@@ -41,14 +41,11 @@ REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
 
 
 def one_line(text: str, longest: int = 5000) -> str:
-    """Escape line breaks and unprintable characters, and cut the text at `longest` characters.
+    """Return a text on one line, cut at `longest` characters, with unprintable characters escaped.
 
     Args:
         text: Any text, such as a message of a server.
         longest: Characters to keep.
-
-    Returns:
-        The text on one line.
     """
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
     return line if len(line) <= longest else f"{line[:longest]}…"

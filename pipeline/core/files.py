@@ -266,14 +266,11 @@ def set_aside(path: Path) -> Path:
 
 
 def tail(path: Path, size: int) -> bytes:
-    """Read the last `size` bytes of a file.
+    """Return the last `size` bytes of a file, or all of a shorter one.
 
     Args:
         path: The file.
         size: Most bytes to read.
-
-    Returns:
-        The bytes; all of a shorter file.
 
     Raises:
         FileNotFoundError: There is no such file.

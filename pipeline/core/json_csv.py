@@ -29,10 +29,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def parse(content: str | bytes) -> Any:
-    """Parse JSON strictly.
-
-    Returns:
-        The value.
+    """Return the value of a JSON text, read strictly.
 
     Raises:
         ValueError: The content is not JSON, or an object has a key twice.
@@ -42,10 +39,7 @@ def parse(content: str | bytes) -> Any:
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object of its key-value pairs.
-
-    Returns:
-        The object.
+    """Return an object of key-value pairs.
 
     Raises:
         ValueError: A key appears twice.
@@ -59,10 +53,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Returns:
-        The value.
+    """Return the value of a JSON file.
 
     Raises:
         UserError: The file is missing or is not JSON.

@@ -26,14 +26,11 @@ LASTING = frozenset(getattr(errno, name) for name in LASTING_NAMES.split())
 
 
 def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """Read a file with the retries of `retry_read`.
+    """Return the bytes of a file, with the retries of `retry_read`.
 
     Args:
         path: The file.
         head: Returns how many bytes to read from the start of the opened file; None reads all.
-
-    Returns:
-        The bytes.
 
     Raises:
         FileNotFoundError: There is no such file.

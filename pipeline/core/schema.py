@@ -55,10 +55,7 @@ def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = 
 
 
 def no_truth_value(value: Any) -> Any:
-    """Refuse booleans, which Python counts as integers.
-
-    Returns:
-        The value, unchanged.
+    """Return the value unless it is a boolean, which Python counts as an integer.
 
     Raises:
         ValueError: The value is a boolean.
@@ -69,10 +66,7 @@ def no_truth_value(value: Any) -> Any:
 
 
 def within_bounds(value: float) -> float:
-    """Refuse numbers that overflow in float32.
-
-    Returns:
-        The value, unchanged.
+    """Return the value unless it overflows in float32.
 
     Raises:
         ValueError: The value is too large.
@@ -144,15 +138,12 @@ def adapter(kind: Any) -> TypeAdapter:
 
 
 def validate(kind: Any, value: Any, where: str) -> Any:
-    """Validate a value as a record class or an annotated union of them.
+    """Return a value as a valid record class or annotated union of them.
 
     Args:
         kind: The type.
         value: Data as read from YAML or JSON.
         where: File or place, for messages.
-
-    Returns:
-        The validated record.
 
     Raises:
         UserError: One line per fault, with file, key, value and what is allowed.
@@ -170,15 +161,12 @@ def validate(kind: Any, value: Any, where: str) -> Any:
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:
-    """Parse JSON and validate it.
+    """Return JSON as a valid record.
 
     Args:
         kind: A record class or an annotated union of them.
         text: The JSON.
         where: Option or file, for messages.
-
-    Returns:
-        The validated record.
 
     Raises:
         UserError: The text is not JSON, or as `validate` does.
@@ -190,16 +178,13 @@ def parse_json(kind: Any, text: str, where: str) -> Any:
 
 
 def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
-    """Group faults by the keys that lead to them.
+    """Return the faults by the keys that lead to them.
 
     Of a union without a tag, only the faults of the member that matched deepest are kept.
 
     Args:
         faults: Errors of a pydantic `ValidationError`.
         value: The data that was validated.
-
-    Returns:
-        The faults by key path.
     """
     found: dict[tuple, list[Any]] = {}
     for fault in faults:
@@ -228,15 +213,12 @@ def key_path(fault: Any, value: Any) -> tuple:
 
 
 def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
-    """Describe the faults at one key, with the value and what is allowed.
+    """Return what is wrong at one key, what was found, and the nearest allowed name.
 
     Args:
         faults: Errors of pydantic at this key.
         schema: JSON schema of the file.
         place: Keys that lead there.
-
-    Returns:
-        What is wrong, what was found, and the nearest allowed name.
     """
     fault, context = faults[0], faults[0].get("ctx", {})
     match fault["type"]:

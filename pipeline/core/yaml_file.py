@@ -28,10 +28,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def load_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Returns:
-        Mappings, sequences and scalars.
+    """Return the mappings, sequences and scalars of a YAML file.
 
     Raises:
         UserError: The file is missing, is not UTF-8 or not YAML, or has a key twice.
@@ -54,14 +51,11 @@ def load_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse the one document of a text; None if it is empty.
+    """Return the one document of a text; None if it is empty.
 
     Args:
         text: The YAML.
         where: Name of the text, for messages.
-
-    Returns:
-        Mappings, sequences and scalars.
 
     Raises:
         UserError: As `load_yaml` does.
@@ -122,10 +116,7 @@ class YamlReader:
         """Values that aliases name, with their size."""
 
     def document(self) -> Any:
-        """Read the document.
-
-        Returns:
-            The value; None if the file is empty.
+        """Return the document; None if the file is empty.
 
         Raises:
             UserError: Its content is refused.

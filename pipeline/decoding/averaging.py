@@ -72,16 +72,13 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
 
 
 def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
-    """Select the weight files to average.
+    """Return the weight files to average, oldest checkpoint first.
 
     Args:
         run_folder: Folder of a run.
         count: Number of checkpoints; 1 with `best` False takes the final weights.
         key: Key of the run, which its training must have finished with.
         best: Take the checkpoints of lowest development loss among all that are kept, instead of the last.
-
-    Returns:
-        Files, oldest checkpoint first.
 
     Raises:
         UserError: The run is not finished, kept fewer checkpoints, or lacks one among them.
@@ -115,15 +112,12 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
 
 
 def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
-    """Select the steps of lowest development loss; of equal ones, the earlier.
+    """Return the steps of lowest development loss, lowest first; of equal ones, the earlier.
 
     Args:
         run_folder: Folder of the run, which holds its progress log.
         steps: Steps to choose from, ascending.
         count: Number of steps.
-
-    Returns:
-        Steps, lowest loss first.
 
     Raises:
         UserError: A checkpoint was never validated.

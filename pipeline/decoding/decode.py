@@ -98,13 +98,10 @@ def transcribe(
 
 
 def parse_decoding(text: str) -> DecodingConfig:
-    """Parse the option `--decoding`.
+    """Return the whole decoding of the option `--decoding`.
 
     Args:
         text: JSON of the settings that differ from the default.
-
-    Returns:
-        The whole decoding.
 
     Raises:
         UserError: `text` is not JSON or has an invalid setting.
@@ -247,15 +244,12 @@ class Outputs:
 
 
 def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> Outputs:
-    """Find the best hypothesis of each sequence of a split.
+    """Return the best hypothesis of each sequence of a split, in order.
 
     Args:
         trained: The model.
         batches: The split in batches.
         decoder: The model's search.
-
-    Returns:
-        Outputs in the order of the split.
 
     Raises:
         UserError: A source is longer than the model has positions for.

@@ -58,14 +58,11 @@ class TrainedModel:
 
     @classmethod
     def load(cls, weights: Path, threads: int | None = None) -> "TrainedModel":
-        """Load weights into the model of the run whose folder they are in, on a GPU if there is one.
+        """Return the model of a weights file in evaluation mode, on a GPU if there is one.
 
         Args:
             weights: Final or averaged weights.
             threads: CPU threads; None takes the cores that this process may use.
-
-        Returns:
-            The model in evaluation mode.
 
         Raises:
             UserError: The weights are missing, damaged, of another run, in no run's folder, or do not fit.

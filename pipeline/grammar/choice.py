@@ -82,14 +82,11 @@ class NameChooser:
         return self.known[kind](rng), False
 
     def person(self, rng: Random, unseen: bool) -> Name:
-        """Draw a person: Anna, Anna Keller or Mrs Keller.
+        """Return a drawn person: Anna, Anna Keller or Mrs Keller.
 
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
-
-        Returns:
-            The name.
         """
         style = rng.random()
         if style < 0.2:
@@ -99,42 +96,33 @@ class NameChooser:
         return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
 
     def first(self, rng: Random, unseen: bool) -> Name:
-        """Draw a first name: Anna.
+        """Return a drawn first name: Anna.
 
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
-
-        Returns:
-            The name.
         """
         gender = "m" if rng.random() < 0.5 else "f"
         text, new = self._one(rng, gender, unseen)
         return Name(text, gender, unseen=new)
 
     def full(self, rng: Random, unseen: bool) -> Name:
-        """Draw a full name: Anna Keller.
+        """Return a drawn full name: Anna Keller.
 
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
-
-        Returns:
-            The name.
         """
         name = self.first(rng, unseen)
         family, new = self._one(rng, "family", unseen)
         return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
 
     def town(self, rng: Random, unseen: bool) -> Name:
-        """Draw a town.
+        """Return a drawn town.
 
         Args:
             rng: Random number generator.
             unseen: Allow names that are reserved for the test split.
-
-        Returns:
-            The name.
         """
         town, new = self._one(rng, "town", unseen)
         return Name(town, "n", unseen=new, town=True)

@@ -118,14 +118,11 @@ def plain_words(sentence: Sentence) -> list[str]:
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:
-    """Draw one sentence; None if it is too short or too long.
+    """Return one drawn sentence; None if it is too short or too long.
 
     Args:
         rng: Random number generator.
         held_out: Allow names and combinations that are reserved for the test split.
-
-    Returns:
-        The sentence, or None.
     """
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
@@ -138,7 +135,7 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
 
 
 def realise(utterance: Utterance, tree: str, words: list[str], notes: DerivationNotes, length: int) -> Sentence:
-    """Write an utterance in all languages.
+    """Return an utterance in all languages.
 
     Args:
         utterance: Meaning of the sentence.
@@ -146,9 +143,6 @@ def realise(utterance: Utterance, tree: str, words: list[str], notes: Derivation
         words: Leaves of the tree.
         notes: Phenomena noted during the derivation.
         length: Number of English words, without punctuation.
-
-    Returns:
-        The sentence.
     """
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
@@ -165,14 +159,11 @@ def realise(utterance: Utterance, tree: str, words: list[str], notes: Derivation
 
 
 def draw_search(rng: Random, held_out: bool) -> Sentence | None:
-    """Draw one query in lower case; None if it is too short or too long.
+    """Return one drawn query in lower case; None if it is too short or too long.
 
     Args:
         rng: Random number generator.
         held_out: Allow names and combinations that are reserved for the test split.
-
-    Returns:
-        The query, or None.
     """
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
@@ -249,14 +240,11 @@ def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:
-    """Join words by spaces; punctuation marks join the previous word, apostrophes the next.
+    """Return words with spaces; punctuation marks join the previous word, apostrophes the next.
 
     Args:
         words: Words and punctuation marks.
         space_before: Punctuation marks that keep the space before them.
-
-    Returns:
-        The text.
     """
     pieces: list[str] = []
     glue = ""

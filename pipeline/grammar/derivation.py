@@ -81,7 +81,7 @@ class Deriver(NominalDeriver):
         simple: bool = False,
         question: structure.Question = "",
     ) -> structure.Clause:
-        """Derive a clause with a subject.
+        """Return a derived clause with a subject, whose phenomena are noted.
 
         Args:
             tense: Tense of the clause.
@@ -89,9 +89,6 @@ class Deriver(NominalDeriver):
             plain: Leave out fronted adverbs, negation and modals.
             simple: Leave out embedded clauses.
             question: Kind of question that the clause becomes.
-
-        Returns:
-            The clause, whose phenomena are noted.
         """
         if self.chance(0.12) and not simple and tense != "future":
             return self._description(tense, about)

@@ -57,16 +57,13 @@ class NominalDeriver(Drawer):
     def noun_phrase(
         self, noun: Noun, relative: bool = False, determiners: tuple[structure.Determiner, ...] = (), bare: bool = False
     ) -> structure.NounPhrase:
-        """Draw a noun phrase.
+        """Return a drawn noun phrase, whose phenomena are noted.
 
         Args:
             noun: Its head.
             relative: Allow a relative clause.
             determiners: Determiners to choose from; empty = any that fits.
             bare: Leave out adjectives and modifiers.
-
-        Returns:
-            The noun phrase, whose phenomena are noted.
         """
         self.notes.nouns.append(noun)
         np = structure.NounPhrase(noun, self.rng.choice(determiners) if determiners else self._determiner(noun))

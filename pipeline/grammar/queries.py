@@ -45,16 +45,13 @@ class QueryParts(Drawer):
     def noun_phrase(
         self, noun: Noun, determiner: Determiner, plural: bool = False, adjective: float = 0.6
     ) -> NounPhrase:
-        """Draw a noun phrase.
+        """Return a drawn noun phrase, whose phenomena are noted.
 
         Args:
             noun: Its head.
             determiner: Its determiner.
             plural: Use the plural.
             adjective: Probability of an adjective.
-
-        Returns:
-            The noun phrase, whose phenomena are noted.
         """
         np = NounPhrase(noun, determiner, plural)
         fitting = ADJECTIVES_OF[noun]
@@ -67,16 +64,13 @@ class QueryParts(Drawer):
         return np
 
     def of_class(self, name: str, determiner: Determiner, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
-        """Draw a noun phrase with a noun of a class.
+        """Return a drawn noun phrase with a noun of a class; its phenomena are noted.
 
         Args:
             name: Name of the class.
             determiner: Its determiner.
             plural: Use the plural.
             adjective: Probability of an adjective.
-
-        Returns:
-            The noun phrase, whose phenomena are noted.
         """
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 

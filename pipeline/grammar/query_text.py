@@ -28,14 +28,11 @@ CASES = {"N": german.NOMINATIVE, "A": german.ACCUSATIVE, "D": german.DATIVE, "G"
 
 
 def query(pattern: str, **parts: Part | str) -> Query:
-    """Fill in a pattern of query_patterns.txt.
+    """Return a query of a pattern of query_patterns.txt.
 
     Args:
         pattern: Name of the pattern.
         **parts: Parts by the name of their gap; a text is the same in every language.
-
-    Returns:
-        The query.
     """
     en, de, fr, zh = PATTERNS[pattern]
     return Query(
@@ -47,15 +44,12 @@ def query(pattern: str, **parts: Part | str) -> Query:
 
 
 def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Part, str], str | Iterable[str]]) -> str:
-    """Fill in a template; an empty part also removes the space before it.
+    """Return a filled template; an empty part also removes the space before it.
 
     Args:
         template: Text with gaps, `{part}` or `{part:mark}`.
         parts: Parts by name.
         realise: Returns a part in one language, for a mark.
-
-    Returns:
-        The text.
     """
 
     def text(gap: re.Match) -> str:

@@ -110,14 +110,11 @@ def bleu_metric(
 
 
 def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
-    """Build sacreBLEU's BLEU counter.
+    """Return sacreBLEU's BLEU counter, a `sacrebleu.metrics.BLEU`.
 
     Args:
         recipe: Preparation and counting.
         smoothing: Smoothing of orders without a match.
-
-    Returns:
-        A `sacrebleu.metrics.BLEU`.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -152,15 +149,12 @@ def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -
 
 
 def bleu_signature(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> str:
-    """Describe how the score is counted.
+    """Return how the score is counted: our own fields, then sacreBLEU's signature.
 
     Args:
         texts: Translations of a test set.
         recipe: Preparation and counting.
         smoothing: Smoothing of orders without a match.
-
-    Returns:
-        Our own fields, then sacreBLEU's signature.
     """
     counter = bleu_counter(recipe, smoothing)
     counter.num_refs = len(texts.raw.references)
@@ -257,13 +251,10 @@ def chrf(totals: np.ndarray) -> np.ndarray:
 
 
 def chrf_signature(texts: Translations) -> str:
-    """Describe how the score is counted.
+    """Return how the score is counted: our own fields, then sacreBLEU's signature.
 
     Args:
         texts: Translations of a test set.
-
-    Returns:
-        Our own fields, then sacreBLEU's signature.
     """
     theirs = chrf_counter(texts)
     theirs.num_refs = len(texts.raw.references)

@@ -37,14 +37,11 @@ def architectures() -> dict[str, type[ModelSettings]]:
 
 
 def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq":
-    """Build a model with random weights from torch's global generator.
+    """Return a model in training mode, with random weights from torch's global generator, on the default device.
 
     Args:
         config: Settings of the model; their class chooses the architecture.
         vocab_sizes: Source and target vocabulary, special symbols included.
-
-    Returns:
-        The model in training mode, on the default device.
 
     Raises:
         UserError: The vocabularies do not fit the settings.

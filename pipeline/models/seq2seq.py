@@ -40,16 +40,13 @@ class Seq2Seq(nn.Module):
     """Positions of a side, BOS or EOS included, that have a learned vector; None if unbounded."""
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced.
+        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
 
         With scheduled sampling the decoder reads some of its own predictions in training.
 
         Args:
             batch: Source and target of B sentences.
             label_smoothing: ε in [0, 1), the probability mass taken from the target symbol.
-
-        Returns:
-            Sums over all target symbols, in nats.
 
         Raises:
             NotImplementedError: The architecture does not define it.
@@ -241,16 +238,13 @@ class TaskModel(Seq2Seq):
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """Count the scalars of each part of a model, frozen ones included.
+    """Return the number of scalars of each part of a model, frozen ones included.
 
     A shared tensor counts at its first part. The parts of a fused model are those of its task model, its fusion and its
     language model.
 
     Args:
         model: Any model.
-
-    Returns:
-        Number of scalars by name of the part.
     """
     counts: dict[str, int] = {}
     for name, weight in model.named_parameters():
@@ -265,13 +259,10 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def size_of(build: Callable[[], nn.Module]) -> int:
-    """Count the trainable scalars of the model that `build` returns, without allocating memory for them.
+    """Return the number of trainable scalars of a model, shared ones once, without allocating memory for them.
 
     Args:
         build: Builds the model on torch's default device, which is `meta` here.
-
-    Returns:
-        Number of trainable scalars, shared tensors counted once.
     """
     with torch.device("meta"):
         return count_parameters(build())

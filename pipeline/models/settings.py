@@ -37,27 +37,21 @@ class BatchShape(NamedTuple):
 
 
 def lstm_macs(width_in: int, width: int) -> int:
-    """Count the multiply-adds per position of one LSTM direction, which has four gates.
+    """Return the multiply-adds of one time step of one LSTM direction, which has four gates.
 
     Args:
         width_in: Width of the input.
         width: Units of the layer.
-
-    Returns:
-        Multiply-adds of one time step.
     """
     return 4 * width * (width_in + width)
 
 
 def gru_macs(width_in: int, width: int) -> int:
-    """Count the multiply-adds per position of one GRU direction, which has three gates.
+    """Return the multiply-adds of one time step of one GRU direction, which has three gates.
 
     Args:
         width_in: Width of the input.
         width: Units of the layer.
-
-    Returns:
-        Multiply-adds of one time step.
     """
     return 3 * width * (width_in + width)
 
@@ -153,10 +147,7 @@ class SpeechSettings(ModelSettings):
 
     @model_validator(mode="after")
     def has_a_mean_to_deviate_from(self):
-        """Refuse a unit deviation of features whose mean is kept.
-
-        Returns:
-            The same settings.
+        """Return the settings unless features whose mean is kept get unit deviation.
 
         Raises:
             ValueError: `utterance_deviation` is one and `utterance_mean` is kept.

@@ -107,15 +107,12 @@ def digest_of(references: list[Path]) -> str:
 
 
 def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
-    """Read hypotheses and references.
+    """Return the lines of all files of hypotheses and references.
 
     Args:
         hypotheses: File of a system's output, one sentence per line.
         references: Files of the references.
         lines: Number of sentences of the test set.
-
-    Returns:
-        The lines of all files.
 
     Raises:
         UserError: A file has another number of lines.

@@ -50,15 +50,12 @@ class Catalogue:
         return {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
 
     def load_scale(self, name: str, where: str = "config.yaml: scale", above: tuple[str, ...] = ()) -> Scale:
-        """Load a scale, completed by the entries of its base.
+        """Return a scale with the entries of its bases.
 
         Args:
             name: Name of the scale.
             where: Setting that names it, for messages.
             above: Scales that are based on this one.
-
-        Returns:
-            The scale, with all entries of its bases.
 
         Raises:
             UserError: The scale is unknown, one of its bases, or has a bad key or value.
@@ -139,14 +136,11 @@ class Catalogue:
         return [name for name, paper in self.papers.items() if not paper.as_published]
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """Resolve a reference to a system.
+        """Return the names of the paper and the system that a reference means.
 
         Args:
             reference: `name`, or `other/name` of another paper.
             paper: Paper in which it is written.
-
-        Returns:
-            The names of the paper and the system.
 
         Raises:
             UserError: There is no such paper or system.

@@ -180,13 +180,10 @@ class Paper(Closed):
 
 
 def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
-    """Load a paper and the rows of its printed tables.
+    """Return a paper, and the rows of each printed table.
 
     Args:
         folder: Folder of the paper, with paper.yaml and the printed tables.
-
-    Returns:
-        The paper, and the rows of each printed table.
 
     Raises:
         UserError: A key is unknown, a value is bad, or a printed table lacks a column that paper.yaml names.
@@ -206,10 +203,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
 
 
 def read_table(path: Path) -> list[Row]:
-    """Read the rows of a printed table; every row has every column.
-
-    Returns:
-        Rows as texts by column.
+    """Return the rows of a printed table as texts by column; every row has every column.
 
     Raises:
         UserError: The file is missing, is not UTF-8 or not valid CSV, or a row has too few or too many cells.

@@ -268,14 +268,11 @@ def require_work(project: Project) -> None:
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
-    """Load the project at `root`.
+    """Return the project at `root`, with every reference and value checked.
 
     Args:
         root: Root folder of the project.
         overrides: Values that replace those of config.yaml.
-
-    Returns:
-        The project, with every reference and value checked.
 
     Raises:
         UserError: A file has a bad key or value.
@@ -301,13 +298,10 @@ class ProjectOptions:
     settings: Settings = ()
 
     def load(self, papers: Iterable[str] = ()) -> Project:
-        """Load the project.
+        """Return the project, with every reference and value checked.
 
         Args:
             papers: Names given by `--paper`.
-
-        Returns:
-            The project, with every reference and value checked.
 
         Raises:
             UserError: `root` has no project, a setting is wrong, or a paper is unknown.

@@ -26,10 +26,7 @@ class Rule(Closed):
 
     @model_validator(mode="after")
     def check_operation(self):
-        """Check that a rule has one operation and bounds that fit.
-
-        Returns:
-            The rule itself.
+        """Return the rule if it has one operation and bounds that fit.
 
         Raises:
             ValueError: It has no operation or several, or its bounds do not fit.

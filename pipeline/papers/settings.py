@@ -47,10 +47,7 @@ class Config(Closed):
     @field_validator("work", "mirror", "licensed")
     @classmethod
     def expand_folders(cls, value: Any) -> Any:
-        """Expand `~` and variables such as `$SCRATCH`, as a shell does.
-
-        Returns:
-            The value with expanded folders.
+        """Return the value with `~` and variables such as `$SCRATCH` expanded, as a shell does.
 
         Raises:
             ValueError: A user or variable is unknown, or the folder would be read as an option.
@@ -67,10 +64,7 @@ class Config(Closed):
     @field_validator("seeds")
     @classmethod
     def check_seeds(cls, seeds: list[int] | int) -> list[int] | int:
-        """Refuse a seed that is listed twice.
-
-        Returns:
-            The seeds themselves.
+        """Return the seeds if none is listed twice.
 
         Raises:
             ValueError: A seed is listed twice.
@@ -82,10 +76,7 @@ class Config(Closed):
     @field_validator("mirror")
     @classmethod
     def check_mirror(cls, mirror: str | None) -> str | None:
-        """Refuse a mirror that is neither a folder nor a URL.
-
-        Returns:
-            The mirror itself.
+        """Return the mirror if it is a folder or a URL.
 
         Raises:
             ValueError: The mirror is neither.
@@ -101,10 +92,7 @@ class Config(Closed):
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """Parse `KEY=VALUE` texts, with values as in config.yaml.
-
-    Returns:
-        Values by key.
+    """Return the values of `KEY=VALUE` texts by key, as in config.yaml.
 
     Raises:
         UserError: A text has no `=`, or its value is not valid YAML.

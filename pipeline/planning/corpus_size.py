@@ -87,14 +87,11 @@ class Corpus:
 
     @classmethod
     def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
-        """Measure an encoded corpus, or take the sizes that its dataset file expects.
+        """Return the sizes of an encoded corpus, or those that its dataset file expects.
 
         Args:
             dataset: Dataset whose sizes are wanted.
             corpus: Folder of its corpus, which need not exist.
-
-        Returns:
-            Measured or expected sizes.
 
         Raises:
             UserError: The corpus is not encoded, and its dataset file expects nothing.

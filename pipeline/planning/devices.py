@@ -58,10 +58,7 @@ Devices = dict[str, Device]
 
 
 def load_devices(path: Path) -> Devices:
-    """Read the devices.
-
-    Returns:
-        Devices by name.
+    """Return the devices by name.
 
     Raises:
         UserError: A key or value is wrong.

@@ -94,14 +94,11 @@ class RunForecast:
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
-    """Forecast a training from its settings and the sizes of its corpus.
+    """Return the forecast of a whole training from its settings and the sizes of its corpus.
 
     Args:
         spec: The run.
         corpus: Sizes of the corpus that it is trained on.
-
-    Returns:
-        The forecast of the whole training.
     """
     training = spec.training
 

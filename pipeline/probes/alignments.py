@@ -115,13 +115,10 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
 
 
 def median_length(lengths: np.ndarray) -> int:
-    """Find the first utterance of median length.
+    """Return the index of the first utterance of median length.
 
     Args:
         lengths: Shape (N,).
-
-    Returns:
-        Index of the utterance.
     """
     return int(np.flatnonzero(lengths == np.sort(lengths)[len(lengths) // 2])[0])
 

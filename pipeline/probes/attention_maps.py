@@ -114,7 +114,7 @@ def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
 def best_map(
     trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
 ) -> AttentionMap:
-    """Find the sentence of a split that fits a rule best.
+    """Return the attention map of the sentence of a split that fits a rule best.
 
     Args:
         trained: The model.
@@ -122,9 +122,6 @@ def best_map(
         subwords: Subword model of the corpus.
         rule: Rule that chooses the sentence.
         split: Name of the split, for the record.
-
-    Returns:
-        The attention map of the sentence.
 
     Raises:
         UserError: The model has no self-attention, or no sentence of the split fits the rule.

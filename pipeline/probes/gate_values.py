@@ -78,13 +78,10 @@ def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out
 
 
 def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
-    """Load a dataset that the grammar translates from Chinese.
+    """Return the record of a dataset that the grammar translates from Chinese.
 
     Args:
         dataset_file: YAML file of the dataset.
-
-    Returns:
-        Its record.
 
     Raises:
         UserError: The dataset is another one.

@@ -224,15 +224,12 @@ def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    """Read a clock.
+    """Return the seconds on a clock.
 
     On a CPU it counts the CPU time of this process per thread, so that other processes do not count.
 
     Args:
         device: Where the work to be timed computes; a GPU is synchronised first.
-
-    Returns:
-        Seconds.
     """
     if device.type == "cpu":
         return time.process_time() / torch.get_num_threads()

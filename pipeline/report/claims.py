@@ -66,15 +66,12 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
-    """Write the verdicts as a table, then every claim with all its evidence, for a terminal.
+    """Return the verdicts as a Markdown table, then every claim with all its evidence, for a terminal.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         claims: Results of its claims.
-
-    Returns:
-        Markdown.
     """
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
@@ -94,14 +91,11 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
 
 
 def not_judged(project: Project, paper: str) -> list[str]:
-    """List the paper's statements that can't be decided here, with the reasons.
+    """Return the paper's statements that can't be decided here, with the reasons, in Markdown; empty if none.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
-
-    Returns:
-        Title and table in Markdown; empty if there are no such statements.
     """
     found = project.claims[paper].not_judged
     rows = [[name, claim.statement, claim.printed, claim.why] for name, claim in found.items()]

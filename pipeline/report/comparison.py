@@ -30,15 +30,12 @@ class Comparison:
 
 
 def compare_scores(a: Path, b: Path, name: str) -> Comparison:
-    """Compare two score files.
+    """Return the difference of two score files.
 
     Args:
         a: Score file of system a, with its statistics beside it.
         b: Score file of system b.
         name: Metric that both have.
-
-    Returns:
-        The difference of a and b.
 
     Raises:
         UserError: Their test sets, references or signatures differ.

@@ -137,7 +137,7 @@ def table_rows(project: Project, paper: str, table: str, choice: ChosenSentence)
 
 
 def render(project: Project, paper: str, table: str, choice: ChosenSentence, rows: list[dict[str, str]]) -> str:
-    """Write the table for a terminal.
+    """Return the table in Markdown, for a terminal.
 
     Args:
         project: The project at its scale.
@@ -145,9 +145,6 @@ def render(project: Project, paper: str, table: str, choice: ChosenSentence, row
         table: Name of the table.
         choice: The chosen sentence.
         rows: Rows of the CSV.
-
-    Returns:
-        Markdown.
     """
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (

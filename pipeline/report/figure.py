@@ -36,15 +36,12 @@ def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions)
 
 
 def draw(project: Project, paper: str, figure: str) -> Drawing:
-    """Draw a figure.
+    """Return the picture of a figure and its numbers.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         figure: Name of the figure.
-
-    Returns:
-        The picture and its numbers.
 
     Raises:
         UserError: A file that it is drawn from is missing.
@@ -57,16 +54,13 @@ def draw(project: Project, paper: str, figure: str) -> Drawing:
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:
-    """Write the figure's caption with its data, and the facts of its runs.
+    """Return the figure's caption in Markdown: its data, the facts of its runs, and a link to the picture.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         figure: Name of the figure.
         facts: Sentences on the runs.
-
-    Returns:
-        Markdown with a link to the picture.
     """
     entry, record = project.figure(paper, figure), project.papers[paper]
     used = project.stand_in(entry.dataset)

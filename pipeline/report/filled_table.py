@@ -98,16 +98,13 @@ class FilledTable:
 
 
 def fill(project: Project, paper: str, name: str, folders: RunFolders | None = None) -> FilledTable:
-    """Fill in a table.
+    """Return a table with all results that exist.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         name: Name of the table.
         folders: Reader of the paper's runs that may have read some already; None means a new one.
-
-    Returns:
-        The table with all results that exist.
     """
     entry, view = project.table(paper, name), PaperView(project, paper)
     table = PrintedTable(view, project.printed[paper][name], entry.cells, folders or RunFolders(view))

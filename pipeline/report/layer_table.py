@@ -100,7 +100,7 @@ def theoretical_costs(layer: str, n: int, kernel: int, window: int) -> tuple[int
 
 
 def render(project: Project, paper: str, table: str, times: LayerTimings, rows: list[dict[str, Any]]) -> str:
-    """Write the table for a terminal.
+    """Return the table in Markdown, for a terminal.
 
     Args:
         project: The project at its scale.
@@ -108,9 +108,6 @@ def render(project: Project, paper: str, table: str, times: LayerTimings, rows: 
         table: Name of the table.
         times: Measured times.
         rows: Rows of the CSV.
-
-    Returns:
-        Markdown.
     """
     header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
     header += ["operations", "at this n", "path", "at this n"]

@@ -259,14 +259,11 @@ class PartialReports:
 
 
 def count_missing(causes: list[str], what: str) -> str:
-    """Count rows or claims without a number by the kind of cause.
+    """Return the rows or claims without a number in words, by the kind of cause; empty if nothing is missing.
 
     Args:
         causes: Cause for each row or claim; empty if it has its number.
         what: What is counted, in the plural.
-
-    Returns:
-        The counts in words; empty if nothing is missing.
     """
     kinds = Counter(cause.partition(":")[0] for cause in causes if cause)
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())

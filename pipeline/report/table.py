@@ -39,16 +39,13 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
-    """Write a table with its caption above, and data, metrics, scale and deviations below.
+    """Return a table in Markdown, with its caption above, and data, metrics, scale and deviations below.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         name: Name of the table.
         filled: The filled table.
-
-    Returns:
-        Markdown.
     """
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {name}, scale {project.config.scale}",
@@ -59,14 +56,11 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
 
 
 def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
-    """Write labels, settings, cells and cost of each row as a Markdown table.
+    """Return labels, settings, cells and cost of each row as a Markdown table.
 
     Args:
         filled: The filled table.
         readings: Readings of the paper, i.e. interpretations of unclear passages.
-
-    Returns:
-        The table.
     """
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
@@ -91,14 +85,11 @@ def other_choices(readings: dict[str, Reading], choices: str) -> str:
 
 
 def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
-    """Describe the readings that the rows of a table follow.
+    """Return Markdown lines on the readings that the rows of a table follow; none without readings.
 
     Args:
         readings: Readings of the paper.
         filled: The filled table.
-
-    Returns:
-        Lines of Markdown; none without readings.
     """
     used = {reading.split()[0] for text in filled.runs["readings"] for reading in text.split("; ") if reading}
     lines = []
@@ -112,15 +103,12 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
 
 
 def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
-    """Write the notes below a table: data, metrics, scale rules, readings and deviations.
+    """Return Markdown notes below a table: data, metrics, scale rules, readings and deviations.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         filled: The filled table.
-
-    Returns:
-        Markdown.
     """
     lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name, literal)}" for name in filled.cells)]
     lines += [
@@ -191,14 +179,11 @@ def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequen
 
 
 def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
-    """Describe the rules of the scale that change a setting of runs, or of runs whose weights they load.
+    """Return a line for each rule of the scale that changes a setting of runs, or of runs whose weights they load.
 
     Args:
         project: The project at its scale.
         of_runs: The runs.
-
-    Returns:
-        One line per rule.
     """
     runs = set(of_runs)
     runs |= {taken for run in runs for taken in project.weight_sources(run).values()}

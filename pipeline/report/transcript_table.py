@@ -128,16 +128,13 @@ class Texts:
 
 
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
-    """Write one example after the other, the printed text above ours.
+    """Return one example after the other in Markdown, the printed text above ours.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
         table: Name of the table.
         rows: Rows of the CSV.
-
-    Returns:
-        Markdown.
     """
     entry, record = project.transcript_table(paper, table), project.papers[paper]
     parts = [f"# {literal(record.title)}: {table}, scale {project.config.scale}", prose(entry.caption)]

@@ -52,10 +52,7 @@ class ResumePoint:
 
     @classmethod
     def read(cls, path: Path) -> "ResumePoint":
-        """Read a resume file.
-
-        Returns:
-            The content of the file.
+        """Return the content of a resume file.
 
         Raises:
             DamagedFileError: It is missing or damaged.
@@ -310,10 +307,7 @@ class Checkpoints:
             raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
 
     def newest_resume_point(self) -> ResumePoint | None:
-        """Read the newest whole resume file; rename damaged ones with a warning.
-
-        Returns:
-            Its content, or None if there is no whole one.
+        """Return the newest whole resume file, if any; rename damaged ones with a warning.
 
         Raises:
             UserError: A file cannot be read, so that its state is unknown.

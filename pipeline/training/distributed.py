@@ -31,10 +31,7 @@ class Group:
 
     @classmethod
     def from_environment(cls) -> "Group":
-        """Read the group from the environment variables of the launcher.
-
-        Returns:
-            The group; one process without `WORLD_SIZE`.
+        """Return the group from the environment variables of the launcher; one process without `WORLD_SIZE`.
 
         Raises:
             UserError: The variables are incomplete or not numbers.
@@ -98,14 +95,11 @@ class Group:
         return packed.tolist()
 
     def from_first(self, value: str | None, device: torch.device) -> str | None:
-        """Broadcast the first process's value to all.
+        """Return the first process's value in all processes.
 
         Args:
             value: The first process's value; ignored on all others.
             device: Where this process trains; the exchange runs there.
-
-        Returns:
-            The value of the first process.
         """
         if self.size == 1:
             return value

@@ -41,16 +41,13 @@ class Diverged(UserError):
 
 
 def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged:
-    """Build the error of a training that cannot continue.
+    """Return the error of a training that cannot continue, to be raised.
 
     Args:
         name: Name of the run.
         state: State of the training.
         fault: What is not finite, or exploded.
         good: Path of the last good weights, or `none yet`.
-
-    Returns:
-        The error, to be raised.
     """
     again = f", again after rolling back at step {state.returned.at}" if state.returned else ""
     return Diverged(

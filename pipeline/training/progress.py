@@ -165,14 +165,11 @@ class Progress:
 
 
 def progress_line(name: str, record: ProgressLine) -> str:
-    """Format a progress record as a log line.
+    """Return a progress record as a log line.
 
     Args:
         name: Name of the run.
         record: The progress.
-
-    Returns:
-        The line.
     """
     return (
         f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "

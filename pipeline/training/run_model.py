@@ -17,14 +17,11 @@ from pipeline.training.tensor_file import read_weights
 
 
 def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
-    """Build the model that a run trains, with its fusion; frozen modules have no trained weights yet.
+    """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet.
 
     Args:
         spec: Specification of the run.
         vocab_sizes: Symbols of source and target.
-
-    Returns:
-        The model on the CPU, with new weights.
 
     Raises:
         UserError: The model has no decoder that a language model could be fused with.
@@ -43,10 +40,7 @@ def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
 
 
 def build_initial_model(spec: RunSpec) -> Seq2Seq:
-    """Build the run's model as its training starts; new weights are drawn from torch's global generator.
-
-    Returns:
-        The model on the CPU.
+    """Return the run's model as its training starts, on the CPU; new weights come from torch's global generator.
 
     Raises:
         UserError: A run that it needs is missing, not trained, or has another vocabulary or other shapes.
@@ -62,14 +56,11 @@ def build_initial_model(spec: RunSpec) -> Seq2Seq:
 
 
 def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
-    """Load the trained language model of `run_folder`, frozen, for use with the model of `spec`.
+    """Return the trained language model of `run_folder` on the CPU, frozen, for use with the model of `spec`.
 
     Args:
         run_folder: Folder of the language model's run.
         spec: Specification of the run that is decoded with it.
-
-    Returns:
-        The language model on the CPU, in evaluation mode.
 
     Raises:
         UserError: The run is no language model, not trained, or has another vocabulary.

@@ -46,7 +46,7 @@ def build_trainer(
     stop: StopRequest,
     save_every_s: float,
 ) -> Trainer:
-    """Build the trainer of a run in the state of its newest checkpoint.
+    """Return the trainer of a run in the state of its newest checkpoint.
 
     Args:
         spec: Specification of the run.
@@ -56,9 +56,6 @@ def build_trainer(
         description: Machine that trains, recorded in checkpoints and costs.
         stop: Requests to stop.
         save_every_s: Seconds between resume files.
-
-    Returns:
-        The trainer, before its first step.
     """
     training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
     torch.manual_seed(spec.seed)
@@ -159,14 +156,11 @@ def log_setup(
 
 
 def format_step_size(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
-    """Format how much data a training step uses.
+    """Return in words how much data a training step uses.
 
     Args:
         training: Settings of the training.
         batches: Its training batches.
-
-    Returns:
-        The text.
     """
     if training.sentences_per_update:
         return f"{training.sentences_per_update} pairs"

@@ -125,10 +125,7 @@ def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """Read the metadata of a tensor file, `key` and `digest` among them, from its header.
-
-    Returns:
-        The metadata.
+    """Return the metadata of a tensor file, `key` and `digest` among them, from its header.
 
     Raises:
         DamagedFileError: The file is missing, or its header is not ours.
@@ -146,14 +143,11 @@ def header_length(handle: IO[bytes]) -> int:
 
 
 def parse_metadata(content: bytes, path: Path) -> dict[str, Any]:
-    """Parse the metadata from the first bytes of the file `path`.
+    """Return the metadata, with at least `key` and `digest`, from the first bytes of the file `path`.
 
     Args:
         content: At least the header, which starts with its length.
         path: The file, for messages.
-
-    Returns:
-        The metadata, with at least `key` and `digest`.
 
     Raises:
         DamagedFileError: They are not the header of a tensor file with metadata.

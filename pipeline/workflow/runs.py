@@ -283,14 +283,11 @@ def listed_differences(differences: list[str]) -> str:
 
 
 def describe_other_training(project: Project, run: RunId) -> str:
-    """Describe in one line a finished training with other settings; empty if there is none.
+    """Return a line on a finished training with other settings; empty if there is none.
 
     Args:
         project: The project.
         run: The run.
-
-    Returns:
-        The line.
     """
     other = newest_other_training(project, run)
     if other is None:

@@ -70,14 +70,11 @@ def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
 
 
 def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
-    """Sum up the jobs of a dry run, in ten lines at most; none if there is no job.
+    """Return the jobs of a dry run, summed up in ten lines at most; none if there is no job.
 
     Args:
         scale: Name of the scale.
         jobs: Jobs that would run.
-
-    Returns:
-        The lines.
     """
     jobs = [job for job in jobs if job.rule != "all" and job.makes]
     if not jobs:

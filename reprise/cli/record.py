@@ -49,14 +49,11 @@ class RunRecord(Record):
 
     @classmethod
     def of(cls, folder: Path, run: RunSpec) -> "RunRecord":
-        """Make the record of a run.
+        """Return the record of a run, without names and folders of the machine.
 
         Args:
             folder: Folder of the run.
             run: Its settings.
-
-        Returns:
-            The record, without names and folders of the machine.
 
         Raises:
             UserError: The run is not finished or not scored, or a score belongs to an earlier training.

@@ -170,15 +170,12 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
 
 
 def order(filled: FilledTable, name: str, rows: list[int]) -> str:
-    """Describe the order of rows, for numbers that are not comparable with the printed ones.
+    """Return the end of a sentence on the order of rows, for numbers that are not comparable with printed ones.
 
     Args:
         filled: The table.
         name: Name of a column with scores.
         rows: Numbers of the rows that are ours.
-
-    Returns:
-        The end of a sentence.
     """
     cells = (filled.values(name)[index] for index in rows)
     known = [

@@ -35,14 +35,11 @@ HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 
 
 def read_table(path: Path, name: str) -> list[Utterance]:
-    """Read a table of utterances.
+    """Return the utterances of a table in order; missing lengths are those of the audio.
 
     Args:
         path: The TSV file.
         name: Name of the dataset.
-
-    Returns:
-        The utterances in order; missing lengths are those of the audio.
 
     Raises:
         UserError: The table or one of its recordings can't be read, or a column is missing or unknown.

@@ -28,10 +28,7 @@ class MeasuredCell(RunCell, ScoredSplits):
 
     @model_validator(mode="after")
     def one_decoding(self) -> Self:
-        """Refuse a cell with no decoding or two.
-
-        Returns:
-            The cell itself.
+        """Return the cell if it names one decoding.
 
         Raises:
             ValueError: It has neither `decoding` nor `decoding_column`, or both.

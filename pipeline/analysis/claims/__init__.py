@@ -77,10 +77,7 @@ class Claims(Closed):
 
     @model_validator(mode="after")
     def scores_fit(self) -> Self:
-        """Refuse a claim whose scores are unknown or do not fit.
-
-        Returns:
-            The claims themselves.
+        """Return the claims if their scores are known and fit.
 
         Raises:
             ValueError: A claim's score is unknown or does not fit it.
@@ -94,10 +91,7 @@ class Claims(Closed):
 
     @model_validator(mode="after")
     def primary_claims_are_trained(self) -> Self:
-        """Refuse a primary claim that is unknown, listed twice, needs no training, or is not the paper's.
-
-        Returns:
-            The claims themselves.
+        """Return the claims if the primary ones are known, listed once, need training, and are the paper's.
 
         Raises:
             ValueError: One of these holds.
@@ -116,15 +110,12 @@ class Claims(Closed):
     def evaluate(
         self, view: PaperView, faults: Faults = (NotRun,), folders: RunFolders | None = None
     ) -> list[ClaimResult]:
-        """Evaluate every claim of the paper, chains link by link.
+        """Return one result for each claim of the paper, or for each link of a chain, in order.
 
         Args:
             view: The paper at one scale.
             faults: Exceptions that make a claim count as not run.
             folders: Reader of the paper's runs that may have read some already.
-
-        Returns:
-            One result for each claim, or for each link of a chain, in order.
         """
         measured = Measurements(folders or RunFolders(view), self.scores, NoisePools(view, self.systems))
         return evaluate_claims(self.claims, self.primary, measured, faults)
@@ -148,10 +139,7 @@ class Claims(Closed):
 
 
 def load_claims(path: Path) -> Claims:
-    """Read a paper's claims; a paper without the file has none.
-
-    Returns:
-        The claims with the scores that they refer to.
+    """Return the claims of a paper with the scores that they refer to; a paper without the file has none.
 
     Raises:
         UserError: A key is unknown, a value is bad, or a score is unknown.

@@ -138,10 +138,7 @@ class LevelClaim(ScoreClaim):
 
     @model_validator(mode="after")
     def has_one_bound(self) -> Self:
-        """Refuse a claim with no bound or two.
-
-        Returns:
-            The claim itself.
+        """Return the claim if it has one bound.
 
         Raises:
             ValueError: It has neither `at_least` nor `at_most`, or both.

@@ -114,10 +114,7 @@ class BeyondTrainingClaim(ScoredPair):
             raise ValueError(f"needs a perplexity of {self.longer} and of other splits")
 
     def evaluate(self, measured: Measurements) -> Findings:
-        """Compare the factors by which both perplexities grow.
-
-        Returns:
-            The logarithm of the ratio of both factors.
+        """Return the logarithm of the ratio of the factors by which both perplexities grow.
 
         Raises:
             NotRun: Sentences are no longer than one that a system was trained on; the message counts them.

@@ -121,10 +121,7 @@ class LayerClaim(Claim):
         yield LayerTimes()
 
     def timings(self, measured: Measurements) -> LayerTimings:
-        """Read the measured times.
-
-        Returns:
-            Times of every layer at every size.
+        """Return the measured times of every layer at every size.
 
         Raises:
             NotRun: They are missing.

@@ -63,10 +63,7 @@ class Figure(Closed):
         raise NotImplementedError
 
     def draw(self, view: PaperView) -> Drawing:
-        """Draw the figure.
-
-        Returns:
-            The picture with its numbers and facts.
+        """Return the picture with its numbers and facts.
 
         Raises:
             UserError: A product that it is drawn from is faulty.
@@ -76,14 +73,11 @@ class Figure(Closed):
 
 
 def new_figure(width: float, height: float) -> "Picture":
-    """Make a picture without pyplot, which would need state and a display.
+    """Return an empty picture in the common style, without pyplot, which would need state and a display.
 
     Args:
         width: In inches.
         height: In inches.
-
-    Returns:
-        An empty picture in the common style.
     """
     import matplotlib  # here, so that kinds of figures are known without it
     from matplotlib.figure import Figure as Picture

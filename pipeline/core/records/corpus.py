@@ -129,13 +129,10 @@ AnyCorpus = Annotated[
 
 
 def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
-    """Read the record of an encoded corpus.
+    """Return the record of an encoded corpus.
 
     Args:
         encoded: The folder `encoded/` of the corpus.
-
-    Returns:
-        The record.
 
     Raises:
         UserError: The record is missing, faulty or of an unknown kind.

@@ -30,10 +30,7 @@ class Record(Closed):
     @field_validator("format")
     @classmethod
     def check_format(cls, value: int) -> int:
-        """Refuse other formats.
-
-        Returns:
-            The format, unchanged.
+        """Return the format if it is the current one.
 
         Raises:
             ValueError: The format is not the one that this version reads.
@@ -45,10 +42,7 @@ class Record(Closed):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file.
-
-        Returns:
-            The record.
+        """Return the record in a file.
 
         Raises:
             UserError: It is missing, cut, of another format, or has other fields.
@@ -57,10 +51,7 @@ class Record(Closed):
 
     @classmethod
     def read_if_there(cls, path: Path) -> Self | None:
-        """Read a file; None if it does not exist.
-
-        Returns:
-            The record, or None.
+        """Return the record in a file; None if it does not exist.
 
         Raises:
             UserError: As `read` does.
@@ -81,15 +72,12 @@ class Record(Closed):
 
 
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
-    """Read a file as a record class or an annotated union of them.
+    """Return the content of a file as a record class or an annotated union of them.
 
     Args:
         kind: A record class or an annotated union of them.
         path: The file.
         remedy: What to do about a faulty file, for messages.
-
-    Returns:
-        The record.
 
     Raises:
         UserError: As `Record.read` does.
@@ -105,15 +93,12 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
-    """Read each line of a file as a record, except a last one that a crash cut.
+    """Return each line of a file as a record, except a last one that a crash cut.
 
     Args:
         kind: A record class or an annotated union of them.
         path: A JSON lines file.
         remedy: What to do about a faulty file, for messages.
-
-    Returns:
-        The records, in the order of the lines.
 
     Raises:
         UserError: As `Record.read` does, with the line.
@@ -124,7 +109,7 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
 
 
 def read_note(kind: type[Note], path: Path) -> Note | None:
-    """Read a file of state; None if it does not exist.
+    """Return the record in a file of state; None if it does not exist.
 
     The folder is listed first, because NFS may hide a fresh file. A file that was just removed, is empty after a
     crash, or has another format counts as missing.
@@ -132,9 +117,6 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
     Args:
         kind: Class of the record.
         path: The file.
-
-    Returns:
-        The record, or None.
     """
     try:
         return kind.read(path) if path.name in os.listdir(path.parent) else None
@@ -143,16 +125,13 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
 
 
 def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:
-    """Parse JSON as a record.
+    """Return JSON as a record.
 
     Args:
         kind: A record class or an annotated union of them.
         content: UTF-8 JSON.
         where: File and line, for messages.
         remedy: What to do about a faulty file, for messages.
-
-    Returns:
-        The record.
 
     Raises:
         UserError: It is not one.

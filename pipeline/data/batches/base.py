@@ -65,11 +65,7 @@ class Batch:
         return vars(self).get("_buffer")
 
     def to(self, device: torch.device | str) -> Self:
-        """Copy the batch to a device asynchronously, as one buffer if it is packed.
-
-        Returns:
-            The copy.
-        """
+        """Return a copy of the batch, made asynchronously, as one buffer if it is packed."""
         buffer = self.buffer
         if buffer is None:
             return self._map_tensors(lambda part: part.to(device, non_blocking=True))
@@ -81,13 +77,10 @@ class Batch:
         return self.packed(pin=True)
 
     def packed(self, pin: bool) -> Self:
-        """Copy all tensors into one buffer.
+        """Return the batch with tensors that are views of one buffer.
 
         Args:
             pin: Allocate the buffer in pinned memory.
-
-        Returns:
-            The batch, whose tensors are views of one buffer.
         """
         parts = [part for part in self._values().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
@@ -250,14 +243,11 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         """Return the indices of the sequences of the step that needs most memory."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> BatchT:
-        """Build a batch of some sequences.
+        """Return a batch of some sequences.
 
         Args:
             indices: Sequences, (B,).
             step: Global training step, which decides the noise; None adds no noise.
-
-        Returns:
-            The batch.
         """
         return self.pairs.batch(indices)
 

@@ -83,16 +83,13 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
 def evaluation_split(
     corpus_folder: Path, split: str, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnySplit:
-    """Open a split for evaluation.
+    """Return a split for evaluation.
 
     Args:
         corpus_folder: Folder of the encoded corpus.
         split: Name of the split.
         statistics_of: Encoded corpus whose statistics normalise speech (`normalisation_corpus`); None uses this corpus.
         kind: Kind of input to read; None reads everything that the corpus has.
-
-    Returns:
-        The split.
     """
     if (kind or read_corpus(corpus_folder).kind) == "text":
         return TextOnlySplit(corpus_folder, split)
@@ -100,15 +97,12 @@ def evaluation_split(
 
 
 def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
-    """Open a split that has a source side.
+    """Return a split that has a source side.
 
     Args:
         corpus_folder: Folder of the encoded corpus.
         split: Name of the split.
         statistics_of: Encoded corpus whose statistics normalise speech; None uses this corpus.
-
-    Returns:
-        The split.
 
     Raises:
         UserError: The corpus holds text alone.

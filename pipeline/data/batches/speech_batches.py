@@ -170,15 +170,12 @@ class SpeechSplit(EncodedSplit):
         return self.tgt.lengths() + self.tgt.repeats() > room
 
     def batch(self, indices: np.ndarray, noise: NoiseMixer | None = None, step: int = 0) -> SpeechBatch:
-        """Build a batch of utterances.
+        """Return a batch of utterances.
 
         Args:
             indices: Utterances, (B,).
             noise: Noise to add; None adds none.
             step: Global training step, which decides the noise of each utterance.
-
-        Returns:
-            The batch.
         """
         counts = self.src_lengths[indices].astype(np.int64)
         frames = np.zeros((len(indices), int(counts.max()), len(self.mean)), np.float32)
@@ -235,13 +232,10 @@ class SpeechBatches(FixedSizeBatches[SpeechSplit, SpeechBatch]):
         self.noise = NoiseMixer(pairs.folder, len(pairs.mean), training, seed) if noisy else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
-        """Build a batch of utterances.
+        """Return a batch of utterances.
 
         Args:
             indices: Utterances, (B,).
             step: Global training step, which decides the noise; None adds no noise.
-
-        Returns:
-            The batch.
         """
         return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)

@@ -11,10 +11,7 @@ from pipeline.data.languages import canonical
 
 
 def no_yaml_word(value: Any) -> Any:
-    """Reject the boolean that YAML makes of `no`, the code of Norwegian.
-
-    Returns:
-        The value unchanged.
+    """Return the value unless it is the boolean that YAML makes of `no`, the code of Norwegian.
 
     Raises:
         ValueError: The value is a boolean.
@@ -114,10 +111,7 @@ class TokenisedRecord(DatasetRecord):
 
     @model_validator(mode="after")
     def size_is_of_all_splits(self):
-        """Check that the expected size names every split.
-
-        Returns:
-            The record.
+        """Return the record if the expected size names every split.
 
         Raises:
             ValueError: It names more or fewer splits.
@@ -161,10 +155,7 @@ def check_places(named: set[str], described: Iterable[str], key: str) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Reject a name that is not a plain file name.
-
-    Returns:
-        The name unchanged.
+    """Return the name if it is a plain file name.
 
     Raises:
         ValueError: It holds a folder, or is empty.
@@ -203,10 +194,7 @@ class Source(Closed):
 
     @model_validator(mode="after")
     def has_one_checksum(self):
-        """Check that there is exactly one checksum.
-
-        Returns:
-            The record.
+        """Return the record if it has exactly one checksum.
 
         Raises:
             ValueError: There is none, or both.
@@ -241,10 +229,7 @@ class LicensedPackages(Closed):
 
     @model_validator(mode="after")
     def has_a_stand_in(self):
-        """Check that data which may be missing has a stand-in.
-
-        Returns:
-            The record.
+        """Return the record if data which may be missing has a stand-in.
 
         Raises:
             ValueError: There is one without the other.
@@ -288,10 +273,7 @@ class GrammarSource(Closed):
 
     @model_validator(mode="after")
     def chained_splits_have_a_size(self):
-        """Check that chained splits have a size.
-
-        Returns:
-            The record.
+        """Return the record if chained splits have a size.
 
         Raises:
             ValueError: A chained split has no size.

@@ -56,10 +56,7 @@ class Datasets(dict[str, AnyDataset]):
 
 
 def load_datasets(folder: Path) -> Datasets:
-    """Load all datasets of a folder.
-
-    Returns:
-        Valid datasets by name, and the errors of the others.
+    """Return the valid datasets of a folder by name, and the errors of the others.
 
     Raises:
         UserError: No dataset uses a described file.
@@ -78,14 +75,11 @@ def load_datasets(folder: Path) -> Datasets:
 
 
 def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
-    """Read and validate one dataset file.
+    """Return the valid record of one dataset file.
 
     Args:
         path: Dataset file, whose stem is the dataset's name.
         files: Files described in workflow/files, by name.
-
-    Returns:
-        The record of the dataset.
     """
     record = with_named_files(load_yaml(path), files, str(path))
     if isinstance(record, dict):
@@ -94,10 +88,7 @@ def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
 
 
 def load_files(folder: Path) -> dict[str, Source]:
-    """Load every file that datasets can name, with its licence.
-
-    Returns:
-        The files by name.
+    """Return every file that datasets can name, by name, with its licence.
 
     Raises:
         UserError: A key is unknown, a value is bad, or two origins have files of one name.
@@ -166,15 +157,12 @@ def may_be_passed_on(dataset: AnyDataset) -> bool:
 
 
 def load_one_of(path: Path, kinds: Any, needed: str) -> Any:
-    """Load a dataset of one of the `kinds`.
+    """Return the record of a dataset of one of the `kinds`.
 
     Args:
         path: Dataset file.
         kinds: Accepted classes.
         needed: Description of the accepted input, for the message.
-
-    Returns:
-        The record of the dataset.
 
     Raises:
         UserError: The file is faulty, or its kind is another one.

@@ -31,10 +31,7 @@ class Side(base.Placed):
 
     @model_validator(mode="after")
     def names_one_reference(self):
-        """Check that at most one setting chooses a reference, and of a file that has several.
-
-        Returns:
-            The record.
+        """Return the record if at most one setting chooses a reference, and of a file that has several.
 
         Raises:
             ValueError: There are two, or the file is not XML.
@@ -47,10 +44,7 @@ class Side(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Check that there is exactly one place.
-
-        Returns:
-            The record.
+        """Return the record if it has exactly one place.
 
         Raises:
             ValueError: There is none or there are two, or a package without a member.
@@ -93,10 +87,7 @@ class DownloadedSplit(Closed):
 
     @model_validator(mode="after")
     def parts_have_equal_references(self):
-        """Check that all parts have the same number of references.
-
-        Returns:
-            The record.
+        """Return the record if all parts have the same number of references.
 
         Raises:
             ValueError: They differ.
@@ -162,10 +153,7 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def segmenter_has_chinese(self):
-        """Check that a segmenter has Chinese text to segment.
-
-        Returns:
-            The record.
+        """Return the record if a segmenter has Chinese text to segment.
 
         Raises:
             ValueError: No side is Chinese, or the text is not tokenised.
@@ -178,10 +166,7 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def tokeniser_knows_the_languages(self):
-        """Check that the tokeniser fits the languages and vocabularies.
-
-        Returns:
-            The record.
+        """Return the record if the tokeniser fits the languages and vocabularies.
 
         Raises:
             ValueError: Moses would tokenise text without spaces, or whole words have no tokeniser.
@@ -220,10 +205,7 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
 
     @model_validator(mode="after")
     def splits_name_places(self):
-        """Check that the splits name exactly the sources and packages.
-
-        Returns:
-            The record.
+        """Return the record if the splits name exactly the sources and packages.
 
         Raises:
             ValueError: A name is missing or unused, or training pairs have several references.

@@ -144,10 +144,7 @@ class SpokenRecord(DatasetRecord):
 
     @model_validator(mode="after")
     def filters_end_below_half_the_rate(self):
-        """Check that the mel filters end below the Nyquist frequency.
-
-        Returns:
-            The record.
+        """Return the record if the mel filters end below the Nyquist frequency.
 
         Raises:
             ValueError: They end above it.
@@ -167,10 +164,7 @@ class ReaderPool(Closed):
 
     @model_validator(mode="after")
     def ranges_rise(self):
-        """Check that ranges go from low to high.
-
-        Returns:
-            The record.
+        """Return the record if ranges go from low to high.
 
         Raises:
             ValueError: A range goes from high to low.
@@ -233,10 +227,7 @@ class RecordedDataset(SpokenRecord):
 
     @model_validator(mode="after")
     def splits_name_sources(self):
-        """Check that the splits name exactly the sources, and tables only with their layout.
-
-        Returns:
-            The record.
+        """Return the record if the splits name exactly the sources, and tables only with their layout.
 
         Raises:
             ValueError: A name is missing or unused, or a table does not fit the layout.
@@ -282,10 +273,7 @@ class OwnFolder(DatasetRecord, LicensedPackages):
 
     @model_validator(mode="after")
     def is_one_folder(self):
-        """Check that there is exactly one package.
-
-        Returns:
-            The record.
+        """Return the record if it has exactly one package.
 
         Raises:
             ValueError: There is none, or there are several.

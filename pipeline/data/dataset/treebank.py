@@ -19,10 +19,7 @@ class TreePart(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Check that there is exactly one place.
-
-        Returns:
-            The record.
+        """Return the record if it has exactly one place.
 
         Raises:
             ValueError: There is none or there are two, or a package without files.

@@ -58,16 +58,13 @@ def collect_trees(
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Fetch a source as one verified file, or else as its documents.
+    """Return a source as one verified file, or else as its documents in order.
 
     Args:
         name: Name of the source.
         source: Source with its addresses.
         downloads: Folder of fetched files.
         mirror: Folder or URL that is tried first; None tries the addresses alone.
-
-    Returns:
-        The file, or the documents in order.
 
     Raises:
         UserError: Neither is available.

@@ -20,14 +20,11 @@ Packages = Annotated[tuple[str, ...], Argument(metavar="NAME=FOLDER", repeated=T
 
 
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
-    """Parse `NAME=FOLDER` settings into folders by package.
+    """Return the folder of each package, from `NAME=FOLDER` settings.
 
     Args:
         dataset: Dataset that may need packages.
         settings: Values of `--package`.
-
-    Returns:
-        Folder of each package by name.
 
     Raises:
         UserError: A package that the dataset needs is missing.

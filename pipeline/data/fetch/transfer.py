@@ -320,16 +320,13 @@ class Transfer:
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
-    """Format the progress: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`.
+    """Return the progress in one line: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`.
 
     Args:
         first: Bytes received before this request.
         done: Bytes received so far.
         limit: Size of the whole file; None if unknown.
         seconds: Time since the body began.
-
-    Returns:
-        One line.
     """
     rate = (done - first) / max(seconds, 1e-3)
     text = (

@@ -115,14 +115,11 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
-    """Decompress gzip if the file's name ends in `.gz`.
+    """Return the stream, decompressed if the file's name ends in `.gz`.
 
     Args:
         stream: Content of the file.
         name: Name of the file.
-
-    Returns:
-        The decompressed stream, or `stream` itself.
     """
     if not name.endswith(".gz"):
         return stream

@@ -116,16 +116,13 @@ def check_header(path: Path, columns: list[str]) -> None:
 
 
 def utterance(path: Path, number: int, columns: list[str], fields: list[str]) -> Utterance:
-    """Parse a line of a manifest.
+    """Return the utterance of a line of a manifest.
 
     Args:
         path: Manifest; audio paths are relative to its folder.
         number: Line number, for messages.
         columns: Names of the columns.
         fields: Cells of the line.
-
-    Returns:
-        The utterance.
 
     Raises:
         UserError: The number of fields is wrong, or a time is not a number.

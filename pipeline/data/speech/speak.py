@@ -53,15 +53,12 @@ class Reader:
 
 
 def reader_of(pool: ReaderPool, split: str, number: int) -> Reader:
-    """Draw the reader of utterance `number` of `split`, independent of its text.
+    """Return the reader of utterance `number` of `split`, drawn independently of its text.
 
     Args:
         pool: Voices, ranges of rate and pitch, and seed.
         split: Name of the split.
         number: Index of the utterance in the split.
-
-    Returns:
-        The same reader for the same pool, split and number.
     """
     rng = Random(f"readers/{pool.seed}/{split}/{number}")
     return Reader(rng.choice(pool.voices), rng.randint(*pool.words_per_minute), rng.randint(*pool.pitch))

@@ -152,16 +152,13 @@ def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
 
 
 def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -> bytes:
-    """Train a sentencepiece model; words of equal frequency are ordered by code point.
+    """Return a serialised sentencepiece model; words of equal frequency are ordered by code point.
 
     Args:
         kind: Model type of sentencepiece: bpe or word.
         lines: Training text.
         vocab_size: Exact number of entries; None makes an entry of every space-separated symbol.
         where: Dataset and setting, for messages.
-
-    Returns:
-        The serialised model.
 
     Raises:
         UserError: The text has too few distinct pieces or words, or more characters than entries.

@@ -160,16 +160,13 @@ def joined(symbols: list[str]) -> str:
 
 
 def parse_tree(text: str, where: str) -> Tree:
-    """Parse one bracketing as written.
+    """Return the tree of one bracketing as written.
 
     A tag over several words, of which CRAFT has five, is repeated over each word.
 
     Args:
         text: Bracketing.
         where: File and line, for the message.
-
-    Returns:
-        The tree, not cleaned.
 
     Raises:
         UserError: Brackets don't match, or a node is neither a phrase of nodes nor a tag over words.
@@ -212,12 +209,9 @@ def words_from(symbols: list[str], place: int) -> list[str]:
 
 
 def clean(tree: Tree) -> Tree:
-    """Remove traces, empty phrases and function labels, and put one TOP above all.
+    """Return a tree without traces, empty phrases and function labels, with one TOP above all.
 
     A tree of traces alone becomes a TOP without children.
-
-    Returns:
-        The cleaned tree.
     """
     inside = tree.children if not tree.is_tag and tree.label in TOP_LABELS else (tree,)
     builder = Builder()

@@ -17,7 +17,7 @@ ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
 def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> words.Noun:
-    """Convert a row of nouns.
+    """Return the noun of a row, with all its forms.
 
     Args:
         classes: Semantic classes and location.
@@ -26,9 +26,6 @@ def noun(classes: str, gender: str, english: str, german: str, french: str, chin
         german: Gender, singular and plural.
         french: Gender, singular and irregular plural.
         chinese: Word and measure word.
-
-    Returns:
-        The noun with all its forms.
     """
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
@@ -102,7 +99,7 @@ def _adjective(
 
 
 def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> words.Verb:
-    """Convert a row of verbs.
+    """Return the verb of a row, with all its forms.
 
     Args:
         idiom: The verb is an idiom.
@@ -111,9 +108,6 @@ def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *res
         french: Infinitive, then preposition.
         chinese: Template of words.
         *rest: Frame, subjects, objects and flags.
-
-    Returns:
-        The verb with all its forms.
     """
     frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
@@ -214,7 +208,7 @@ class Task:
 
 
 def task(english: str, german: str, french: str, chinese: str, objects: str) -> Task:
-    """Convert a row of tasks.
+    """Return the task of a row.
 
     Args:
         english: Verb.
@@ -222,24 +216,18 @@ def task(english: str, german: str, french: str, chinese: str, objects: str) -> 
         french: Verb.
         chinese: Verb.
         objects: Classes of objects.
-
-    Returns:
-        The task.
     """
     verb = _german_verb(german)
     return Task(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
 def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase:
-    """Convert a row of phrases.
+    """Return the phrase of a row.
 
     Args:
         english: Tree or word.
         german: Words.
         french: Words.
         chinese: Words.
-
-    Returns:
-        The phrase.
     """
     return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

@@ -47,13 +47,10 @@ class Table:
         self.rows[where] = cells
 
     def each(self, make: Callable[..., Item]) -> list[Item]:
-        """Convert each row by calling `make` with its cells.
+        """Return the results of calling `make` with the cells of each row.
 
         Args:
             make: Function of the cells of a row.
-
-        Returns:
-            The results in order.
 
         Raises:
             UserError: A row can't be converted.
@@ -73,13 +70,10 @@ class Table:
 
 
 def read_tables(name: str) -> dict[str, Table]:
-    """Read the tables of `<name>.txt` by name.
+    """Return the tables of `<name>.txt` by name.
 
     Args:
         name: File name without its suffix.
-
-    Returns:
-        The tables by name.
 
     Raises:
         UserError: A row has too few or too many cells, or precedes all tables.

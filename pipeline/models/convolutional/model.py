@@ -282,14 +282,11 @@ class Convolutional(TaskModel):
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced.
+        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
 
         Args:
             batch: Source and target of B sentences.
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all target symbols, in nats.
         """
         return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch, label_smoothing)
 
@@ -330,13 +327,10 @@ class Convolutional(TaskModel):
 
 
 def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the model.
         vocab_sizes: Source and target vocabulary.
-
-    Returns:
-        The model, with random weights.
     """
     return Convolutional(config, *vocab_sizes)

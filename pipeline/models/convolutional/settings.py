@@ -26,10 +26,7 @@ class ConvolutionalConfig(ModelSettings):
 
     @model_validator(mode="after")
     def source_kernel_has_a_middle(self):
-        """Refuse an even encoder kernel.
-
-        Returns:
-            The same settings.
+        """Return the settings if the encoder kernel is odd.
 
         Raises:
             ValueError: `encoder_kernel` is even.

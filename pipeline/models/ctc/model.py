@@ -264,13 +264,10 @@ def collapse(path: list[int]) -> list[int]:
 
 
 def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the recogniser.
         vocab_sizes: Source and target vocabulary; only the second is used.
-
-    Returns:
-        The model, with random weights.
     """
     return CTC(config, vocab_sizes[1])

@@ -166,16 +166,13 @@ class FusedModel(Seq2Seq):
         return {"task": self.task.fixed_cache(cache["task"], places), "lm": cache["lm"]}
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch.
+        """Return the summed loss over all target symbols of a batch, in nats.
 
         All positions are computed together if the task model can do so; otherwise one by one.
 
         Args:
             batch: Source and target of B sequences.
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all target symbols, in nats.
         """
         sampling = self.training and self.sampling_rate > 0
         sampler = FusedSampler(self, batch.tgt_in) if sampling else None

@@ -47,15 +47,12 @@ class FusionConfig(Closed):
         return self.output == "affine" and self.output_start == "initial"
 
     def macs_per_symbol(self, state_width: int, lm_width: int, vocab: int) -> int:
-        """Count the multiply-adds of the fusion layer per target symbol.
+        """Return the multiply-adds of a forward pass of the fusion layer per target symbol.
 
         Args:
             state_width: Width of the task state.
             lm_width: Width of the language model's hidden state.
             vocab: Size of the target vocabulary.
-
-        Returns:
-            Multiply-adds of a forward pass.
         """
         feature = lm_width if self.lm_feature == "state" else self.width
         project = 0 if self.lm_feature == "state" else vocab * feature

@@ -129,13 +129,10 @@ class JointRecogniser(Transformer):
 
 
 def build(config: JointRecogniserConfig, vocab_sizes: tuple[int, int]) -> JointRecogniser:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the recogniser.
         vocab_sizes: Source and target vocabulary; only the second is used.
-
-    Returns:
-        The model, with random weights.
     """
     return JointRecogniser(config, vocab_sizes[1])

@@ -26,10 +26,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     @model_validator(mode="after")
     def can_be_built(self):
-        """Refuse an odd d_model.
-
-        Returns:
-            The same settings.
+        """Return the settings if d_model is even.
 
         Raises:
             ValueError: `d_model` is odd, so its halves are not equally wide.

@@ -40,14 +40,11 @@ class LanguageModel(Seq2Seq):
         return self.gru(self.embedding(tgt_in))[0]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch.
+        """Return the summed loss over all symbols of a batch, in nats.
 
         Args:
             batch: Texts: inputs `tgt_in` and targets `tgt_out`, both (B, T).
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all symbols, in nats.
         """
         features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
         return projected_loss(features, self.output.weight, self.output.bias, batch, label_smoothing)
@@ -103,13 +100,10 @@ class LanguageModel(Seq2Seq):
 
 
 def build(config: LanguageModelConfig, vocab_sizes: tuple[int, int]) -> LanguageModel:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the language model.
         vocab_sizes: Source and target vocabulary; only the second is used.
-
-    Returns:
-        The model, with random weights.
     """
     return LanguageModel(config, vocab_sizes[1])

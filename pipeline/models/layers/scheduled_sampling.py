@@ -20,16 +20,13 @@ NEVER_READ = (PAD, BOS, EOS)
 
 
 def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) -> LossSums:
-    """Compute the summed loss of a batch step by step; teacher-forced outside training.
+    """Return the summed loss over all target symbols, in nats, step by step; teacher-forced outside training.
 
     Args:
         model: Any model that can be decoded.
         batch: Source and target of B sentences.
         label_smoothing: ε in [0, 1).
         rate: Probability in training that the decoder reads its own prediction.
-
-    Returns:
-        Sums over all target symbols, in nats.
     """
     logits = unrolled_logits(model, batch, rate if model.training else 0.0)
     return masked_loss(logits, batch, label_smoothing)

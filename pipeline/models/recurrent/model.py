@@ -134,14 +134,11 @@ class Recurrent(TaskModel):
         return self.encoder.blended(self.encoder.channels(self.src_embedding(batch.src), batch.src_mask))[1]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced.
+        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
 
         Args:
             batch: Source and target of B sentences.
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all target symbols, in nats.
         """
         return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)
 
@@ -235,13 +232,10 @@ def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
 
 
 def build(config: RecurrentConfig, vocab_sizes: tuple[int, int]) -> Recurrent:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the model.
         vocab_sizes: Source and target vocabulary.
-
-    Returns:
-        The model, with random weights.
     """
     return Recurrent(config, *vocab_sizes)

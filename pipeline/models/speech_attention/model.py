@@ -206,14 +206,11 @@ class AttentionRecogniser(TaskModel):
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, with scheduled sampling in training.
+        """Return the summed loss over all target symbols, in nats, with scheduled sampling in training.
 
         Args:
             batch: Speech and transcripts of B utterances.
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all target symbols, in nats.
         """
         inputs = DecoderInputs(batch.tgt_in, self.sampling_rate if self.training else 0.0)
         states = self.chosen_states(batch, lambda position, state: inputs.at(position, lambda: self.logits(state)))
@@ -278,13 +275,10 @@ class AttentionRecogniser(TaskModel):
 
 
 def build(config: AttentionRecogniserConfig, vocab_sizes: tuple[int, int]) -> AttentionRecogniser:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the recogniser.
         vocab_sizes: Source and target vocabulary; only the second is used.
-
-    Returns:
-        The model, with random weights.
     """
     return AttentionRecogniser(config, vocab_sizes[1])

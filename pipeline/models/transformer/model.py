@@ -187,14 +187,11 @@ class Transformer(TaskModel):
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute the summed loss of a batch, teacher-forced.
+        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
 
         Args:
             batch: Source and target of B sentences.
             label_smoothing: ε in [0, 1).
-
-        Returns:
-            Sums over all target symbols, in nats.
         """
         return projected_loss(self.states(batch), self.output_weight, None, batch, label_smoothing)
 
@@ -320,13 +317,10 @@ def positions(config: AnyTransformerConfig) -> SinusoidPositions | LearnedPositi
 
 
 def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transformer:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the Transformer.
         vocab_sizes: Sizes of the source and target vocabularies.
-
-    Returns:
-        The model, with random weights.
     """
     return Transformer(config, *vocab_sizes)

@@ -34,10 +34,7 @@ class AnyTransformerConfig(ModelSettings):
 
     @model_validator(mode="after")
     def heads_divide_width(self):
-        """Refuse a width that the heads do not divide.
-
-        Returns:
-            The same settings.
+        """Return the settings if the heads divide the width.
 
         Raises:
             ValueError: `d_k` or `d_v` is null, and `num_heads` does not divide `d_model`.
@@ -86,15 +83,12 @@ class AnyTransformerConfig(ModelSettings):
         return self.num_heads * self.value_width * self.d_model
 
     def stack_macs(self, shape: BatchShape, encoder: float, decoder: float) -> float:
-        """Count the multiply-adds of the whole model.
+        """Return the multiply-adds of a forward pass of the whole model, padding included.
 
         Args:
             shape: Sizes of the batch.
             encoder: Multiply-adds per position of an encoder layer, without the attention of its heads.
             decoder: The same of a decoder layer.
-
-        Returns:
-            Multiply-adds of a forward pass, padding included.
         """
         # Heads times width; a branched attention has the same as long as both widths follow from d_model.
         keys, values = self.num_heads * self.key_width, self.num_heads * self.value_width

@@ -288,13 +288,10 @@ def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig
 
 
 def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
-    """Build an initialised model.
+    """Return a model with random weights.
 
     Args:
         config: Settings of the Weighted Transformer.
         vocab_sizes: Sizes of the source and target vocabularies.
-
-    Returns:
-        The model, with random weights.
     """
     return WeightedTransformer(config, *vocab_sizes)

@@ -41,10 +41,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @model_validator(mode="after")
     def branches_divide_width(self):
-        """Check that the settings of the branches are consistent.
-
-        Returns:
-            The same settings.
+        """Return the settings if those of the branches are consistent.
 
         Raises:
             ValueError: The branches do not divide a width, `top_k` exceeds them, or merged random weights would be
@@ -87,15 +84,12 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return self.d_model / self.num_layers
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch.
+        """Return the multiply-adds of a forward pass over a batch, padding included.
 
         One attention of each layer is branched. The other one of a decoder layer is plain.
 
         Args:
             shape: Sizes of the batch.
-
-        Returns:
-            Multiply-adds, padding included.
         """
         branched = self.branched_macs()
         return self.stack_macs(shape, encoder=branched, decoder=branched + self.output_projection_macs())

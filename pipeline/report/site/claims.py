@@ -91,15 +91,12 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
 
 
 def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
-    """Name the systems and the data of a claim.
+    """Return the systems and data of a claim as `systems: data`; either may be missing.
 
     Args:
         labels: Names of systems.
         result: Result of the claim.
         scores: Scores of the paper's claims, by name.
-
-    Returns:
-        `systems: data`; either may be missing.
     """
     systems = [labels.term(term) for term in result.claim.compared]
     systems = systems or [labels.system(system) for system, _ in result.claim.trainings]
