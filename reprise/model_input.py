@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -34,6 +35,10 @@ HIGHEST_RATE = 1_000_000
 """Hz; a higher rate comes from a damaged header, and would be padded with gigabytes of silence."""
 
 
+CUT_OFF = re.compile(r"^ *(?:data|SSND|Data Size) *: (?!4294967295)(\d+) \(should be (\d+)\)", re.MULTILINE)
+"""Words of libsndfile about a header with another size than the file; a recording that was streamed has no size."""
+
+
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
     """Read the samples of an audio file.
 
@@ -47,7 +52,14 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
         UserError: The file is missing or no audio.
     """
     try:
-        return soundfile.read(path, dtype="float32")
+        with soundfile.SoundFile(path) as file:
+            samples = file.read(dtype="float32")
+            if found := CUT_OFF.search(file.extra_info):
+                announced, present = found.groups()
+                log.warning(
+                    "%s: its header says %s bytes of sound, it has %s; is it cut off?", path, announced, present
+                )
+            return samples, file.samplerate
     except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
         fault = "no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(path) else "no such file"
         raise UserError(f"{path}: {fault}") from error
@@ -58,7 +70,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
 
     Args:
         name: The recording, for messages.
-        samples: Shape (n,) or (n, channels), in [-1, 1].
+        samples: Shape (n,) or (n, channels), in [-1, 1], or integers that fill their type.
         rate: Sampling rate in Hz.
         model_rate: Sampling rate of the model in Hz.
         high_hz: Upper edge of the mel filters in Hz.
@@ -74,7 +86,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
     if samples.ndim not in (1, 2) or rate < 1:
         raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
-    samples = samples.astype(np.float64)
+    samples = from_integers(samples) if np.issubdtype(samples.dtype, np.integer) else samples.astype(np.float64)
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:
         raise UserError(f"{name}: has samples that are not finite or far beyond ±1; convert it to WAV again")
@@ -91,6 +103,13 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     if not len(frames):
         raise UserError(f"{name}: {len(mono) / rate:.3f} s are too short for a frame of 25 ms")
     return frames.astype(FRAME_DTYPE)
+
+
+def from_integers(samples: np.ndarray) -> np.ndarray:
+    """Scale integers of any width to [-1, 1]; unsigned ones are silent at the middle of their range."""
+    limits = np.iinfo(samples.dtype)
+    middle = (limits.min + limits.max + 1) // 2
+    return (samples.astype(np.float64) - middle) / (limits.max + 1 - middle)
 
 
 def mix_channels(name: str, samples: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@
 It contains no sentence of the data, only sizes, scores and the vocabulary.
 """
 
+import os
 import shutil
 import tarfile
 import tempfile
@@ -166,7 +167,7 @@ def verify(folder: Path) -> list[str]:
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
         path = folder / name
-        if name not in sums or not path.is_file() or sha256_file(path) != sums[name]:
+        if name not in sums or not os.path.isfile(path) or sha256_file(path) != sums[name]:
             raise UserError(f"{path}: differs from the packed file; copy or download the model again")
     return list(sums)
 

@@ -39,8 +39,10 @@ def checked_path(path: Path) -> str:
     """Return the absolute path of a file.
 
     Raises:
-        UserError: A dataset file cannot contain its name.
+        UserError: A dataset file cannot contain its name, or it is a pipe or device, which can't be read again.
     """
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise UserError(f"{path}: is a pipe or device, which can't be read again; write its content to a file")
     place = str(path.resolve())
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use printable characters")

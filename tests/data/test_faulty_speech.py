@@ -12,7 +12,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FrameStore
-from pipeline.data.speech.audio import read_audio
+from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
 
@@ -46,6 +46,19 @@ def test_recording_with_a_bad_sample_is_left_out_alone(tmp_path, sample, reason)
     write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])
     with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
         compute_features(own(expected={"dev": {"utterances": 2}}), manifests, tmp_path / "corpus", 1)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "x/" * 3000 + "y", "", ".", "a.wav/b", "new\nline", "none.wav"])
+def test_audio_with_an_impossible_name_is_missing(tmp_path, name):
+    write_noise(tmp_path / "a.wav", 1.0)
+    if name in ("", "."):
+        with pytest.raises(UserError, match="Is a directory"):
+            seconds_of(tmp_path / name)
+        return
+    assert seconds_of(tmp_path / name) == 0
+    assert fault_of(tmp_path / name) == "missing audio"
+    with pytest.raises(RejectedError, match="missing audio"):
+        read_audio(Utterance(tmp_path / name, "word", "x", "y", 1.0, 0.0), 8000)
 
 
 def test_statistics_that_are_not_finite_are_refused():

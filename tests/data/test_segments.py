@@ -52,6 +52,27 @@ def test_documents_without_names_keep_their_place():
         read(sgml(["a", "b"], "en", lengths), sgml(["b", "a"], "de", lengths, ids=False))
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_segments_of_unnamed_documents_meet_by_their_ids(seed, named):
+    draw = random.Random(seed)
+    lengths = [draw.randint(1, 5) for _ in range(6)]
+
+    def side(word: str, shuffled: bool, names: bool) -> bytes:
+        lines = []
+        for place, length in enumerate(lengths):
+            numbers = draw.sample(range(1, length + 1), length) if shuffled else range(1, length + 1)
+            lines.append(f"<doc docid='d{place}'>" if names else "<doc>")
+            lines += [*(f"<seg id={n}>{word} {place} {n}</seg>" for n in numbers), "</doc>"]
+        return "\n".join(lines).encode()
+
+    rows = read(side("en", False, named), side("de", True, False))
+    assert rows == [
+        (f"en {place} {n}".encode(), f"de {place} {n}".encode())
+        for place, length in enumerate(lengths)
+        for n in range(1, length + 1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("other", "lengths"), [(["a", "c"], {"a": 2, "c": 2}), (["a"], {"a": 2}), (["a", "b"], {"a": 2, "b": 1})]
 )

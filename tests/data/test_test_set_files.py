@@ -61,8 +61,16 @@ def test_sgml_without_closing_tags_takes_linear_time(tmp_path, unit):
     try:
         assert not any(lines(tmp_path / "x.sgm", unit * 200_000))
     except UserError as error:
-        assert "is not closed by </seg>" in str(error)
+        assert "is not closed by </seg>" in str(error) or "has no segment <seg>" in str(error)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "ascii"])
+@pytest.mark.parametrize("name", ["x.sgm", "x.xml"])
+def test_test_set_without_a_segment_is_refused(tmp_path, name, encoding):
+    content = "<x></x>" if encoding == "ascii" or name == "x.xml" else '<doc docid="d"><seg id="1">a</seg></doc>'
+    with pytest.raises(UserError, match=r"has no segment <seg>|damaged"):
+        lines(tmp_path / name, content.encode(encoding))
 
 
 def test_unclosed_segment_is_named_by_its_number(tmp_path, seed):

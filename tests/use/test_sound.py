@@ -80,13 +80,45 @@ def test_channels_in_phase_are_mixed(caplog, gain):
     assert not caplog.text
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_samples_in_units_of_16_bits_are_scaled(caplog, kind):
     voice = np.round(np.random.default_rng(1).uniform(-1, 1, RATE) * 2**15)
     np.testing.assert_allclose(heard(voice.clip(-(2**15), 2**15 - 1).astype(kind)), heard(voice / 2**15), atol=0.02)
     assert "a.wav: has samples of 16 bits" in caplog.text
     with pytest.raises(UserError, match="samples that are not finite or far beyond"):
         heard(voice * 256)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64])
+@pytest.mark.parametrize("loudest", [1.0, 0.1])
+def test_integers_are_scaled_by_their_type(caplog, kind, loudest):
+    voice = np.random.default_rng(1).uniform(-loudest, loudest, RATE)
+    bits = 8 * np.dtype(kind).itemsize
+    middle = 2 ** (bits - 1) if np.issubdtype(kind, np.unsignedinteger) else 0
+    whole = (np.floor(voice * (2 ** (bits - 1) - 1)) + middle).astype(kind)
+    np.testing.assert_allclose(heard(whole), heard(voice), atol=0.5 if bits == 8 else 0.01)
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAVEX", "FLOAT"), ("AU", "ULAW")]
+)
+def test_recording_that_is_cut_off_is_logged(tmp_path, caplog, kind, subtype):
+    path, voice = tmp_path / "a.wav", np.random.default_rng(1).normal(0, 0.1, RATE)
+    soundfile.write(path, voice, RATE, format=kind, subtype=subtype)
+    whole, rate = read_sound(path)
+    assert (len(whole), rate) == (RATE, RATE) and not caplog.text
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert 0 < len(read_sound(path)[0]) < RATE / 2
+    assert f"{path}: its header says " in caplog.text and "is it cut off?" in caplog.text
+
+
+def test_recording_of_a_stream_has_no_size_to_check(tmp_path, caplog):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(RATE), RATE)
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + b"\xff" * 4 + content[8:40] + b"\xff" * 4 + content[44:])
+    assert len(read_sound(path)[0]) == RATE and not caplog.text
 
 
 def test_silence_is_logged(caplog):

@@ -5,10 +5,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from packed_model import pack
 
 from pipeline.core.errors import UserError
 from reprise.opening import open_model, split_decoding
-from reprise.portable import pack_archive, unpack, verify
+from reprise.portable import open_packed, pack_archive, unpack, verify
 
 
 def archive_of(path: Path, members: dict[str, bytes | None]) -> Path:
@@ -74,6 +75,15 @@ def test_an_archive_that_is_there_is_not_written_over(tmp_path):
 def test_a_setting_of_a_decoding_that_is_given_twice_is_refused(twice):
     with pytest.raises(UserError, match="--decoding: beam_size: occurs 2 times"):
         split_decoding(twice)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "x/" * 3000, "..", "", "model.json/x"])
+def test_sums_of_impossible_names_are_refused_in_a_line(tmp_path, name):
+    folder = pack(tmp_path)
+    sums = folder / "SHA256SUMS"
+    sums.write_text(sums.read_text() + f"{'0' * 64}  {name}\n")
+    with pytest.raises(UserError, match="differs from the packed file; copy or download the model again"):
+        open_packed(folder, threads=1)
 
 
 def test_sums_that_are_no_text_make_no_packed_model(tmp_path):

@@ -126,12 +126,16 @@ def segments(side: Side, path: Path) -> Segments:
         path: File that holds it.
 
     Raises:
-        UserError: The file is damaged, or lacks the side.
+        UserError: The file is damaged, has no segment, or lacks the side.
     """
     if stem_of(side).endswith(".xml"):
-        return xml_segments(path, side.translator, side.reference)
-    with opened(path) as file:
-        return sgml_segments(b"\n".join(lines_in(gunzipped(file, side.file_name), path)), path)
+        found = xml_segments(path, side.translator, side.reference)
+    else:
+        with opened(path) as file:
+            found = sgml_segments(b"\n".join(lines_in(gunzipped(file, side.file_name), path)), path)
+    if not found:
+        raise UserError(f"{path}: has no segment <seg>; fetch the file again, or convert it to UTF-8")
+    return found
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:

@@ -168,7 +168,8 @@ def wmt_documents(
 def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iterator[tuple[bytes, ...]]:
     """Yield each segment of all sides, in the order of the first side.
 
-    Sides without document names are aligned by position if their documents have equal lengths.
+    Documents without names are aligned by position if they have equal lengths, and their segments by id if both sides
+    have the same ids.
 
     Args:
         sides: Segments by their keys.
@@ -184,7 +185,8 @@ def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iter
         if side.keys() == first.keys():
             rows.append([side[key] for key in first])
         elif (is_unnamed(side) or is_unnamed(first)) and shape(side) == shape(first):
-            rows.append([*side.values()])
+            known, keys = by_position(side), [*by_position(first)]
+            rows.append([known[key] for key in keys] if known.keys() == {*keys} else [*side.values()])
         else:
             other = next(iter([*(first.keys() - side.keys()), *(side.keys() - first.keys())]))
             has, lacks = (names[0], name) if other in first else (name, names[0])
@@ -198,6 +200,15 @@ def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iter
 def is_unnamed(side: Segments) -> bool:
     """Return whether no document has an id."""
     return not any(key.document for key in side)
+
+
+def by_position(side: Segments) -> Segments:
+    """Return the segments with documents named by their position."""
+    documents = dict.fromkeys((key.document, key.nth_document) for key in side)
+    places = {document: str(place) for place, document in enumerate(documents)}
+    return {
+        Key(places[key.document, key.nth_document], 1, key.segment, key.nth_segment): text for key, text in side.items()
+    }
 
 
 def shape(side: Segments) -> list[int]:

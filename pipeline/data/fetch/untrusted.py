@@ -27,8 +27,8 @@ BLOCK = 1 << 18
 """Bytes of a block; splitting blocks into lines is several times faster than reading lines."""
 MOST_EXPANSION = 100
 """Most bytes that a compressed byte may become; text becomes 2 to 10."""
-FREE_EXPANSION = 1 << 23
-"""Bytes that any compressed file may become."""
+FREE_TEXT, FREE_ARCHIVE = 1 << 23, 1 << 25
+"""Bytes that any compressed text and archive may become."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
@@ -111,7 +111,7 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
         with parsing(path):
             stream = opener(compressed)
         with contextlib.closing(stream):
-            yield cast("IO[bytes]", ExpandedStream(stream, compressed))
+            yield cast("IO[bytes]", ExpandedStream(stream, compressed, FREE_ARCHIVE))
 
 
 def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
@@ -124,7 +124,8 @@ def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
     if not name.endswith(".gz"):
         return stream
     compressed = CountedStream(stream)
-    return cast("IO[bytes]", ExpandedStream(gzip.GzipFile(fileobj=cast("IO[bytes]", compressed)), compressed))
+    expanded = gzip.GzipFile(fileobj=cast("IO[bytes]", compressed))
+    return cast("IO[bytes]", ExpandedStream(expanded, compressed, FREE_TEXT))
 
 
 class CountedStream:
@@ -144,9 +145,9 @@ class CountedStream:
 class ExpandedStream(CountedStream):
     """A decompressed stream that refuses to expand a small file to gigabytes."""
 
-    def __init__(self, stream: Any, compressed: CountedStream):
+    def __init__(self, stream: Any, compressed: CountedStream, free: int):
         super().__init__(stream)
-        self.compressed = compressed
+        self.compressed, self.free = compressed, free
 
     def read(self, size: int = -1) -> bytes:
         """Read at most `size` bytes.
@@ -158,21 +159,22 @@ class ExpandedStream(CountedStream):
             ValueError: The content is too large for the size of the file.
         """
         block = super().read(size)
-        require_modest_size(self.count, self.compressed.count)
+        require_modest_size(self.count, self.compressed.count, self.free)
         return block
 
 
-def require_modest_size(size: int, compressed: int) -> None:
+def require_modest_size(size: int, compressed: int, free: int = FREE_ARCHIVE) -> None:
     """Check the size of content against its compressed size.
 
     Args:
         size: Bytes of the content, so far or in all.
         compressed: Bytes of the file or member that holds them.
+        free: Size that is allowed in any case.
 
     Raises:
         ValueError: The content is too large.
     """
-    if size > FREE_EXPANSION and size > MOST_EXPANSION * compressed:
+    if size > free and size > MOST_EXPANSION * compressed:
         raise ValueError(f"expands to more than {MOST_EXPANSION} times its size")
 
 

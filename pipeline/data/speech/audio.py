@@ -1,6 +1,8 @@
 """Reading of utterances, whole files or segments: FLAC, WAV, OGG, and NIST SPHERE without `shorten`."""
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -74,15 +76,29 @@ def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Foun
         The first result that is not None.
 
     Raises:
-        FileNotFoundError, soundfile.SoundFileError: The file is missing or damaged.
+        FileNotFoundError: The file is missing.
+        soundfile.SoundFileError: The file is damaged.
         UserError: The disk can't read it.
     """
+    if not is_possible_name(audio):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(audio))
     with contextlib.suppress(soundfile.SoundFileError, OSError):
         if (found := read(audio)) is not None:
             return found
     again = read(BytesIO(read_with_retries(audio)))
     assert again is not None
     return again
+
+
+def is_possible_name(path: Path) -> bool:
+    """Return whether a file can have a name, which a damaged table may give."""
+    try:
+        os.lstat(path)
+    except ValueError:  # it holds a NUL
+        return False
+    except OSError as error:
+        return error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR)
+    return True
 
 
 def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> np.ndarray | None:
@@ -109,7 +125,7 @@ def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> n
 
 def fault_of(path: Path) -> str:
     """Return the reason why a file can't be opened."""
-    if not path.is_file():
+    if not is_possible_name(path) or not path.is_file():
         return "missing audio"
     with open(path, "rb") as file:
         header = file.read(1024)
