@@ -11,9 +11,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, complete_lines
@@ -30,6 +28,9 @@ from pipeline.core.records.training import (
     ValidationLine,
 )
 from pipeline.training.state import Sums, TrainingState
+
+if TYPE_CHECKING:
+    import torch
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
@@ -248,7 +249,7 @@ class CostCounter:
         first: Steps done before this start.
     """
 
-    def __init__(self, run_folder: Path, device: torch.device, machine: Machine, first: int):
+    def __init__(self, run_folder: Path, device: "torch.device", machine: Machine, first: int):
         self.path = Path(run_folder) / COST_FILE
         earlier = TrainingCost.read_if_there(self.path)
         self.earlier = earlier.starts if earlier else ()
@@ -295,9 +296,11 @@ class CostCounter:
         )
 
 
-def peak_memory_gib(device: torch.device) -> float:
+def peak_memory_gib(device: "torch.device") -> float:
     """Return the peak memory in GiB: allocated on the GPU, or resident in this process."""
     if device.type == "cuda":
+        import torch
+
         return torch.cuda.max_memory_allocated(device) / 2**30
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 

@@ -1,9 +1,13 @@
 """The command table of the program `reprise`: its own commands and those of the pipeline."""
 
+import logging
 from pathlib import Path
 from typing import Literal
 
+from pipeline.core.errors import UserError
 from pipeline.stages import STAGES, Command, Program, parsers
+
+log = logging.getLogger(__name__)
 
 COMMANDS = {
     name: Command(target, summary, is_stage=False)
@@ -38,7 +42,7 @@ COMMANDS = {
             "Verify the digest of every file, and report or set aside damaged ones",
         ),
         "unlock": (
-            "reprise.cli.make:unlock",
+            "reprise.cli:unlock",
             "Remove the records of a killed Snakemake, unless another one is running",
         ),
         "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),
@@ -76,3 +80,33 @@ def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> N
             if action.type is Path:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(program, shell))
+
+
+def unlock(*, force: bool = False) -> None:
+    """Remove the records of a killed Snakemake, unless another one is running.
+
+        reprise unlock
+        reprise unlock --force        the machine that it ran on is gone
+
+    Each running Snakemake records its targets in .snakemake/drivers. This command removes the records of processes
+    that ended. The next Snakemake does so itself, except for processes of another machine. Jobs on Slurm are not
+    touched: Snakemake adopts them. Snakemake's own locks are removed, too. Writes no file.
+
+    Args:
+        force: Assume that a Snakemake on another machine is dead.
+
+    Raises:
+        UserError: A Snakemake may still be running.
+    """
+    from pipeline.workflow.drivers import prune_stale
+
+    dead, reasons = prune_stale(force)
+    for driver in dead:
+        log.info("process %d on %s is gone: its targets are free", driver.pid, driver.host)
+    if reasons:
+        raise UserError("\n".join(f"not unlocked: {reason}" for reason in reasons))
+    for lock in (locks := list(Path(".snakemake/locks").glob("*.lock"))):
+        lock.unlink(missing_ok=True)
+        log.info("%s is removed", lock)
+    if not (dead or locks):
+        log.info("nothing is locked")

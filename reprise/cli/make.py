@@ -1,4 +1,4 @@
-"""The commands `make` and `unlock`: run Snakemake with one screen or one line per event, and clean up after it."""
+"""The command `make`: run Snakemake with one screen or one line per event."""
 
 import json
 import logging
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.live import Live
@@ -23,7 +22,6 @@ from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign, Watch
-from pipeline.workflow.drivers import prune_stale
 from pipeline.workflow.failures import MAKE_LOG
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
@@ -232,31 +230,3 @@ class Pace:
         self.begun = self.begun or (now, done)
         since, gained = now - self.begun[0], done - self.begun[1]
         return f": {clock(since * (1 - done) / gained)} left, by its pace" if gained > FIRST_SHARE and done < 1 else ""
-
-
-def unlock(*, force: bool = False) -> None:
-    """Remove the records of a killed Snakemake, unless another one is running.
-
-        reprise unlock
-        reprise unlock --force        the machine that it ran on is gone
-
-    Each running Snakemake records its targets in .snakemake/drivers. This command removes the records of processes
-    that ended. The next Snakemake does so itself, except for processes of another machine. Jobs on Slurm are not
-    touched: Snakemake adopts them. Snakemake's own locks are removed, too. Writes no file.
-
-    Args:
-        force: Assume that a Snakemake on another machine is dead.
-
-    Raises:
-        UserError: A Snakemake may still be running.
-    """
-    dead, reasons = prune_stale(force)
-    for driver in dead:
-        log.info("process %d on %s is gone: its targets are free", driver.pid, driver.host)
-    if reasons:
-        raise UserError("\n".join(f"not unlocked: {reason}" for reason in reasons))
-    for lock in (locks := list(Path(".snakemake/locks").glob("*.lock"))):
-        lock.unlink(missing_ok=True)
-        log.info("%s is removed", lock)
-    if not (dead or locks):
-        log.info("nothing is locked")

@@ -102,11 +102,13 @@ class Forecast:
         project: The project at its scale.
         papers: Papers that are planned.
         planned: Their jobs that need a device.
+        calibration: Path of this machine's measured speed.
     """
 
     def __init__(self, project: Project, papers: Iterable[str]):
         self.project, self.papers = project, list(papers)
         self.made, self.planned = 0.0, list["Job"]()
+        self.calibration = project.layout.path(Calibration())
 
     @cached_property
     def devices(self) -> "Devices":
@@ -124,12 +126,16 @@ class Forecast:
 
         It is empty if trainings run on a CPU that was not calibrated.
         """
+        on_cpu = not self.project.scale.resources["train"].gpus
+        if on_cpu and not self.calibration.exists():
+            done = [campaign.made[kind] for kind in ("trainings", "decodings")]
+            return {HERE: 0.0} if all(made == wanted for made, wanted in done) else {}
         from pipeline.planning.plan import gpu_hours  # imports an HTTP client
 
         self.renew()
         states = {state.run: state for state in campaign.runs}
         left = [(job, share) for job in self.planned if (share := share_left(job, states))]
-        if not self.project.scale.resources["train"].gpus:
+        if on_cpu:
             known = [job.seconds * share / 3600 for job, share in left if job.seconds is not None]
             return {HERE: sum(known)} if known or not left else {}
         used = [name for name in self.devices if any(name in device for device in campaign.hours)]
@@ -143,8 +149,7 @@ class Forecast:
         from pipeline.planning.jobs import Jobs
         from pipeline.planning.run_forecast import Calibration as Measured
 
-        calibration = self.project.layout.path(Calibration())
-        measured = Measured.read(calibration) if calibration.exists() else None
+        measured = Measured.read(self.calibration) if self.calibration.exists() else None
         found = Jobs(self.project, self.papers, measured).all
         self.made, self.planned = time.monotonic(), [job for job in found if job.on_device]
 

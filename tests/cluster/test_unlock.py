@@ -15,7 +15,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.workflow import drivers
 from pipeline.workflow.drivers import DRIVERS, Driver, read_drivers, register_driver, unregister_driver
-from reprise.cli.make import unlock
+from reprise.cli import unlock
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from copied_project import ROOT
@@ -129,6 +130,20 @@ def test_status_suggests_a_plan_command_of_the_same_scale(project, runs, capsys,
     assert main(["status", "weighted", "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
     config = f"--config scale={SCALE} work={project.layout.work}"
     assert f"unknown until `snakemake {config} -- plan` has measured" in " ".join(capsys.readouterr().out.split())
+
+
+def test_uncalibrated_cpu_needs_no_plan(project, runs, monkeypatch):
+    monkeypatch.setattr(Forecast, "renew", lambda *_: pytest.fail("computed a plan"))
+    forecast, campaign = Forecast(project, ["weighted"]), watching(project).look()
+    assert forecast.hours(campaign) == {}
+    over = {kind: (wanted, wanted) for kind, (_, wanted) in campaign.made.items()}
+    assert forecast.hours(replace(campaign, made=over)) == {"this machine": 0.0}
+
+
+@pytest.mark.parametrize("command", ["status", "make", "unlock"])
+def test_commands_that_watch_start_without_torch(command):
+    check = f"import sys; from reprise.cli import REPRISE; REPRISE.commands['{command}'].load()"
+    subprocess.run([sys.executable, "-c", f"{check}; assert 'torch' not in sys.modules"], check=True)
 
 
 def test_long_status_title_gets_its_own_line(project, capsys):
