@@ -9,7 +9,7 @@ import gc
 import importlib
 from collections.abc import Callable, Container, Mapping
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.retries import retry_stage
@@ -36,6 +36,36 @@ class Command(NamedTuple):
     def load_module(self) -> ModuleType:
         """Import the module that holds the command."""
         return loaded(self.target.partition(":")[0])
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests what was meant by arguments that it does not know."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong, and exit with status 2.
+
+        Args:
+            message: What is wrong.
+        """
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        super().error(message + self.hint(words.split()[0]) if unknown else message)
+
+    def hint(self, word: str) -> str:
+        """Return what may have been meant by an unknown word.
+
+        Args:
+            word: An option, or an argument of a command that takes none or fewer.
+        """
+        from pipeline.core.schema import nearest
+        from pipeline.papers.settings import Config
+
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        key = word.lstrip("-").partition("=")[0].replace("-", "_")
+        if not word.startswith("-"):
+            return f"; options are {', '.join(options)}"
+        if key in Config.model_fields and "--set" in options:
+            return f"; write `--set {key}=…`"
+        return nearest(word.partition("=")[0], options)
 
 
 class Program(NamedTuple):
@@ -225,7 +255,7 @@ def parsers(
     Returns:
         The parser of the program, and those of its commands by name.
     """
-    parser = argparse.ArgumentParser(prog=program.name, description=program.about)
+    parser = Parser(prog=program.name, description=program.about)
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
     for name, command in program.commands.items():
         stage_parser = by_name.add_parser(name, help=command.summary.replace("%", "%%"))

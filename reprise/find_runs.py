@@ -165,7 +165,7 @@ def resolve_run(project: Project, name: str) -> RunId:
         UserError: A name is unknown, several datasets fit, or the system is not trained on any.
     """
     paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
-    if not system:
+    if not system or name.startswith(("/", ".", "~")) or name.endswith(".tar"):
         archive = "; for a packed model, first `reprise unpack`" if name.endswith(".tar") else ""
         example = "such as attention/base/wmt14-en-de/1"
         raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, {example}{archive}")

@@ -105,9 +105,11 @@ class Model:
         """
         reads = "characters" if self.trained.spec.model.reads == "text" else self.preparation.form
         if reads != form:
-            verbs = {"sentences": "translates", "trees": "parses", "speech": "transcribes"}
-            what = verbs.get(reads, "is a language model without an input")
-            raise UserError(f"{self.name} {what}, it does not {verb}")
+            commands = {"sentences": "translate", "trees": "parse", "speech": "transcribe"}
+            what = (
+                f"use `reprise {commands[reads]}`" if reads in commands else "it is a language model without an input"
+            )
+            raise UserError(f"{self.name} does not {verb}; {what}")
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return one detokenised translation per line; empty for a line without words.

@@ -13,7 +13,7 @@ from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.outputs import Tuned as TunedWeights
-from pipeline.core.schema import known, refuse_unread, validate
+from pipeline.core.schema import known, refuse_unread, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_products
@@ -162,14 +162,17 @@ def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> Decoding
     """
     if not changes:
         return config
+    settings = {*DecodingConfig.model_fields, *SHORT}
+    if fault := next((fault for key in changes if (fault := unknown(key, settings, "--decoding"))), None):
+        raise UserError(fault)
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
     if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
-    settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
-    refuse_unread(settings, "--decoding", given)
-    if settings.zero_weight_fault and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
-        raise UserError(f"--decoding: {settings.zero_weight_fault}")
-    return settings
+    changed = validate(DecodingConfig, config.model_dump() | given, "--decoding")
+    refuse_unread(changed, "--decoding", given)
+    if changed.zero_weight_fault and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
+        raise UserError(f"--decoding: {changed.zero_weight_fault}")
+    return changed
 
 
 def tuned_weights(found: FoundRun, name: str) -> Path:

@@ -10,6 +10,7 @@ from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
+from pipeline.report.names import Labels
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
         project: The project and its settings.
     """
     loaded = project.load([paper])
-    results = loaded.claims[paper].evaluate(PaperView(loaded, paper))
+    view = PaperView(loaded, paper)
+    results = [Labels(view).result(result) for result in loaded.claims[paper].evaluate(view)]
     write_twins(out, [row_of(result) for result in results], render(loaded, paper, results))
     log.info("%s: %s", out, tally(results))
 

@@ -15,6 +15,7 @@ from pipeline.papers.comparability import Comparability, Reason, format_reasons
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 from pipeline.papers.reading import system_readings
+from pipeline.report.names import names_of_rows
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
@@ -47,14 +48,7 @@ class FilledTable:
     @property
     def names(self) -> list[str]:
         """Return the names of rows: their labels and, if those are equal, the settings that differ."""
-        rows = self.table.rows
-        labels = [" ".join(filter(None, (row[key] for key in self.entry.label))) for row in rows]
-        found = []
-        for row, label in zip(rows, labels, strict=True):
-            twins = [other for other, same in zip(rows, labels, strict=True) if same == label]
-            differing = [key for key in self.entry.settings if len({twin[key] for twin in twins}) > 1]
-            found.append(" ".join([label, *(f"{key} = {row[key]}" for key in differing)]))
-        return found
+        return names_of_rows(self.entry, self.table.rows)
 
     def verdict(self, name: str, index: int) -> str:
         """Compare a cell with the printed number.

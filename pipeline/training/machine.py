@@ -43,10 +43,10 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
     if not torch.cuda.is_available():
         driver = f"check the job's GPU request, and with nvidia-smi that the driver supports CUDA {torch.version.cuda}"
         remedy = driver if torch.version.cuda else "install a build for GPUs: this one has no CUDA"
-        raise UserError(
-            f"--device {choice}: torch {torch.__version__} finds no GPU here; {remedy} ({BUILDS}), or train with "
-            "--device cpu"
-        )
+        asked, otherwise = "--device cuda", "use --device cpu"
+        if choice == "auto":
+            asked, otherwise = f"CUDA_VISIBLE_DEVICES={visible}", "unset it to use the CPU"
+        raise UserError(f"{asked}: torch {torch.__version__} finds no GPU here; {remedy} ({BUILDS}), or {otherwise}")
     if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"process {local_rank} of this machine has no GPU of its own: {torch.cuda.device_count()} are visible; "

@@ -7,7 +7,18 @@ from dataclasses import fields
 from typing import Any, cast
 
 from pipeline.config import RunSpec
-from pipeline.core.artifacts import Outputs, Product, Raw, RunArtifact, RunId, Scores, Table, Trained
+from pipeline.core.artifacts import (
+    Figure,
+    LayerTable,
+    Outputs,
+    Product,
+    Raw,
+    RunArtifact,
+    RunId,
+    Scores,
+    Table,
+    Trained,
+)
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.json_csv import read_json
@@ -153,10 +164,16 @@ class Rules:
         """
         tops = self.layout.results / self.project.config.paper, self.layout.results.parent
         every = [*self.graph.reports(self.project.papers), *self.plans.on_request]
-        made = [self.layout.path(report).with_suffix("") for report in every]
-        made += [tops[1] / path.name for path in made if path.parent == tops[0]] + [tops[1] / "site/index"]
-        known = "|".join(re.escape(str(path)) for path in made)
-        return rf"(?!(?:{known})\.\w+$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
+        made = {
+            self.layout.path(report).with_suffix(""): "csv|md|svg|png"
+            if isinstance(report, Figure | LayerTable)
+            else "csv|md"
+            for report in every
+        }
+        made |= {tops[1] / path.name: endings for path, endings in made.items() if path.parent == tops[0]}
+        made[tops[1] / "site/index"] = "html"
+        known = "|".join(rf"{re.escape(str(path))}\.(?:{endings})" for path, endings in made.items())
+        return rf"(?!(?:{known})$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
 
     def refuse_target(self, wildcards: Wildcards) -> list[str]:
         """Refuse a target that no other rule builds; Snakemake tries this rule last.

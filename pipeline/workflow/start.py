@@ -81,7 +81,7 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
         return []
     rules = Counter(job.rule for job in jobs)
     papers = Counter(Path(job.makes[0]).parts[-5] for job in jobs if job.rule == "train")
-    lines = [f"In short, at scale {scale}: {len(jobs)} jobs"]
+    lines = [f"In short, at scale {scale}: {len(jobs)} job{'s' if len(jobs) != 1 else ''}"]
     if trainings := rules.pop("train", 0):
         lines.append(
             f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in sorted(papers.items()))})"

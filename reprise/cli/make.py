@@ -65,7 +65,12 @@ def make(
         targets: Papers, `all`, or files in results/.
         cores: CPU cores that Snakemake uses at once, or `all`; by default those of the profile.
         settings: Override a key of config.yaml. May be given several times.
+
+    Raises:
+        UserError: A target or the number of cores is wrong, or Snakemake failed.
     """
+    if cores and cores != "all" and not (cores.isdecimal() and int(cores)):
+        raise UserError(f"--cores {cores}: must be a number, at least 1, or `all`")
     changed = parse_settings(settings)
     project = find_project(changed)
     graph = Graph(project)

@@ -17,7 +17,7 @@ from pipeline.report.claims import row_of, tally
 from pipeline.report.filled_table import FilledTable, fill
 from pipeline.report.markup import grid
 from pipeline.report.table import render
-from pipeline.workflow.targets import only_at, other_scales
+from pipeline.workflow.targets import only_at, other_scales, snakemake_command
 
 WIDTH = 100
 LABEL = 34
@@ -61,6 +61,10 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
         return
     if scales := other_scales(project, paper, table):
         raise UserError(f"--table {table}: {only_at(scales)}")
+    record = project.papers[paper]
+    if table in {*record.examples, *record.transcripts, *record.layer_costs, *record.figures}:
+        file = project.layout.results / paper / f"{table}.md"
+        raise UserError(f"--table {table}: is no table of scores; `{snakemake_command(project, file)}` writes {file}")
     filled = fill(project, paper, table)
     if wide:
         print(render(project, paper, table, filled))
@@ -164,7 +168,11 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     folders = RunFolders(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
-    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
+    size = (
+        f"the models have {min(sizes):,}{most} parameters"
+        if sizes
+        else f"nothing is trained yet; `{snakemake_command(project, paper)}` trains"
+    )
     text = f"{len(ours)} rows to run: {verdicts}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 

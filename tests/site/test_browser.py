@@ -122,7 +122,10 @@ def test_charts_are_drawn_without_a_script(opened):
 def test_a_cell_leads_to_its_run(opened):
     page = opened("paper-weighted")
     page.locator("#table-table2 td.ours a", has_text=".").first.click()
-    assert "run-" in page.url and page.locator("h1").inner_text() in ("weighted/C, seed 1", "attention/C1, seed 1")
+    assert "run-" in page.url and page.locator("h1").inner_text() in (
+        "weighted: Weighted Transformer, N = 2, seed 1",
+        "attention: N = 2, seed 1",
+    )
 
 
 def test_outputs_are_sorted_searched_and_marked(opened):
@@ -162,4 +165,4 @@ def test_rows_are_compared(opened):
     page.get_by_role("link", name="Sentences that changed").click()
     page.wait_for_selector("#sentences article")
     chosen = page.locator("#one, #other").evaluate_all("(all) => all.map((one) => one.selectedOptions[0].text)")
-    assert chosen == ["attention/C1 final", "weighted/C final"]
+    assert chosen == ["attention: N = 2 (final)", "weighted: Weighted Transformer, N = 2 (final)"]

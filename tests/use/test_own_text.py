@@ -412,7 +412,7 @@ WRONG = {
     "not averaged": (["translate", "attention/base/cipher"], "not trained"),
     "not speech": (["transcribe", RUN, "talk.en"], "no audio that can be read"),
     "no audio": (["transcribe", RUN, "nothing.wav"], "no such file"),
-    "no trees": (["parse", RUN, "talk.en"], "translates, it does not parse"),
+    "no trees": (["parse", RUN, "talk.en"], "does not parse; use `reprise translate`"),
     "a folder": (["translate", RUN, "data"], "data: is a folder"),
     "a run and a file": (["compare", RUN, "test.json"], "compare it with another score file, not with a run"),
     "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),

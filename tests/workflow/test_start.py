@@ -19,7 +19,7 @@ def test_dry_run_sums_up_jobs_in_ten_lines_at_most():
         ]
         lines = dry_run_lines("demo", [*jobs, PlannedJob("all", "", [])])
         text = "\n".join(lines)
-        assert len(lines) <= 10 and lines[0] == f"In short, at scale demo: {len(jobs)} jobs"
+        assert len(lines) <= 10 and lines[0] == f"In short, at scale demo: {len(jobs)} job{'s' * (len(jobs) > 1)}"
         for rule, count in Counter(rules).items():
             assert f"{count} {rule}" in text or f"  {rule:8} {count}" in text
         trained = Counter(paper for rule, paper in zip(rules, papers, strict=True) if rule == "train")

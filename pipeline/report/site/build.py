@@ -12,7 +12,7 @@ from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.site.names import metric_title
+from pipeline.report.names import metric_title
 from pipeline.report.site.output_set import output_sets
 from pipeline.report.site.outputs import write_outputs
 from pipeline.report.site.pages import Pages

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
 from pipeline.analysis.evidence import Evidence
+from pipeline.report.names import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
-from pipeline.report.site.names import Labels, metric_title
 from pipeline.report.site.overview import mark_of
 
 
@@ -71,7 +71,7 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
     Returns:
         The claim as its page shows it.
     """
-    found, terms = result.found, result.claim.compared
+    worded = labels.result(result)
     stated = (
         result.name,
         result.group,
@@ -79,14 +79,13 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
         about(labels, result, scores),
         result.claim.printed,
     )
-    why = labels.in_words(result.why, terms)
-    if found is None:
-        return ShownClaim(*stated, str(result.verdict), why=why)
-    ours = labels.in_words(found.ours, terms)
+    if worded.found is None:
+        return ShownClaim(*stated, str(result.verdict), why=worded.why)
+    found = worded.found
     known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
-    chart = evidence(labels, result, known) if known else None
+    chart = evidence(known) if known else None
     return ShownClaim(
-        *stated, str(result.verdict), why, ours, labels.in_words(found.test_description, terms), result.p_value, chart
+        *stated, str(result.verdict), worded.why, found.ours, found.test_description, result.p_value, chart
     )
 
 
@@ -107,17 +106,8 @@ def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
     return ": ".join(filter(None, [" and ".join(dict.fromkeys(systems)), data]))
 
 
-def evidence(labels: Labels, result: ClaimResult, known: Sequence[Evidence]) -> DotChart:
-    """Draw quantities that are positive if a claim is true.
-
-    Args:
-        labels: Names of systems.
-        result: Result of the claim.
-        known: Its finite evidence.
-
-    Returns:
-        The chart.
-    """
-    names = [labels.in_words(part.name, result.claim.compared) for part in known]
+def evidence(known: Sequence[Evidence]) -> DotChart:
+    """Draw quantities that are positive if a claim is true."""
+    names = [part.name for part in known]
     numbers: list[Number | None] = [Number(part.value, part.low, part.high) for part in known]
     return differences("Evidence with 95 % intervals", names, {"right of zero: as the paper says": numbers})

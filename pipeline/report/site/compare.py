@@ -12,8 +12,8 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.training import ValidationLine
 from pipeline.report.comparison import compare_resamples
 from pipeline.report.filled_table import FilledTable
+from pipeline.report.names import metric_title, output_name, report_title
 from pipeline.report.site.charts import curves
-from pipeline.report.site.names import metric_title
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat
 from pipeline.report.site.site_data import SiteData, run_page, system_name
@@ -52,7 +52,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
     pages.page(
         compare_page(paper, name),
         "compare.html",
-        title=f"Compare: {pages.site.project.papers[paper].title}, {name}",
+        title=f"Compare: {pages.site.project.papers[paper].title}, {report_title(name)}",
         paper=paper,
         table=name,
         sides=shown,
@@ -84,7 +84,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
                 "label": filled.names[index],
                 "system": system_name(run),
                 "page": run_page(run),
-                "output": f"{system_name(run)} {decodings[0]}",
+                "output": output_name(site.project, run, decodings[0]),
                 "outputs": outputs_page(cell, run, view),
                 "settings": flat(site.spec(run)),
                 "curve": development(site, run),

@@ -15,7 +15,8 @@ from pipeline.data.text.checks import name_of_split, read_lines
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
-from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page, system_name
+from pipeline.report.names import output_name, pair_of
+from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
 
 METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}
 """Metric of a single sentence, by form of the dataset."""
@@ -68,8 +69,8 @@ class OutputSet:
 
     @property
     def title(self) -> str:
-        """Return the name of the test set."""
-        return name_of_split(self.record, self.split)
+        """Return the name of the test set, with its languages or dataset."""
+        return f"{name_of_split(self.record, self.split)}, {pair_of(self.site.project, self.dataset)}"
 
     @cached_property
     def metric(self) -> Metric[Any]:
@@ -147,7 +148,7 @@ class OutputSet:
         lines = read_lines(text)
         if len(lines) != len(self.references):
             raise UserError(f"{text}: {len(lines)} lines, but {self.title} has {len(self.references)}")
-        name = f"{system_name(product.run)} {product.decoding}"
+        name = output_name(self.site.project, product.run, product.decoding)
         return Output(name, run_page(product.run), lines, read_lines(path), self.site.path(score))
 
     @cached_property

@@ -16,8 +16,8 @@ from pipeline.analysis.view import NamedScore, Term
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.metrics import metric_named
 from pipeline.report.filled_table import FilledTable
+from pipeline.report.names import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
-from pipeline.report.site.names import Labels, metric_title
 from pipeline.report.site.site_data import SiteData
 from pipeline.workflow.targets import snakemake_command
 
@@ -132,7 +132,7 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
         The card of the first screen.
     """
     project, record = site.project, site.project.papers[paper]
-    labels = Labels(site.view(paper), tables)
+    labels = Labels(site.view(paper))
     score, found = main_differences(site, paper, results, labels)
     chart = difference_chart(labels, score, found) if score else None
     return Card(
@@ -177,7 +177,7 @@ def main_differences(
             continue
         score = scores[result.claim.score]
         scale = metric_named(score.metric).comparison_scale
-        numbers = [printed_number(labels.tables, score, term) for term in (lower, upper)]
+        numbers = [printed_number(labels, score, term) for term in (lower, upper)]
         printed = None
         if None not in numbers:
             low, high = (float(scale(np.array(number))) for number in numbers)
@@ -193,22 +193,22 @@ def main_differences(
     return scores[chosen], sorted(whole, key=lambda difference: not difference.primary)
 
 
-def printed_number(tables: dict[str, FilledTable], score: NamedScore, term: Term) -> float | None:
+def printed_number(labels: Labels, score: NamedScore, term: Term) -> float | None:
     """Return the number that a table prints for a system under a score; None if no table does.
 
     Args:
-        tables: Filled tables of the paper.
+        labels: Names of systems, with the tables.
         score: The score.
         term: System and decodings.
     """
     decodings = term.decodings or [score.decoding]
-    for filled in tables.values():
-        for cell in filled.entry.cells.values():
+    for entry, rows in labels.tables.values():
+        for cell in entry.cells.values():
             if not isinstance(cell, ScoreCell) or not cell.printed:
                 continue
             if (cell.metric, cell.dataset, cell.splits) != (score.metric, score.dataset, score.splits):
                 continue
-            for row in filled.table.rows:
+            for row in rows:
                 named = is_ours(row) and row[cell.system] == term.system and cell.decodings_of(row) == decodings
                 if named and cell.printed_in(row):
                     return float(cell.printed_in(row))

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from markupsafe import Markup, escape
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.report.site.names import metric_title
+from pipeline.report.names import metric_title, report_title, run_title
 from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.workflow.targets import snakemake_command
 
 MARK = "assets/site.css"
 """A folder that has this file is a site, and may be overwritten."""
@@ -44,12 +45,14 @@ class Pages:
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        found.filters["code"] = with_code
+        found.filters |= {"code": with_code, "titled": report_title}
         found.globals |= {
             "run_page": run_page,
             "scale": self.site.project.config.scale,
+            "plan": snakemake_command(self.site.project, "plan"),
             "status": self.site.status,
             "metric_title": metric_title,
+            "run_title": partial(run_title, self.site.project),
         }
         found.globals |= {"papers": self.site.project.papers, "private": self.site.private}
         return found

@@ -9,9 +9,9 @@ from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Ta
 from pipeline.core.errors import UserError
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.markup import plain
+from pipeline.report.names import Labels
 from pipeline.report.site.claims import shown_claims
 from pipeline.report.site.compare import compare_page, write_comparison
-from pipeline.report.site.names import Labels
 from pipeline.report.site.overview import Card, make_card
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.readings import shown_readings
@@ -65,7 +65,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         },
         others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
-        claims=shown_claims(Labels(view, filled), results, claims.scores),
+        claims=shown_claims(Labels(view), results, claims.scores),
         readings=shown_readings(site, paper, filled),
         words=MARK_MEANINGS,
         short=MARK_LABELS,

@@ -11,10 +11,10 @@ from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FIL
 from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
+from pipeline.report.names import run_title
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
-from pipeline.report.site.names import run_title
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page, system_name
+from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
 from pipeline.workflow.targets import config_options
 
 SECTIONS = ("model", "fusion", "training")
@@ -45,8 +45,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         run_page(run),
         "run.html",
         run=run,
-        title=f"{system_name(run)}, seed {run.seed}",
-        description=run_title(site.project, run),
+        title=f"{run_title(site.project, run)}, seed {run.seed}",
         state=site.status(run),
         failure=site.failure(run),
         settings=settings(site, run),

@@ -11,7 +11,7 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.report.site.names import SYMBOLS, column_titles
+from pipeline.report.names import SYMBOLS, column_titles
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_note, scale_rules
 

@@ -9,13 +9,15 @@ document.addEventListener("DOMContentLoaded", () => {
   sides.forEach((side, place) => { for (const select of [one, other]) { const option = cell("option", side.label); option.value = place; select.append(option); } });
   other.value = Math.min(1, sides.length - 1);
 
+  const signed = (x) => x.toFixed(2).replace("-", "−");
+
   function paired(a, b) {
     const found = pairs[a < b ? `${a},${b}` : `${b},${a}`];
     if (!found) return "No paired test: the same row twice, or another test set.";
     const sign = a < b ? 1 : -1;
-    const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y).map((x) => x.toFixed(2));
+    const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y).map(signed);
     const significant = bounds[0] > 0 || bounds[1] < 0 ? "The difference is significant" : "The difference is not significant";
-    return `${sides[a].label} minus ${sides[b].label}: ${(sign * found.difference).toFixed(2)} ${sides[a].metric}, 95 % ${bounds[0]} to ${bounds[1]}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${significant}.`;
+    return `${sides[a].label} minus ${sides[b].label}: ${signed(sign * found.difference)} ${sides[a].metric}, 95 % ${bounds[0]} to ${bounds[1]}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${significant}.`;
   }
 
   function show() {

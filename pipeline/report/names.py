@@ -3,16 +3,17 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pipeline.analysis.cells.cell import Cell, is_ours
+from pipeline.analysis.cells.cell import Cell, Row, is_ours
 from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.view import PaperView, ScoredSplits, Term
 from pipeline.core.artifacts import RunId
 from pipeline.data.text.checks import name_of_split
+from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
-from pipeline.report.filled_table import FilledTable
 
 METRICS = {
     "bleu_paper": "BLEU",
@@ -86,16 +87,30 @@ class Labels:
 
     Attributes:
         view: The project in the names of the paper.
-        tables: Filled tables of the paper.
     """
 
     view: PaperView
-    tables: dict[str, FilledTable]
+
+    @cached_property
+    def project(self) -> Project:
+        """Return the project."""
+        assert isinstance(self.view.experiment, Project)
+        return self.view.experiment
+
+    @cached_property
+    def tables(self) -> dict[str, tuple[TableEntry, Sequence[Row]]]:
+        """Return the entry and the printed rows of each table of the paper."""
+        project, paper = self.project, self.view.paper
+        return {name: (project.table(paper, name), rows) for name, rows in project.printed[paper].items()}
 
     @cached_property
     def rows(self) -> dict[str, str]:
         """Return the name of the first row of each system."""
-        return {system: name for filled in reversed(self.tables.values()) for system, name in row_names(filled).items()}
+        return {
+            system: name
+            for table in reversed(self.tables.values())
+            for system, name in names_of_systems(*table).items()
+        }
 
     def system(self, reference: str) -> str:
         """Return the name of a system."""
@@ -106,8 +121,8 @@ class Labels:
     def pair(self, terms: Sequence[Term]) -> list[str]:
         """Return names of systems that are compared: by one table, if it has a system of another paper among them."""
         if any("/" in term.system for term in terms):
-            for filled in self.tables.values():
-                names = row_names(filled)
+            for table in self.tables.values():
+                names = names_of_systems(*table)
                 if all(term.system in names and not term.decodings for term in terms):
                     return [names[term.system] for term in terms]
         return [self.term(term) for term in terms]
@@ -119,9 +134,7 @@ class Labels:
 
     def test_sets(self, scored: ScoredSplits) -> str:
         """Return the names of the test sets that are scored here."""
-        project = self.view.experiment
-        assert isinstance(project, Project)
-        record = project.dataset_records[project.stand_in(scored.scored_on or scored.dataset)]
+        record = self.project.dataset_records[self.project.stand_in(scored.scored_on or scored.dataset)]
         return ", ".join(name_of_split(record, split) for split in scored.splits)
 
     def in_words(self, text: str, terms: list[Term]) -> str:
@@ -141,12 +154,46 @@ class Labels:
         text = re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
         return text.replace(" less ", " − ")
 
+    def result(self, one: ClaimResult) -> ClaimResult:
+        """Return a claim's result with readers' names in its texts."""
+        terms = one.claim.compared
+        why = self.in_words(one.why, terms)
+        if one.found is None:
+            return replace(one, why=why)
+        evidence = [
+            replace(part, name=self.in_words(part.name, terms), noise=self.in_words(part.noise, terms))
+            for part in one.found.evidence
+        ]
+        ours, tested = (self.in_words(text, terms) for text in (one.found.ours, one.found.test))
+        return replace(one, why=why, found=replace(one.found, ours=ours, test=tested, evidence=evidence))
 
-def row_names(filled: FilledTable) -> dict[str, str]:
-    """Return the name of the first row of each system of a table."""
+
+def names_of_rows(entry: TableEntry, rows: Sequence[Row]) -> list[str]:
+    """Return the names of rows: their labels and, if those are equal, the settings that differ.
+
+    Args:
+        entry: Entry of the table.
+        rows: Its printed rows.
+    """
+    labels = [" ".join(filter(None, (row[key] for key in entry.label))) for row in rows]
+    found = []
+    for row, label in zip(rows, labels, strict=True):
+        twins = [other for other, same in zip(rows, labels, strict=True) if same == label]
+        differing = [key for key in entry.settings if len({twin[key] for twin in twins}) > 1]
+        found.append(" ".join([label, *(f"{key} = {row[key]}" for key in differing)]))
+    return found
+
+
+def names_of_systems(entry: TableEntry, rows: Sequence[Row]) -> dict[str, str]:
+    """Return the name of the first row of each system of a table.
+
+    Args:
+        entry: Entry of the table.
+        rows: Its printed rows.
+    """
     found: dict[str, str] = {}
-    for row, name in zip(filled.table.rows, filled.names, strict=True):
-        for cell in filled.entry.cells.values():
+    for row, name in zip(rows, names_of_rows(entry, rows), strict=True):
+        for cell in entry.cells.values():
             for system in cell.systems(row) if is_ours(row) else ():
                 found.setdefault(system, name)
     return found
@@ -160,3 +207,19 @@ def run_title(project: Project, run: RunId) -> str:
         run: The run.
     """
     return f"{run.paper}: {project.system_entry(run.paper, run.system).description}"
+
+
+def output_name(project: Project, run: RunId, decoding: str) -> str:
+    """Return the name of the outputs of a run.
+
+    Args:
+        project: The project.
+        run: The run.
+        decoding: Name of the decoding.
+    """
+    return f"{run_title(project, run)} ({decoding})"
+
+
+def report_title(name: str) -> str:
+    """Return the title of a table or figure, such as `Table 2` for `table2`."""
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", name).replace("-", " ").replace("_", " ").capitalize()
