@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -101,7 +101,7 @@ class Labels:
     def tables(self) -> dict[str, tuple[TableEntry, Sequence[Row]]]:
         """Return the entry and the printed rows of each table of the paper."""
         project, paper = self.project, self.view.paper
-        return {name: (project.table(paper, name), rows) for name, rows in project.printed[paper].items()}
+        return {name: (project.table(paper, name), project.printed[paper][name]) for name in project.tables_here(paper)}
 
     @cached_property
     def rows(self) -> dict[str, str]:
@@ -137,34 +137,37 @@ class Labels:
         record = self.project.dataset_records[self.project.stand_in(scored.scored_on or scored.dataset)]
         return ", ".join(name_of_split(record, split) for split in scored.splits)
 
-    def in_words(self, text: str, terms: list[Term]) -> str:
+    def in_words(self, text: str, systems: Collection[str]) -> str:
         """Put names into a text that refers to systems and metrics as settings files do.
 
         Args:
             text: The text.
-            terms: Systems that it may refer to.
+            systems: Systems that it may refer to.
 
         Returns:
             The text with the names that readers know.
         """
-        names = {term.system: self.system(term.system) for term in terms}
-        names |= METRICS
+        names = {system: self.system(system) for system in systems} | METRICS
         for name in sorted(names, key=len, reverse=True):
             text = re.sub(rf"(?<![\w/=-])({re.escape(name)})(?![\w/-])", "\0\\1\0", text)
-        text = re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
-        return text.replace(" less ", " − ")
+        return re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
 
     def result(self, one: ClaimResult) -> ClaimResult:
         """Return a claim's result with readers' names in its texts."""
-        terms = one.claim.compared
-        why = self.in_words(one.why, terms)
+        systems = {term.system for term in one.claim.compared} | {system for system, _ in one.claim.trainings}
+        why = self.in_words(one.why, systems)
         if one.found is None:
             return replace(one, why=why)
         evidence = [
-            replace(part, name=self.in_words(part.name, terms), noise=self.in_words(part.noise, terms))
+            replace(
+                part,
+                name=self.in_words(part.name, systems).replace(" less ", " − "),
+                noise=self.in_words(part.noise, systems),
+            )
             for part in one.found.evidence
         ]
-        ours, tested = (self.in_words(text, terms) for text in (one.found.ours, one.found.test))
+        ours = self.in_words(one.found.ours, systems).replace(" less ", " − ")
+        tested = self.in_words(one.found.test, systems)
         return replace(one, why=why, found=replace(one.found, ours=ours, test=tested, evidence=evidence))
 
 

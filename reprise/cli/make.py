@@ -36,6 +36,8 @@ DETAIL = re.compile(
     r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
 """Beginnings of Snakemake lines that are no events, or are repeated at the end."""
+NOT_FORESEEN = re.compile(r"Warning: the following output files of rule decode were not present when the DAG was")
+"""Beginning of a warning of two lines: a training job has decoded already, as it should."""
 FIRST_SHARE = 0.02
 """Share of all training steps below which the pace is unreliable."""
 RULE_FAILED, COMMAND_ENDED = "RuleException:", re.compile(r"(returned non-zero exit status \d+|died with .*)\.$")
@@ -179,8 +181,11 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator
         Events, and for a failed command the name of its log.
     """
     command: list[str] = []
+    lines = iter(lines)
     for line in lines:
-        if command or line == RULE_FAILED:
+        if NOT_FORESEEN.match(line):
+            next(lines, None)
+        elif command or line == RULE_FAILED:
             command.append(line)
             if COMMAND_ENDED.search(line):
                 if not is_interrupted():

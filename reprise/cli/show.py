@@ -74,6 +74,23 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
     print("\n" + meaning(project, paper, filled))
 
 
+def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str:
+    """Return the number of sentences behind the scores of a cell, for a sentence; empty if there is no score.
+
+    Args:
+        filled: The table.
+        name: Name of a cell with scores.
+        ours: Numbers of the rows of ours.
+    """
+    cell, rows, values = filled.entry.cells[name], filled.table.rows, filled.values(name)
+    assert isinstance(cell, ScoreCell)
+    scored = next((rows[index] for index in ours if values[index]["ours"]), None)
+    if scored is None:
+        return ""
+    runs, decodings = cell.runs(filled.table.view, scored), cell.decodings_of(scored)
+    return f", scored on {filled.table.folders.sample(runs, decodings, cell).rows:,} sentences"
+
+
 def usual_table(project: Project, paper: str) -> str:
     """Return the table that is shown by default: table2, else the first.
 
@@ -173,7 +190,7 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
         if sizes
         else f"nothing is trained yet; `{snakemake_command(project, paper)}` trains"
     )
-    text = f"{len(ours)} rows to run: {verdicts}. At scale {project.config.scale} {size}"
+    text = f"{len(ours)} rows to run: {verdicts}{size_of_test_set(filled, name, ours)}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 
 

@@ -26,6 +26,8 @@ Select jobs to execute...
 19:08:38 attention/C2 seed 1  step 1200  dev perplexity 1.38
 16 of 47 steps (34%) done
 Finished jobid: 5 (Rule: train)
+Warning: the following output files of rule decode were not present when the DAG was created:
+{'work/demo/runs/attention/C2/grammar-en-de/seed1-b4d246dc/final/outputs.json'}
 
 19:08:40 attention/C2 seed 1: done, dev perplexity 1.37
 """
