@@ -190,7 +190,8 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
         if sizes
         else f"nothing is trained yet; `{snakemake_command(project, paper)}` trains"
     )
-    text = f"{len(ours)} rows to run: {verdicts}{size_of_test_set(filled, name, ours)}. At scale {project.config.scale} {size}"
+    test_set = size_of_test_set(filled, name, ours)
+    text = f"{len(ours)} rows to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import threading
 import time
@@ -52,7 +53,7 @@ def workflow(project):
 
 
 def test_a_log_has_events_and_the_file_has_all(workflow, capsys):
-    with workflow(f"printf '%s' '{SAID}'") as made:
+    with workflow(f"printf %s {shlex.quote(SAID)}") as made:
         print_events(made)
     assert capsys.readouterr().out.split("\n")[:-1] == EVENTS
     assert made.log.read_text() == SAID

@@ -70,7 +70,8 @@ class OutputSet:
     @property
     def title(self) -> str:
         """Return the name of the test set, with its languages or dataset."""
-        return f"{name_of_split(self.record, self.split)}, {pair_of(self.site.project, self.dataset)}"
+        data = pair_of(self.site.project, self.dataset) if self.record.form == "sentences" else self.dataset
+        return f"{name_of_split(self.record, self.split)}, {data}"
 
     @cached_property
     def metric(self) -> Metric[Any]:
