@@ -61,7 +61,8 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
                 )
             return samples, file.samplerate
     except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
-        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(path) else "no such file"
+        missing = "is a folder" if os.path.isdir(path) else "no such file"
+        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(path) else missing
         raise UserError(f"{path}: {fault}") from error
 
 
