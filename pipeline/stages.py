@@ -57,15 +57,15 @@ class Parser(argparse.ArgumentParser):
             word: An option, or an argument of a command that takes none or fewer.
         """
         from pipeline.core.schema import nearest
-        from pipeline.papers.settings import Config
 
         options = [name for name in self._option_string_actions if name.startswith("--")]
-        key = word.lstrip("-").partition("=")[0].replace("-", "_")
         if not word.startswith("-"):
             return f"; options are {', '.join(options)}"
-        if key in Config.model_fields and "--set" in options:
-            return f"; write `--set {key}=…`"
-        return nearest(word.partition("=")[0], options)
+        word = word.partition("=")[0]
+        found = nearest(word, options)
+        if "--set" in options and "--set" in (found or "--set"):
+            return f"; for a key of config.yaml, write `--set {word.lstrip('-').replace('-', '_')}=…`"
+        return found
 
 
 class Program(NamedTuple):

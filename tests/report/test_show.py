@@ -73,7 +73,7 @@ def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
     shown = capsys.readouterr().out
     assert "(further scores: gleu; --wide shows all)" in shown
-    assert "At scale demo nothing is trained yet." in " ".join(shown.split())
+    assert "At scale demo nothing is trained yet; `snakemake " in " ".join(shown.split())
 
 
 def test_a_table_of_another_scale_is_answered_with_that_scale(capsys):

@@ -25,7 +25,7 @@ WRONG = {
     "zero seeds": (["status", "--set", "seeds=0"], "seeds: Input should be a valid list or greater than or equal to 1"),
     "setting as option": (
         ["status", "--scale", "small"],
-        "unrecognized arguments: --scale; write `--set scale=…`",
+        "unrecognized arguments: --scale; for a key of config.yaml, write `--set scale=…`",
     ),
     "misspelt option": (["verify", "--repiar"], "unrecognized arguments: --repiar; did you mean '--repair'?"),
     "no option": (["show", "table2"], "unrecognized arguments: table2; options are .*--table"),
