@@ -1,5 +1,5 @@
-# make demo: environment + results/table2.csv from the embedded data.   make test: environment + the whole test suite.
-# make campaign: all papers through a Slurm on this machine while faults befall them; as root.   make chaos: of every stage.
+# make demo: environment + results/table2.csv from the embedded data.   make unit: fast tests.   make test: all before a commit.
+# make qa: hours of faults in every stage (chaos), of all papers through Slurm as root (campaign), and mutants of PACKAGE.
 SHELL := /bin/bash
 # the first Python that is new enough; `make PYTHON=…` chooses another
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -12,7 +12,7 @@ UV := uv==0.13.9
 # no Snakemake, Slurm or browser, and no trainings that are killed or extended many times
 NOT_FAST := workflow cluster qa use site planning/test_free.py \
 	$(addprefix training/test_,captured_steps.py survival.py warm_start.py)
-FAST := -m "not slow and not cluster" $(addprefix --ignore tests/,$(NOT_FAST))
+FAST := -m "not slow and not cluster and not qa" $(addprefix --ignore tests/,$(NOT_FAST))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa
@@ -60,7 +60,7 @@ demo: env
 	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
 	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 
-# of three workers one mostly waits, for Slurm
+# before each commit; of three workers one mostly waits, for Slurm. A short chaos and campaign (-m qa) are left to .ci/run
 test: env
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
@@ -73,7 +73,7 @@ campaign: env
 	tests/cluster/slurm.sh install
 	$(BIN)/python -m qa.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
 
-# before each commit: about a minute on two fast cores
+# while you work: about a minute on two fast cores
 unit: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(FAST)
 

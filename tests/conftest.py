@@ -37,8 +37,12 @@ def needs_slurm(file: Path) -> bool:
 
 
 def pytest_configure():
-    """Snakemake's plugin asks Slurm as it is loaded, and waits two seconds where one is installed and not up."""
+    """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to."""
     os.environ["SLURM_CONF"] = os.devnull
+    if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
+        from shifted_seeds import shift_seeds
+
+        shift_seeds(shift)
 
 
 @pytest.hookimpl(optionalhook=True)  # `make mutants` runs without xdist

@@ -19,7 +19,7 @@ from pipeline.core.artifacts import Product
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from qa.campaign import faults
-from qa.campaign.project import SETTINGS
+from qa.campaign.project import SETTINGS, forecast, shares_of
 from qa.campaign.proof import fetched_projects, prove, undisturbed
 from tests.cluster.own_slurm import LOCK, SCRIPT
 
@@ -77,7 +77,8 @@ def main() -> int:
     print(f"seed {args.seed}", flush=True)
     folder = args.folder or Path(tempfile.mkdtemp(prefix="reprise-campaign-"))
     began = time.monotonic()
-    calm, struck = fetched_projects(folder, args.minutes)
+    folder.mkdir(parents=True, exist_ok=True)
+    calm, struck = fetched_projects(folder, shares_of(args.minutes, forecast(folder)).__getitem__)
     targets = reports_of(struck, args.paper)
     undisturbed(calm, targets)
     middle = time.monotonic()
@@ -85,7 +86,7 @@ def main() -> int:
     site.write_text(f"{site.read_text()}sbatch: --qos={faults.QOS}\n")
     befalling = [*THRICE * 3, *TWICE * 2, *ONCE]
     with slurm(), small_disk(struck / "work"):
-        proof = prove(struck, calm, targets, befalling, LOOKS, args.seed)
+        proof = prove(struck, lambda: calm, targets, befalling, LOOKS, args.seed)
     minutes = {"minutes undisturbed": (middle - began) / 60, "minutes": (time.monotonic() - middle) / 60}
     for what, count in (proof.counts | {key: f"{value:.0f}" for key, value in minutes.items()}).items():
         print(f"| {what} | {count} |")

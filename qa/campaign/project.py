@@ -9,6 +9,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,13 +110,17 @@ def forecast(folder: Path) -> dict[str, float]:
     return {row["name"]: float(row["gpu_hours_H100"]) for row in trainings}
 
 
-def set_pace(root: Path, hours: dict[str, float], minutes: float) -> None:
-    """Let each training take its share of some minutes on all GPUs; None: as fast as possible."""
+def shares_of(minutes: float, hours: dict[str, float]) -> dict[str, float]:
+    """Divide minutes on all GPUs among trainings in proportion to their forecast hours; returns seconds by training."""
+    second = minutes * 60 * NODES * GPUS_OF_NODE / sum(hours.values())
+    return {name: max(LEAST_S, hour * second) for name, hour in hours.items()}
+
+
+def set_pace(root: Path, seconds: Callable[[str], float]) -> None:
+    """Slow each training down to `seconds(paper/system/dataset/seed1)`; 0 leaves it as fast as it is."""
     project = load_project(root, SETTINGS)
     graph = Graph(project)
-    second = minutes * 60 * NODES * GPUS_OF_NODE / sum(hours.values())
     for run in runs_in(graph.closure(graph.reports(project.reproduced))):
         folder = root / project.layout.run(run)
         folder.mkdir(parents=True, exist_ok=True)
-        lasts = max(LEAST_S, hours[run.folder] * second) if minutes else 0
-        (folder / "pace").write_text(f"{lasts / STEPS:.3f}")
+        (folder / "pace").write_text(f"{seconds(run.folder) / STEPS:.3f}")

@@ -1,7 +1,7 @@
 """Two campaigns of one project: one undisturbed on this machine, one through Slurm with faults."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from pipeline.core.artifacts import Product
 from qa.campaign.campaign import Campaign, Watch
 from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often
 from qa.campaign.faults import NODES, Fault, clock_step
-from qa.campaign.project import forecast, make_project, set_pace
+from qa.campaign.project import make_project, set_pace
 from qa.campaign.served import served
 from qa.campaign.weather import Weather
 
@@ -27,9 +27,14 @@ class Proof:
     counts: dict[str, object]
 
 
-def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
-    """Return an undisturbed and a disturbed project with all data downloaded; the server is gone afterwards."""
-    archives, hours = folder / "archives", forecast(folder)
+def fetched_projects(folder: Path, seconds: Callable[[str], float]) -> tuple[Path, Path]:
+    """Make two projects (calm, struck) with all data fetched. From then on there is no server, and none may be needed.
+
+    Args:
+        folder: To make them in.
+        seconds: How long a training of `struck` takes, by paper/system/dataset/seed1.
+    """
+    archives = folder / "archives"
     with served(archives) as address:
         struck = make_project(folder / "struck", archives, address)
         fetching = Campaign(struck)
@@ -37,8 +42,8 @@ def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
         fetching.drive(*HERE)
     calm = folder / "calm"
     shutil.copytree(struck, calm, symlinks=True)
-    set_pace(calm, hours, 0)
-    set_pace(struck, hours, minutes)
+    set_pace(calm, lambda _: 0.0)
+    set_pace(struck, seconds)
     return calm, struck
 
 
@@ -54,8 +59,8 @@ def nodes_that_reach_servers_here(folder: Path) -> list[str]:
         return [node for node, done in said.items() if done.stdout != "asked\n"]
 
 
-def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
-    """Run the undisturbed campaign.
+def undisturbed(calm: Path, targets: tuple[Product, ...]) -> Path:
+    """Run the undisturbed campaign, and return its folder.
 
     Raises:
         AssertionError: It did not end well at the first start.
@@ -63,12 +68,27 @@ def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
     campaign = Campaign(calm, targets)
     campaign.drive(*HERE)
     assert campaign.lives == [0], campaign.lives
+    return calm
 
 
 def prove(
-    struck: Path, calm: Path, targets: tuple[Product, ...], faults: Sequence[Fault], looks: int, seed: int
+    struck: Path,
+    calm: Callable[[], Path],
+    targets: tuple[Product, ...],
+    faults: Sequence[Fault],
+    looks: int,
+    seed: int,
 ) -> Proof:
-    """Disturb the campaign in `struck` by `faults` and by a training that always fails, and compare it with `calm`."""
+    """Disturb the campaign in `struck` by faults and a training that always fails, and compare it with a calm one.
+
+    Args:
+        struck: Folder of the project to disturb.
+        calm: Returns the folder of the undisturbed campaign once that has ended.
+        targets: What both make.
+        faults: What happens, in random order.
+        looks: How often partial reports are read meanwhile.
+        seed: Of the order and the moments of the faults.
+    """
     campaign = Campaign(struck, targets)
     campaign.let_fail(Random(seed).choice(campaign.alone()))
     if clock_step in faults:
@@ -84,7 +104,7 @@ def prove(
         campaign.end()
         watch.stop()
     problems = [f"two jobs at a time: {name}" for name in sorted(watch.doubled)]
-    problems += [*too_often(campaign), *differing(campaign, calm), *contradictions(weather.seen, campaign)]
+    problems += [*too_often(campaign), *differing(campaign, calm()), *contradictions(weather.seen, campaign)]
     return Proof(problems, counts_of(campaign, weather, watch) | {"nodes with a network": len(networked)})
 
 

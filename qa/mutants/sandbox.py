@@ -87,7 +87,7 @@ class Sandbox:
 
     def tests(self, names: list[str], limit: float | None, slow: bool) -> "Tests":
         found = [f"tests/{name}" for name in names if (self.folder / "tests" / name.partition("::")[0]).exists()]
-        return Tests(self.folder, ["-m", "not cluster" if slow else "not slow and not cluster", *found], limit)
+        return Tests(self.folder, ["-m", f"not cluster and not qa{'' if slow else ' and not slow'}", *found], limit)
 
 
 class Tests:

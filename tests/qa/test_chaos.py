@@ -48,7 +48,7 @@ def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault
         assert os.strerror(fault.action) in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.qa
 def test_faulted_stage_ends_in_the_same_bytes_or_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path_without_git(tmp_path))
     print(f"SEED={SEED}")

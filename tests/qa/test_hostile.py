@@ -15,7 +15,7 @@ def model(tmp_path_factory):
     return made_model(tmp_path_factory.mktemp("packed") / "model")
 
 
-@pytest.mark.slow
+@pytest.mark.qa
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_hostile_input_is_read_or_refused_within_seconds(kind, model):
