@@ -13,7 +13,6 @@ LONGEST = (
     "use/test_documented_commands.py",
     "workflow/test_verify.py",
     "workflow/test_documents.py",
-    "qa/test_chaos.py",
     "use/test_own_text.py",
     "training/test_warm_start.py",
     "workflow/test_dry_runs.py",

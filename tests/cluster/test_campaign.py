@@ -13,8 +13,8 @@ pytestmark = pytest.mark.cluster
 LINK_TO_NODES = Path("/sys/class/net/reprise-host")  # of slurm.sh
 
 TARGETS = (Table("multichannel", "table2"),)
-SECONDS = 40.0
-"""How long a training takes: all faults strike within it."""
+SECONDS = 60.0
+"""How long a training takes. All faults strike meanwhile, in the order that the seed draws."""
 
 
 def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):
@@ -30,7 +30,7 @@ def test_campaign_with_faults_ends_in_the_undisturbed_tables(slurm, tmp_path):
     faults = (preemption, training_killed, driver_killed)
     with ThreadPoolExecutor(1) as pool:
         finished = pool.submit(undisturbed, calm, TARGETS)
-        proof = prove(struck, finished.result, TARGETS, faults, looks=1, seed=1)
+        proof = prove(struck, finished.result, TARGETS, faults, looks=1, seed=40)
     print("\n".join(f"{what}: {count}" for what, count in proof.counts.items()))
     assert not proof.problems, proof.problems
     assert proof.counts["faults that came too late"] == 0

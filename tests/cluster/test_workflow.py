@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from copied_project import add_toy_paper
+from finished_project import finished_project
 from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.state import read_submission
+from pipeline.core.artifacts import Table
 from pipeline.core.json_csv import read_json
+from pipeline.papers.project import load_project
 
 pytestmark = pytest.mark.cluster
 
-TABLE = Path("results/smoke/weighted/table2.csv")
+TABLE = Table("multichannel", "table2")
+LAYOUT = load_project(PROJECT, {"scale": "smoke"}).layout
 COST = {"device_hours", "hardware", "commit"}  # what may differ with where and how fast it ran
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 
@@ -91,13 +94,19 @@ class Workflow:
         return sorted((self.folder / "work" / "smoke" / "runs").glob("*/*/*/seed*"))
 
     @property
-    def weights(self) -> dict[str, str]:
-        return {str(run.relative_to(self.folder)): read_json(run / "done.json")["weights_digest"] for run in self.runs}
+    def names(self) -> list[str]:
+        return [str(run.relative_to(self.folder)) for run in self.runs]
 
-    @property
-    def table(self) -> list[dict[str, str]]:
-        with open(self.folder / TABLE, newline="", encoding="utf-8") as handle:
-            return [{name: cell for name, cell in row.items() if name not in COST} for row in csv.DictReader(handle)]
+
+def weights_in(folder: Path) -> dict[str, str]:
+    """Return the digest of the final weights by run."""
+    done = folder.glob("work/smoke/runs/*/*/*/seed*/done.json")
+    return {str(path.parent.relative_to(folder)): read_json(path)["weights_digest"] for path in done}
+
+
+def table_in(folder: Path) -> list[dict[str, str]]:
+    with open(folder / LAYOUT.path(TABLE), newline="", encoding="utf-8") as handle:
+        return [{name: cell for name, cell in row.items() if name not in COST} for row in csv.DictReader(handle)]
 
 
 @pytest.fixture
@@ -119,48 +128,43 @@ def ended(job: str) -> bool:
     return not asked.stdout.strip()
 
 
-def test_slurm_run_with_kill_and_timeout_matches_the_local_run(slurm, new_workflow):
-    here, there = new_workflow("here"), new_workflow("there")
-    wanted = ("--config", "scale=smoke", "--", str(TABLE))
-    local = here.start("--cores", "1", *wanted)
-
-    killed = there.start("--profile", "slurm", *QUICK, *wanted)
-    until(lambda: any(starts(run) for run in there.runs), "a training on Slurm")
+@pytest.fixture(scope="module")
+def there(slurm, tmp_path_factory) -> Iterator[Workflow]:
+    """A table made through Slurm, whose Snakemake was killed once and then ended before its time limit as a job."""
+    workflow = Workflow(tmp_path_factory.mktemp("slurm") / "there")
+    wanted = ("--config", "scale=smoke", "--", str(LAYOUT.path(TABLE)))
+    killed = workflow.start("--profile", "slurm", *QUICK, *wanted)
+    until(lambda: any(starts(run) for run in workflow.runs), "a training on Slurm")
     os.killpg(killed.pid, signal.SIGKILL)  # snakemake and its launchers, but not the jobs
     killed.wait()
-
-    driver = there.start_as_job(*QUICK, *wanted)
-    until(lambda: "Finished jobid" in there.driver_log, "the driver's first step")
+    driver = workflow.start_as_job(*QUICK, *wanted)
+    until(lambda: "Finished jobid" in workflow.driver_log, "the driver's first step")
     subprocess.run(["scancel", "--batch", "--signal=USR1", driver], check=True)  # as before its time limit
     until(lambda: ended(driver), "the end of the driver")
-    assert (there.folder / TABLE).exists(), there.driver_log[-5000:]
-    assert local.wait(PATIENCE_S) == 0, here.log[-5000:]
+    yield workflow
+    workflow.end()
 
+
+def test_slurm_run_with_kill_and_timeout_matches_the_local_run(there, tmp_path_factory):
+    assert (there.folder / LAYOUT.path(TABLE)).exists(), there.driver_log[-5000:]
     assert all(outcomes(run) == ["done"] for run in there.runs)
-    assert not [job for run in there.runs for job in run.glob("jobs/decode-*")], "trainings decode at their end"
-    assert there.weights == here.weights
-    assert there.table == here.table
-    assert len(there.table) > 1
+    assert not [job for run in there.runs for job in run.glob("jobs/*")], "trainings decode at their end"
+    here = finished_project(tmp_path_factory, [TABLE])
+    assert weights_in(there.folder) == {run: digest for run, digest in weights_in(here).items() if run in there.names}
+    assert len(table_in(there.folder)) > 1 and table_in(there.folder) == table_in(here)
 
 
-def test_decoding_happens_in_the_job_of_its_training(slurm, new_workflow):
-    workflow = new_workflow("checkout")
-    add_toy_paper(workflow.folder)
-    wanted = ("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", "toy")
-    assert workflow.start(*wanted).wait(PATIENCE_S) == 0, workflow.log[-5000:]
-    (run,) = workflow.runs
-    assert len(submitted(run)) == 1
-    (manifest,) = run.glob("*/outputs.json")
-    assert {Path(name).parts[0] for name in read_json(manifest)["entries"]} >= {"translations"}
-    assert not list(run.glob("jobs/*")), "nothing was submitted beside the training"
-    (lost,) = run.glob("translations/*/test.tok")
+def test_output_lost_later_is_decoded_again_by_one_job(there):
+    run = there.runs[0]
+    manifest = next(run.glob("*/outputs.json"))
+    lost, before = next(run.glob("translations/*/test.tok")), submitted(run)
     lost.unlink()
     manifest.unlink()
-    again = (*wanted[:-1], str(manifest.relative_to(workflow.folder)))
-    assert workflow.start(*again).wait(PATIENCE_S) == 0, workflow.log[-5000:]
+    wanted = ("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", str(manifest.relative_to(there.folder)))
+    assert there.start(*wanted).wait(PATIENCE_S) == 0, there.log[-5000:]
     assert lost.exists()
     (job,) = run.glob("jobs/decode-*")
-    assert (len(submitted(run)), len(submitted(job))) == (1, 1), "what is lost later is one job"
+    assert submitted(run) == before and len(submitted(job)) == 1
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from copied_project import call, copy_project, require
+from copied_project import ROOT
+from finished_project import finished_project
 
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.data.trees.linearisation import rebuild
@@ -33,12 +34,10 @@ def test_sentences_as_treebanks_write_them_stay_as_they_are():
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(root := copy_project(tmp_path))
-    project = load_project(root, {"scale": "smoke"})
+def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path_factory, monkeypatch, capsys):
+    project = load_project(ROOT, {"scale": "smoke"})
     score = Score(resolve_run(project, RUN), "scores", "parsing", "test")
-    target = str(project.layout.target(score))
-    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
+    monkeypatch.chdir(finished_project(tmp_path_factory, [score]))
     tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
     assert reprise(["parse", RUN, tokens, *SMOKE]) == 0
     trees = capsys.readouterr().out

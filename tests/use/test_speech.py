@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from copied_project import call, copy_project, require
+from copied_project import ROOT
+from finished_project import finished_project
 
 import reprise as api
 from pipeline.core.artifacts import Transcript
@@ -28,13 +29,9 @@ CORPUS = "grammar-smoke-speech-source"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
-    root = copy_project(tmp_path_factory.mktemp("speech"))
-    project = load_project(root, {"scale": "smoke"})
-    targets = [
-        str(project.layout.target(Transcript(resolve_run(project, run), "final", "test", CORPUS))) for run in RUNS
-    ]
-    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
-    return root
+    project = load_project(ROOT, {"scale": "smoke"})
+    runs = [resolve_run(project, run) for run in RUNS]
+    return finished_project(tmp_path_factory, [Transcript(run, "final", "test", CORPUS) for run in runs])
 
 
 @pytest.fixture(autouse=True)

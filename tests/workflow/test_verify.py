@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT, call, copy_project, jobs, require
+from copied_project import ROOT, call, jobs, require
+from finished_project import finished_project
 
-from pipeline.core.artifacts import RunId
+from pipeline.core.artifacts import Figure, RunId, Scores
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
@@ -46,9 +47,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    folder = copy_project(tmp_path_factory.mktemp("finished"))
-    make(folder)
-    return folder
+    return finished_project(tmp_path_factory, [Figure("attention", "figure3"), Scores(TRAINING, "averaged")])
 
 
 @pytest.fixture
