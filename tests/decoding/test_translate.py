@@ -161,6 +161,7 @@ def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
     found = json.loads(out.read_text())
     assert found["tokens"] == tokens
     assert found["metrics"]["perplexity"]["value"] == pytest.approx(np.exp(nll / tokens), rel=1e-5)
+    assert found["metrics"]["perplexity"]["signature"].startswith("unit:subword|")
     assert (found["test_set"], found["lines"]) == ("toy", PAIRS)
     statistics = read_statistics(out, "perplexity")
     assert statistics.sum(axis=0) == pytest.approx([nll, tokens], rel=1e-5)

@@ -4,13 +4,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from real_project import real_project
 
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Table
 from pipeline.papers.comparability import Comparability
-from pipeline.papers.project import load_project
 from pipeline.report.table import scale_rules
 from pipeline.training.optimiser import Schedule
 from pipeline.workflow.graph import Graph
@@ -22,7 +22,7 @@ SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")
 
 @pytest.fixture(scope="module")
 def small():
-    return load_project(ROOT, {"scale": "small", "seeds": 3})
+    return real_project({"scale": "small", "seeds": 3})
 
 
 def test_scale_rules_leave_published_recipes_unchanged(small):
@@ -87,7 +87,7 @@ def test_the_speaker_who_is_left_out_is_heard_in_the_test_alone(small, speaker):
 def test_all_leaves_out_anchors_and_other_scales_name_theirs(small):
     assert "anchors" not in small.reproduced and set(small.papers) == {*small.reproduced, "anchors"}
     assert unknown_target(small, "anchors", {"anchors"}) is None
-    demo = load_project(ROOT, {"scale": "demo"})
+    demo = real_project({"scale": "demo"})
     assert unknown_target(demo, "anchors", {"anchors"}) == (
         "anchors is made at scale small only; add --config scale=small (snakemake) or --set scale=small (reprise)"
     )

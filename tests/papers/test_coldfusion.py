@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cell_runs import cell_runs
+from real_project import real_project
 
 from pipeline.data.batches.fixed_size_batches import random_share
 from pipeline.data.dataset import load_dataset
-from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
@@ -19,7 +19,7 @@ TARGET_UTTERANCES = 345_000
 """Section 4.1."""
 
 
-at = cache(lambda scale: load_project(ROOT, {"scale": scale}))
+at = cache(lambda scale: real_project({"scale": scale}))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from copied_project import ROOT, call, require
+from real_project import real_project
 
 from pipeline.core.artifacts import (
     Averaged,
@@ -23,7 +24,6 @@ from pipeline.core.artifacts import (
     Tuned,
     Vocabulary,
 )
-from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -40,7 +40,7 @@ def outputs(work, scale, papers):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_graph_has_the_files_of_snakemakes_own(scale, tmp_path):
-    project = load_project(ROOT, {"scale": scale, "work": str(tmp_path), "licensed": {}, "seeds": 2})
+    project = real_project({"scale": scale, "work": str(tmp_path), "licensed": {}, "seeds": 2})
     graph = Graph(project)
     papers = [paper for paper in PAPERS if paper != "anchors" or scale == "small"]
     made = {str(project.layout.target(product)) for product in graph.closure(graph.reports(papers))}
@@ -62,7 +62,7 @@ def beside_one_of(file, made):
 
 
 def test_products_stand_behind_what_they_are_made_from():
-    project = load_project(ROOT, {"scale": "smoke", "seeds": 1})
+    project = real_project({"scale": "smoke", "seeds": 1})
     graph = Graph(project)
     order = {product: number for number, product in enumerate(graph.closure(graph.reports(["coldfusion"])))}
     for product in order:
@@ -81,7 +81,7 @@ def coldfusion(system, dataset=SOURCE):
 
 @pytest.fixture(scope="module")
 def graph():
-    return Graph(load_project(ROOT, {"scale": "smoke", "seeds": [3, SEED]}))
+    return Graph(real_project({"scale": "smoke", "seeds": [3, SEED]}))
 
 
 def test_fused_run_waits_for_the_runs_it_loads(graph):
@@ -147,7 +147,7 @@ def test_report_must_be_described_by_name_and_kind(graph):
 
 
 def test_recipes_table_needs_no_additional_runs(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path), "scale": "paper"})
+    project = real_project({"work": str(tmp_path), "scale": "paper"})
     graph, recipes = Graph(project), Table("attention", "recipes")
     others = graph.closure(report for report in graph.reports(project.reproduced) if report != recipes)
     needed = set(graph.closure([recipes])) - {recipes}

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -18,7 +18,7 @@ def spec(project, system):
 
 
 def test_table_1_means_and_gains_follow_from_its_cells():
-    project = load_project(ROOT)
+    project = real_project()
     rows = project.printed["multichannel"]["table1"]
     cells = project.table("multichannel", "table1").cells
     assert [row["model"] for row in rows] == ["DL4MT", *IN_HOUSE, "T2T", "ConvS2S"]
@@ -31,7 +31,7 @@ def test_table_1_means_and_gains_follow_from_its_cells():
 
 
 def test_the_in_house_systems_differ_in_their_channels_alone():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     first = spec(project, "RNN")
     assert first.model.memory_write == "tanh_content"
     for system in IN_HOUSE:
@@ -42,7 +42,7 @@ def test_the_in_house_systems_differ_in_their_channels_alone():
 
 
 def test_settings_are_those_that_are_printed():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     rnn, dl4mt, t2t, convs2s = (spec(project, name) for name in ("RNN", "DL4MT", "T2T", "ConvS2S"))
     model, training = rnn.model, rnn.training
     assert (model.d_embedding, model.d_state, model.d_attention, model.d_readout) == (512, 512, 1024, 512)
@@ -59,7 +59,7 @@ def test_settings_are_those_that_are_printed():
 
 
 def test_beam_ten_and_scores_divided_by_length():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     for system in project.papers["multichannel"].systems:
         decoding = project.decoding("multichannel", system, "beam10")
         assert (decoding.beam_size, decoding.length_normalisation, decoding.length_penalty) == (10, "length", 1)
@@ -67,7 +67,7 @@ def test_beam_ten_and_scores_divided_by_length():
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_scale_keeps_proportions_and_one_budget_for_seven(scale):
-    project = load_project(ROOT, {"scale": scale})
+    project = real_project({"scale": scale})
     model = spec(project, "RNN").model
     assert model.d_attention == 2 * model.d_state and model.d_embedding == model.d_readout == model.d_state
     assert len({spec(project, system).training for system in IN_HOUSE}) == 1
@@ -79,7 +79,7 @@ def test_scale_keeps_proportions_and_one_budget_for_seven(scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_nist_stand_ins_have_five_test_sets_and_nist_bleu(scale):
-    project = load_project(ROOT, {"scale": scale, "licensed": {}})
+    project = real_project({"scale": scale, "licensed": {}})
     dataset = project.dataset_records[project.stand_in("nist-zh-en")]
     assert list(dataset.test_sets) == TEST_SETS and len(set(dataset.test_sets.values())) == 5
     assert (dataset.bleu, dataset.subwords.kind, dataset.tgt_subwords.kind) == ("nist", "word", "word")
@@ -89,7 +89,7 @@ def test_nist_stand_ins_have_five_test_sets_and_nist_bleu(scale):
 def test_licensed_data_has_four_references_and_30000_words():
     years = ("LDC2010T11", "LDC2010T12", "LDC2010T14", "LDC2010T17", "LDC2010T21", "LDC2013T03")
     folders = {name: f"/corpora/{name}" for name in ("ldc-zh-en", *years)}
-    project = load_project(ROOT, {"scale": "paper", "licensed": folders})
+    project = real_project({"scale": "paper", "licensed": folders})
     dataset = project.dataset_records[project.stand_in("nist-zh-en")]
     assert dataset.name == "nist-zh-en"
     for split in ("dev", *TEST_SETS):
@@ -102,5 +102,5 @@ def test_licensed_data_has_four_references_and_30000_words():
 
 def test_phenomena_are_counted_only_where_the_grammar_knows_them():
     for scale in SCALES:
-        project = load_project(ROOT, {"scale": scale})
+        project = real_project({"scale": scale})
         assert ("phenomena" in project.tables_here("multichannel")) == (scale in ("smoke", "demo"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from cell_runs import cell_runs
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
@@ -18,12 +19,12 @@ LICENSED = {"LDC99T42": "/ptb", "silver-trees": "/silver"}
 
 
 def datasets_of_table_4(scale: str, licensed: dict[str, str]) -> list[str]:
-    project = load_project(ROOT, {"scale": scale, "licensed": licensed})
+    project = real_project({"scale": scale, "licensed": licensed})
     return list(dict.fromkeys(cell.run.dataset for cell in cell_runs(project, "attention", "table4")))
 
 
 def test_parser_settings_at_paper_scale_follow_released_code():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     for system in ("parsing", "parsing-semi"):
         run = project.run_spec(RunId("attention", system, "wsj", 1))
         model, training = run.model, run.training
@@ -44,7 +45,7 @@ def test_parser_settings_at_paper_scale_follow_released_code():
 )
 def test_unlicensed_treebank_has_a_declared_stand_in(licensed, expected):
     assert datasets_of_table_4("paper", licensed) == expected
-    filled = fill(load_project(ROOT, {"scale": "paper", "licensed": licensed}), "attention", "table4")
+    filled = fill(real_project({"scale": "paper", "licensed": licensed}), "attention", "table4")
     said = {reason.detail for row in filled.reasons["f1"] for reason in row if reason.is_stand_in}
     named = zip(expected, ("wsj", "wsj-semi"), strict=True)
     assert said == {f"`{dataset}` stands in for {name}" for dataset, name in named if dataset != name}
@@ -52,7 +53,7 @@ def test_unlicensed_treebank_has_a_declared_stand_in(licensed, expected):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_parsing_rows_share_a_test_set_and_differ_in_training(scale):
-    project = load_project(ROOT, {"scale": scale, "licensed": LICENSED})
+    project = real_project({"scale": scale, "licensed": LICENSED})
     first, second = (project.dataset_records[name] for name in datasets_of_table_4(scale, LICENSED))
     assert isinstance(first, TreebankRecord) and isinstance(second, TreebankRecord)
     assert first.test_set == second.test_set
@@ -62,7 +63,7 @@ def test_parsing_rows_share_a_test_set_and_differ_in_training(scale):
 
 
 def test_rules_of_a_system_apply_to_its_variants_only():
-    project = load_project(ROOT, {"scale": "demo"})
+    project = real_project({"scale": "demo"})
 
     def training(system):
         return project.run_spec(RunId("attention", system, "grammar-trees", 1)).training

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cell_runs import cell_runs
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
@@ -35,7 +36,7 @@ def edit(path: Path, change) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_system_of_every_paper_resolves_at_every_scale(scale):
-    project = load_project(ROOT, {"scale": scale})
+    project = real_project({"scale": scale})
     for paper, record in project.papers.items():
         for system in record.systems:
             dataset = next(iter(project.scale.datasets.values()))
@@ -45,7 +46,7 @@ def test_every_system_of_every_paper_resolves_at_every_scale(scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_learned_positions_hold_the_longest_sentence_and_its_end(scale):
-    project, found = load_project(ROOT, {"scale": scale}), set()
+    project, found = real_project({"scale": scale}), set()
     for paper, record in project.papers.items():
         for system in record.systems:
             spec = project.run_spec(RunId(paper, system, next(iter(project.scale.datasets.values())), 1))
@@ -58,7 +59,7 @@ def test_learned_positions_hold_the_longest_sentence_and_its_end(scale):
 def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCRATCH", "/scratch")
-    config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
+    config = real_project({"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
     assert (config.work, config.mirror, config.licensed) == (
         "/scratch/x",
         str(tmp_path),
@@ -67,20 +68,20 @@ def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
 
 
 def test_papers_list_all_rows_of_their_tables():
-    project = load_project(ROOT)
+    project = real_project()
     assert len(project.printed["attention"]["table3"]) == 20
     assert len(project.printed["weighted"]["table2"]) == 10
 
 
 def test_plain_rows_of_the_weighted_paper_are_runs_of_attention():
-    project = load_project(ROOT)
+    project = real_project()
     shared = {cell.run for cell in cell_runs(project, "weighted", "table2")}
     mine = {cell.run for cell in cell_runs(project, "attention", "table3")}
     assert len(shared & mine) == 5
 
 
 def test_row_settings_at_paper_scale_equal_printed_ones():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     for paper, table in (("attention", "table3"), ("weighted", "table2")):
         for cell in cell_runs(project, paper, table):
             printed = project.printed[paper][table][cell.row]
@@ -103,7 +104,7 @@ def test_row_settings_at_paper_scale_equal_printed_ones():
 @pytest.mark.parametrize("scale", SCALES)
 def test_sweeps_keep_their_order_when_scaled_down(scale):
     """Widths and head sizes that differ in the paper still differ, in the same order; depths never swap."""
-    project = load_project(ROOT, {"scale": scale})
+    project = real_project({"scale": scale})
     dataset = next(iter(project.scale.datasets.values()))
 
     def model(system):
@@ -136,7 +137,7 @@ def test_a_file_in_the_place_of_the_work_folder_is_refused(below):
 
 
 def test_a_system_overrides_a_named_decoding():
-    project = load_project(ROOT)
+    project = real_project()
     assert project.decoding("attention", "base", "averaged").average_last == 5
     assert project.decoding("attention", "big", "averaged").average_last == 20
 
@@ -227,7 +228,7 @@ def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_runs_keep_as_many_checkpoints_as_decodings_average(scale):
-    project = load_project(ROOT, {"scale": scale})
+    project = real_project({"scale": scale})
     for paper in project.papers:
         cells = [cell for table in project.tables_here(paper) for cell in cell_runs(project, paper, table)]
         for run, name in {(cell.run, decoding) for cell in cells for decoding in cell.decodings}:
@@ -239,7 +240,7 @@ def test_runs_keep_as_many_checkpoints_as_decodings_average(scale):
 @pytest.fixture(scope="module")
 def seeded():
     """The real papers with three seeds, of which none is the number of its place."""
-    return load_project(ROOT, {"scale": "smoke", "seeds": [7, 2, 11]})
+    return real_project({"scale": "smoke", "seeds": [7, 2, 11]})
 
 
 @pytest.mark.parametrize("paper", ["attention", "weighted", "multichannel", "coldfusion"])
@@ -264,7 +265,7 @@ def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):
 
 
 def test_training_takes_one_gpu_by_default():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     taken = {
         (paper, system): project.training_gpus(RunId(paper, system, dataset, 3))
         for paper, system, dataset in (
@@ -279,7 +280,7 @@ def test_training_takes_one_gpu_by_default():
 
 
 def test_scale_adds_seeds_for_some_systems():
-    scale = load_project(ROOT, {"scale": "smoke"}).scale.model_copy(update={"seeds": {"attention/base": 3}})
+    scale = real_project({"scale": "smoke"}).scale.model_copy(update={"seeds": {"attention/base": 3}})
     assert scale.seeds_of("attention/base", [1]) == [1, 2, 3]
     assert scale.seeds_of("attention/base", [2, 7]) == [2, 7, 1]
     assert scale.seeds_of("attention/base", [1, 2, 3, 4]) == [1, 2, 3, 4]
@@ -287,7 +288,7 @@ def test_scale_adds_seeds_for_some_systems():
 
 
 def test_added_seeds_do_not_apply_to_variants():
-    project = load_project(ROOT, {"scale": "smoke"})
+    project = real_project({"scale": "smoke"})
     project.scale = project.scale.model_copy(update={"seeds": {"attention/base": 2}})
     runs = {name: project.runs_of("weighted", name, "wmt14-en-de") for name in ("attention/base", "attention/C1", "A")}
     assert {name: [run.seed for run in found] for name, found in runs.items()} == {
@@ -299,7 +300,7 @@ def test_added_seeds_do_not_apply_to_variants():
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
 def test_booleans_of_a_command_line_may_be_text(text, value):
-    config = load_project(ROOT, {"tensorboard": text, "cuda_graphs": text}).config
+    config = real_project({"tensorboard": text, "cuda_graphs": text}).config
     assert (config.tensorboard, config.cuda_graphs) == (value, value)
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from copied_project import ROOT
 from fabricated import table_rows
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
@@ -24,7 +25,7 @@ PAPERS = [path.parent.name for path in sorted(ROOT.glob("workflow/papers/*/paper
 
 @pytest.fixture(scope="module")
 def project():
-    return load_project(ROOT, {"scale": "demo"})
+    return real_project({"scale": "demo"})
 
 
 def test_every_combination_of_readings_is_a_row(project):
@@ -69,7 +70,7 @@ def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
     + [(scale, ("A", "base-wide")) for scale in ("small", "paper")],
 )
 def test_wide_control_has_the_flops_of_the_literal_reading(scale, systems):
-    project, shape = load_project(ROOT, {"scale": scale}), BatchShape(2000, 1000, 1000, 20, 20)
+    project, shape = real_project({"scale": scale}), BatchShape(2000, 1000, 1000, 20, 20)
     counted = [
         training_flops(project.run_spec(RunId("weighted", system, "wmt14-en-de", 1)).model, shape) for system in systems
     ]
@@ -95,7 +96,7 @@ def test_tables_without_any_reading_say_nothing_of_readings(project):
 
 
 def test_plan_prices_both_readings_of_the_large_model():
-    jobs = Jobs(load_project(ROOT, {"scale": "paper"}), ["weighted"], None)
+    jobs = Jobs(real_project({"scale": "paper"}), ["weighted"], None)
     flops = {run.system: job.flops for job in jobs.all if job.kind == "train" and (run := job.run)}
     assert flops["B"] / flops["B-split"] == pytest.approx(4.53, rel=0.01)  # as counted by hand from eq. 6 and 7
 

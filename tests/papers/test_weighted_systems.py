@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.papers.project import load_project
 from pipeline.training.optimiser import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,7 +13,7 @@ PAIRS = {"C": "C1", "N4": "C2", "A": "base", "B": "big"}  # the Transformer besi
 
 
 def run(scale: str, paper: str, system: str):
-    return load_project(ROOT, {"scale": scale}).run_spec(RunId(paper, system, "wmt14-en-de", 1))
+    return real_project({"scale": scale}).run_spec(RunId(paper, system, "wmt14-en-de", 1))
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import measured_noise
+from real_project import real_project
 from scipy import stats
 
-from pipeline.papers.project import Project, load_project
+from pipeline.papers.project import Project
 from pipeline.planning.designs import designs, smallest_effect
 from pipeline.planning.plan import shown_designs
 
@@ -40,7 +41,7 @@ def found(monkeypatch, tmp_path):
     """Designs of a paper by the name of their claim."""
     measured = {"transformer": NOISE, "recogniser": RATES}
     monkeypatch.setattr(Project, "noise_of", lambda project, family: measured.get(family))
-    project = load_project(ROOT, {"scale": "demo", "seeds": 3, "work": str(tmp_path)})
+    project = real_project({"scale": "demo", "seeds": 3, "work": str(tmp_path)})
     return lambda paper: {design.name: design for design in designs(project, paper)}
 
 
@@ -80,7 +81,7 @@ def test_a_claim_about_one_training_has_no_design(found):
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_effect_is_unknown_if_noise_is_of_other_scale_or_data(monkeypatch, tmp_path, scale):
     monkeypatch.setattr(Project, "noise_of", lambda project, family: NOISE)
-    project = load_project(ROOT, {"scale": scale, "seeds": 3, "work": str(tmp_path)})
+    project = real_project({"scale": scale, "seeds": 3, "work": str(tmp_path)})
     found = {design.name: design for paper in ("attention", "multichannel") for design in designs(project, paper)}
     on_these_data = {name for name, design in found.items() if design.smallest is not None}
     assert "one-head" in found and ("one-head" in on_these_data) == (scale == "demo")

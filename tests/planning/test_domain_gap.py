@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap, load_dataset
 from pipeline.data.speech.collect_text import keywords
-from pipeline.papers.project import load_project
 from pipeline.planning.check_data import check_gaps
 from pipeline.planning.domain_gap import (
     ORDER,
@@ -106,7 +106,7 @@ def test_both_models_learn_from_as_many_lines_from_all_over_each():
 
 
 def toy_project(tmp_path, scale="demo"):
-    return load_project(ROOT, {"scale": scale, "work": str(tmp_path), "mirror": None})
+    return real_project({"scale": scale, "work": str(tmp_path), "mirror": None})
 
 
 @pytest.mark.parametrize("dataset", ["grammar-speech-source", "grammar-speech-target"])

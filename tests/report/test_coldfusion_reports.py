@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import folder_of, table_rows, write_score, write_training
+from real_project import real_project
 from scipy import stats
 
 from pipeline.__main__ import main
@@ -14,7 +15,6 @@ from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap
-from pipeline.papers.project import load_project
 from pipeline.papers.reports import transcripts
 from reprise.interface import claim_rows
 
@@ -24,7 +24,7 @@ SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visi
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def put_wer(project, system: str, rate: float, on: str, decoding: str = "final") -> None:
@@ -101,7 +101,7 @@ def put_alignment(project, run, entropies: list[float], steps: int, split: str =
 
 def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
     """Trainings differ much on dev and little on test; the order of evaluation changes nothing."""
-    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": 3})
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": 3})
     for system, mean in (("attention-source", 1.2), ("CF4", 1.0)):
         for run in project.runs_of("coldfusion", system, "source"):
             for split, spread in (("dev", 0.5), ("test", 0.01)):
@@ -122,7 +122,7 @@ def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
     ("fused", "expected"), [([2.0, 0.5, 0.4], "upheld"), ([2.9, 2.8, 2.5], "contradicted"), ([2.5, 1.5, 0.7], None)]
 )
 def test_sharper_attention_over_the_training(tmp_path, fused, expected):
-    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": 3})
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": 3})
     put_alignments(project, "attention-source", [2.5, 1.5, 0.7])
     put_alignments(project, "CF4", fused)
     assert verdict_of(project, "alignment")[0] == (expected or "not distinguishable")

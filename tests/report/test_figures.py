@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import write_branches, write_training
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.figures.attention import shown_as
@@ -14,7 +15,6 @@ from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
 from pipeline.analysis.figures.figure import COLOURS
 from pipeline.analysis.view import PaperView
 from pipeline.core.records.outputs import AttentionMap
-from pipeline.papers.project import load_project
 from pipeline.papers.reports import figure_products
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def rows_of(svg):
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def put_map(project, figure, query, heads):

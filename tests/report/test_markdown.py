@@ -4,11 +4,11 @@ import pytest
 from cell_runs import cell_runs
 from copied_project import ROOT
 from made_records import score_file, trained_run
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.papers.paper import Deviation
-from pipeline.papers.project import load_project
 from pipeline.report.claims import count_verdicts, shortened
 from pipeline.report.filled_table import fill
 from pipeline.report.markup import literal
@@ -20,7 +20,7 @@ PAPER, TABLE = "weighted", "table2"
 @pytest.fixture
 def project(tmp_path):
     """Return a project with different scores of two systems."""
-    project = load_project(ROOT, {"work": str(tmp_path)})
+    project = real_project({"work": str(tmp_path)})
     for cell in cell_runs(project, PAPER, TABLE):
         if cell.row in (1, 2) and cell.cell == "bleu":
             folder = project.layout.run(cell.run)

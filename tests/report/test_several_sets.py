@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.core.json_csv import write_json
 from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled
-from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, DATA = "multichannel", "nist-zh-en"
@@ -22,7 +22,7 @@ EXAMPLE = ("RNN", "NTM", "NTM-RNN", "RNN-EMB", "NTM-EMB", "NTM-RNN-EMB")
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def rows_of(system, split):

@@ -3,18 +3,17 @@
 import random
 
 import pytest
-from copied_project import ROOT
 from fabricated import bleu_statistics, write_score, write_training
+from real_project import real_project
 
 from pipeline.analysis.cells.scores import ScoreCell
-from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from reprise.__main__ import main
 from reprise.cli.show import WIDTH, narrow
 
 
 def tables():
-    project = load_project(ROOT)
+    project = real_project()
     for paper in project.papers:
         for table in project.tables_here(paper):
             if any(isinstance(cell, ScoreCell) for cell in project.table(paper, table).cells.values()):
@@ -23,12 +22,12 @@ def tables():
 
 @pytest.mark.parametrize(("paper", "table"), list(tables()))
 def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
-    lines = narrow(fill(load_project(ROOT, {"work": str(tmp_path)}), paper, table)).split("\n")
+    lines = narrow(fill(real_project({"work": str(tmp_path)}), paper, table)).split("\n")
     assert len(lines) > 2 and max(map(len, lines)) <= WIDTH
 
 
 def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
-    project = load_project(ROOT, {"work": str(tmp_path)})
+    project = real_project({"work": str(tmp_path)})
     run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
     write_training(project, run, [2.0], [2.0])
     for metric in ("bleu_paper", "gleu"):
@@ -44,11 +43,11 @@ def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
     assert "Deviations:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("paper", load_project(ROOT).papers)
+@pytest.mark.parametrize("paper", real_project().papers)
 def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
     words = ["show", "--set", f"work={tmp_path}", "--paper", paper, "--table", "claims"]
     assert main(words) == 0
-    shown, claims = capsys.readouterr().out, load_project(ROOT).claims[paper]
+    shown, claims = capsys.readouterr().out, real_project().claims[paper]
     assert max(map(len, shown.split("\n"))) <= WIDTH
     assert "not run" in shown if list(claims.claims) else "The paper has no claims." in shown
     assert main([*words, "--wide"]) == 0
@@ -56,7 +55,7 @@ def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
 
 
 def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path)})
+    project = real_project({"work": str(tmp_path)})
     run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
     write_training(project, run, [2.0], [2.0])
     for metric in ("bleu_paper", "gleu"):
@@ -65,7 +64,7 @@ def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):
 
 
 def test_show_names_the_score_of_each_verdict(tmp_path):
-    header = narrow(fill(load_project(ROOT, {"work": str(tmp_path), "seeds": 2}), "weighted", "table3")).split("\n")[0]
+    header = narrow(fill(real_project({"work": str(tmp_path), "seeds": 2}), "weighted", "table3")).split("\n")[0]
     assert "bleu verdict" in header and "gleu verdict" in header
 
 
@@ -87,7 +86,7 @@ def test_a_table_of_another_scale_is_answered_with_that_scale(capsys):
 
 @pytest.mark.parametrize(("share", "alike"), [(0.3, 1), (0.7, 0)])
 def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, capsys):
-    project = load_project(ROOT, {"work": str(tmp_path)})
+    project = real_project({"work": str(tmp_path)})
     for system, right in (("attention/C1", share), ("C", 0.5)):  # printed as 23.7 and 24.8
         run = project.runs_of("weighted", system, "wmt14-en-de")[0]
         write_training(project, run, [2.0], [2.0])
@@ -100,7 +99,7 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
 
 @pytest.mark.parametrize("place", ["below", "inside", "above"])
 def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
-    filled = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2")
+    filled = fill(real_project({"work": str(tmp_path)}), "weighted", "table2")
     low = random.uniform(10, 20)
     high = low + random.uniform(1, 5)
     ours, printed = (low + high) / 2, {"below": low - 0.1, "inside": (low + high) / 2, "above": high + 0.1}[place]
@@ -110,14 +109,14 @@ def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
 
 
 def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):
-    names = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2").names
+    names = fill(real_project({"work": str(tmp_path)}), "weighted", "table2").names
     assert len(set(names)) == len(names)
     assert "Transformer N = 4" in names and "Transformer C" in names
 
 
 def test_shown_score_has_its_spread_over_seeds(tmp_path, capsys):
     settings = {"work": str(tmp_path), "seeds": 3}
-    project = load_project(ROOT, settings)
+    project = real_project(settings)
     for run, share in zip(project.runs_of("weighted", "C", "wmt14-en-de"), (0.3, 0.5, 0.6), strict=True):
         write_training(project, run, [2.0], [2.0])
         for metric in ("bleu_paper", "gleu"):

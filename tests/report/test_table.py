@@ -8,13 +8,13 @@ import pytest
 from cell_runs import cell_runs
 from fabricated import table_rows
 from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import ModelSizes
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
-from pipeline.papers.project import load_project
 from pipeline.papers.reports import table_products
 from pipeline.report.markup import grid
 from pipeline.report.table import scale_rules
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def project_in(folder, **settings):
-    return load_project(ROOT, {"work": str(folder), **settings})
+    return real_project({"work": str(folder), **settings})
 
 
 def fabricate(project, cell_run, split, value):

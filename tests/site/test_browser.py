@@ -5,10 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT
 from made_site import make_results
+from real_project import real_project
 
-from pipeline.papers.project import load_project
 from pipeline.report.site.build import build
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.site_data import SiteData
@@ -25,7 +24,7 @@ KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
-    project = load_project(ROOT, {"work": str(folder / "work")})
+    project = real_project({"work": str(folder / "work")})
     make_results(project)
     build(Pages(folder / "site", SiteData(project, False)))
     return folder / "site"

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import bleu_statistics, write_score
+from real_project import real_project
 
 from pipeline.core.artifacts import Score
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled
-from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.compare import pairs, sides
 from pipeline.report.site.site_data import SiteData
@@ -21,7 +21,7 @@ SPLITS = ["test", "test2", "test3", "test4", "test5"]
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def put(project, run, decoding, split, rows):

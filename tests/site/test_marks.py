@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from fabricated import bleu_statistics, write_score
+from real_project import real_project
 
-from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import shown_table
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(("seeds", "marked"), [(1, True), (2, False)])
 def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, marked):
-    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": seeds})
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": seeds})
     for run in project.runs_of("weighted", "C", "wmt14-en-de"):
         for n, decoding in enumerate(["final", *(f"random-{n}" for n in range(1, 6))]):
             for metric in ("bleu_paper", "gleu"):
@@ -27,7 +27,7 @@ def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, mark
 
 
 def test_row_named_by_its_system_is_described(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    project = real_project({"work": str(tmp_path), "scale": "demo"})
     table = shown_table(SiteData(project, False), "attention", "table3", fill(project, "attention", "table3"))
     names = [row.name for row in table.rows]
     assert names[:2] == ["base model", "A1: h = 1"] and table.label == "model"

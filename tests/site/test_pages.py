@@ -14,6 +14,7 @@ import pytest
 from copied_project import ROOT, call, copy_project
 from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 from made_site import make_results, sentences
+from real_project import real_project
 
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
@@ -61,7 +62,7 @@ def site_of(project, out: Path, private: bool = False) -> Path:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    project = load_project(ROOT, {"work": str(folder / "work")})
+    project = real_project({"work": str(folder / "work")})
     make_results(project)
     return project, site_of(project, folder / "site")
 
@@ -87,7 +88,7 @@ def check_links(site: Path) -> None:
 
 
 def test_pages_do_not_need_freed_training_text(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path / "work")})
+    project = real_project({"work": str(tmp_path / "work")})
     make_results(project)
     texts = [*(tmp_path / "work").rglob("prepared/train.tok.*")]
     for path in texts:
@@ -108,7 +109,7 @@ def read(path: Path) -> str:
 
 
 def test_a_site_of_nothing_says_so_and_its_links_hold(tmp_path):
-    site = site_of(load_project(ROOT, {"work": str(tmp_path / "work")}), tmp_path / "site")
+    site = site_of(real_project({"work": str(tmp_path / "work")}), tmp_path / "site")
     check_links(site)
     home = read(site / "index.html")
     assert "4 papers did not run" in home and re.search(r"snakemake --config \S+ -- weighted<", unescape(home))
@@ -138,7 +139,7 @@ def test_runs_that_never_ran_have_no_page(site):
 
 
 def test_trained_system_without_scores_is_not_called_not_run(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path / "work")})
+    project = real_project({"work": str(tmp_path / "work")})
     for system in ("attention/C1", "C"):
         write_training(project, project.runs_of("weighted", system, "wmt14-en-de")[0], [2.0], [2.0])
     page = read(site_of(project, tmp_path / "site") / "paper-weighted.html")
@@ -163,7 +164,7 @@ def test_setting_that_ran_stands_beside_the_printed_one(site):
 
 @pytest.mark.slow
 def test_claim_says_why_it_is_not_judged_or_its_caveat(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path / "work")})
+    project = real_project({"work": str(tmp_path / "work")})
     for system, nats, last in (("base", 1.0, 2.0), ("A1", 1.5, 2.4)):
         (run,) = project.runs_of("attention", system, "wmt14-en-de")
         write_training(project, run, [2.5, *[2.0] * 7, last, last], [1.0] * 10)
@@ -176,7 +177,7 @@ def test_claim_says_why_it_is_not_judged_or_its_caveat(tmp_path):
 
 @pytest.mark.slow
 def test_a_page_that_is_published_has_no_password(site, tmp_path):
-    project = load_project(ROOT, site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
+    project = real_project(site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
     scored = next(SiteData(project, False).existing(Score)).run
     write_run(Pages(tmp_path, SiteData(project, False)), scored, {})
     page = read(tmp_path / run_page(scored))
@@ -251,7 +252,7 @@ def test_backticks_become_code_and_markup_stays_text():
 
 @pytest.mark.parametrize("private", [False, True])
 def test_restricted_text_is_shown_privately_only(private, tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path / "work"), "scale": "small"})
+    project = real_project({"work": str(tmp_path / "work"), "scale": "small"})
     make_results(project, "heimlich")
     site = site_of(project, tmp_path / "site", private)
     shown = [path.name for path in site.rglob("*") if path.suffix in (".html", ".js") and "heimlich" in read(path)]
@@ -263,7 +264,7 @@ def test_restricted_text_is_shown_privately_only(private, tmp_path):
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="is not empty and not a site"):
-        Pages(tmp_path, SiteData(load_project(ROOT), False))
+        Pages(tmp_path, SiteData(real_project(), False))
     assert main(["site", "--out", str(tmp_path)]) == 1
 
 
@@ -300,11 +301,11 @@ def test_published_results_stand_beside_ours_on_the_home_page(site, tmp_path):
     assert "fairseq tiny Transformer" in read(site[1] / "index.html").split("recipes did not run")[1]
     assert "arXiv None" not in "".join(map(read, site[1].glob("*.html")))
     work = {"work": str(tmp_path / "work")}
-    small = load_project(ROOT, work | {"scale": "small"})
+    small = real_project(work | {"scale": "small"})
     run = small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0]
     write_training(small, run, [2.0], [2.0])
     write_score(small, run, "bleu_tok_lc", "averaged", "test", bleu_statistics(0.5))
-    home = read(site_of(load_project(ROOT, work), tmp_path / "site") / "index.html")
+    home = read(site_of(real_project(work), tmp_path / "site") / "index.html")
     ours = fill(small, "anchors", "multi30k").values("bleu")[0]
     assert row_of(home, "fairseq tiny Transformer")[1:3] == [ours["ours"], "41.02"]
     assert row_of(home, "fairseq tiny Transformer")[4] == ours["difference"] != ""

@@ -9,10 +9,10 @@ import time
 
 import pytest
 from copied_project import ROOT
+from real_project import real_project
 
 from pipeline.core.artifacts import Claims, Figure, Table
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
@@ -37,7 +37,7 @@ EVENTS = ["Job stats:", *(line for line in SAID.split("\n") if line.startswith("
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": "smoke"})
+    return real_project({"work": str(tmp_path / "work"), "scale": "smoke"})
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from copied_project import ROOT, call, require
 from fabricated import folder_of, write_training
+from real_project import real_project
 
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained, Translation
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
-from pipeline.papers.project import load_project
 from pipeline.report.partial import mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
 from pipeline.workflow.drivers import register_driver
@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
     for name in ("config.yaml", "workflow", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": SCALE})
+    return real_project({"work": str(tmp_path / "work"), "scale": SCALE})
 
 
 @pytest.fixture

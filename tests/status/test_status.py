@@ -14,12 +14,12 @@ import pytest
 from copied_project import ROOT
 from fabricated import append, folder_of, write_training, write_training_beside
 from made_records import decoded, start_cost, training_cost
+from real_project import real_project
 
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.core.artifacts import Encoded, Trained, Translation
 from pipeline.core.records.jobs import Failure, Submission, record_event
 from pipeline.core.records.training import ProgressLine
-from pipeline.papers.project import load_project
 from pipeline.planning.plan import gpu_hours
 from pipeline.workflow.campaign import Campaign, Watch, describe_driver
 from pipeline.workflow.drivers import DRIVERS, Driver, machine_id, read_drivers
@@ -33,7 +33,7 @@ SCALE = "smoke"
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": SCALE})
+    return real_project({"work": str(tmp_path / "work"), "scale": SCALE})
 
 
 @pytest.fixture
@@ -328,7 +328,7 @@ def test_a_program_reads_the_same_as_json(project, runs, capsys):
 
 def test_forecast_of_status_falls_with_every_step(project, runs):
     forecast, watch = (
-        Forecast(load_project(ROOT, {"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
+        Forecast(real_project({"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
         0,
     )
     watch = watching(forecast.project)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.cli.record import RunRecord, portable_path, read_records, shown_metrics, table_rows
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def project():
-    return load_project(ROOT, {"scale": "small"})
+    return real_project({"scale": "small"})
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """The plans of `decode` and `score` list what reports want of a run, and nothing else changes a training."""
 
 import pytest
-from copied_project import ROOT
+from real_project import real_project
 
 from pipeline.core.artifacts import Outputs, Raw, RunArtifact, Score, Scores, Trained, manifest_of
 from pipeline.core.layout import path_in_run
-from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
 
@@ -14,7 +13,7 @@ SCALES = ("smoke", "paper")
 
 @pytest.fixture(scope="module", params=SCALES)
 def plans(request) -> Plans:
-    return Plans(Graph(load_project(ROOT, {"scale": request.param, "licensed": {}})))
+    return Plans(Graph(real_project({"scale": request.param, "licensed": {}})))
 
 
 def wanted(plans: Plans) -> list[RunArtifact]:
@@ -74,7 +73,7 @@ def test_perplexities_need_the_model_and_other_scores_do_not(plans):
 
 
 def test_a_table_on_request_holds_up_no_other_report(tmp_path):
-    plans = Plans(Graph(load_project(ROOT, {"scale": "small", "licensed": {}, "work": str(tmp_path)})))
+    plans = Plans(Graph(real_project({"scale": "small", "licensed": {}, "work": str(tmp_path)})))
     closures = [
         {manifest_of(product): product for product in plans.graph.closure(reports) if isinstance(product, RunArtifact)}
         for reports in (plans.graph.reports(plans.project.papers), plans.on_request)

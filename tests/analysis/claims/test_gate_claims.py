@@ -6,12 +6,12 @@ from typing import get_args
 import numpy as np
 import pytest
 from fabricated import AT_PLATEAU, folder_of, write_training
+from real_project import real_project
 
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.artifacts import Gates
 from pipeline.core.json_csv import write_json
 from pipeline.metrics import write_statistics
-from pipeline.papers.project import load_project
 from pipeline.papers.reports import claim_products
 from reprise.interface import claim_rows
 
@@ -35,7 +35,7 @@ def put_gates(project, claim, means: dict[str, float], words: int = 2) -> None:
 
 @pytest.fixture
 def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def judge(project, name) -> dict[str, str]:

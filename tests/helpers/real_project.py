@@ -1,0 +1,30 @@
+"""The project of this repository, loaded and checked once for all tests of a process that share settings."""
+
+import copy
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline.papers.project import Project, load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@functools.cache
+def loaded(settings: str) -> Project:
+    return load_project(ROOT, json.loads(settings))
+
+
+def real_project(settings: dict[str, Any] | None = None) -> Project:
+    """Return what `load_project` does for this repository. A test may change its papers, tables and claims by name."""
+    settings = dict(settings or {})
+    work = {"work": str(settings.pop("work"))} if "work" in settings else {}
+    project = copy.copy(loaded(json.dumps(settings)))
+    project.config = project.config.model_copy(update=work)
+    project.papers, project.claims = dict(project.papers), dict(project.claims)
+    project.printed = {paper: dict(tables) for paper, tables in project.printed.items()}
+    for name in ("layout", "corpus_contents"):
+        vars(project).pop(name, None)
+    project.clear_caches()
+    return project
