@@ -82,7 +82,7 @@ def test_each_speaker_and_speed_gets_the_training_statistics(corpora):
             own_deviation = np.concatenate(plain[voice]).std(0)
             wanted = np.minimum(1, own_deviation / (LEAST_DEVIATION * deviation)) * deviation
             np.testing.assert_allclose(heard.mean(0), mean, atol=0.02)
-            np.testing.assert_allclose(heard.std(0), wanted, rtol=0.02)
+            np.testing.assert_allclose(heard.std(0), wanted, rtol=0.02, atol=2e-3)  # the bands are stored as float16
 
 
 def test_a_band_that_stands_still_stays_still():

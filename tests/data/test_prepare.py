@@ -38,7 +38,7 @@ def test_limits_are_inclusive():
 
 def test_the_report_adds_up_on_random_faults(tmp_path, seed):
     generator = np.random.default_rng(seed)
-    pairs = [(line.encode(), line.encode()) for line in random_lines(2300, seed)]
+    pairs = [(line.encode(), line.encode()) for line in random_lines(2300, seed, longest=6)]  # never 20 tokens
     expected = dict.fromkeys(BAD, 0)
     for place in generator.choice(len(pairs), 300, replace=False):
         reason = generator.choice(list(BAD))

@@ -48,9 +48,9 @@ def test_a_segmenter_without_chinese_is_refused():
 def test_equal_ideographs_take_linear_time(segmenter):
     line = random.choice("的哈龘") * 100_000
     segment(LINES[0], segmenter)  # reads the dictionary
-    began = time.monotonic()
+    began = time.process_time()
     words = segment(line, segmenter)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert words.replace(" ", "") == line
 
 

@@ -33,7 +33,7 @@ def settings(**changes) -> TrainingConfig:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("speech")
-    return folder, write_speech(folder, 53, seed=11)
+    return folder, write_speech(folder, 53, seed=11, shortest=2)
 
 
 def batches(folder, model=None, seed=5, **changes) -> SpeechBatches:
