@@ -59,7 +59,7 @@ def test_learned_positions_hold_the_longest_sentence_and_its_end(scale):
 def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCRATCH", "/scratch")
-    config = real_project({"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
+    config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
     assert (config.work, config.mirror, config.licensed) == (
         "/scratch/x",
         str(tmp_path),

@@ -53,10 +53,11 @@ def test_only_deviations_of_its_rows_stand_below_a_table(project):
     about_others = Deviation(systems=["attention/B1"], paper="One thing.", here="Another.", why="No row is about it.")
     about_all = Deviation(systems=["*"], paper="All of it.", here="Less.", why="Every row is about it.")
     record = project.papers[PAPER]
-    record.deviations[:] = [about_others, *record.deviations[:1], about_all]
+    deviations = [about_others, *record.deviations[:1], about_all]
+    project.papers[PAPER] = record.model_copy(update={"deviations": deviations})
     text = render(project, PAPER, TABLE, fill(project, PAPER, TABLE))
     assert "\n1. " not in text and "No row is about it." not in text
-    assert f"\n2. Paper: {record.deviations[1].paper}" in text and "\n3. Paper: All of it." in text
+    assert f"\n2. Paper: {deviations[1].paper}" in text and "\n3. Paper: All of it." in text
 
 
 def test_stage_writes_both_twins_and_counts_rows_not_run(project, tmp_path, caplog):
