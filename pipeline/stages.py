@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from pipeline.core.digests import checking_inputs, recording_digests
-from pipeline.core.retries import retry_stage
+from pipeline.core.disk import retry_stage
 
 
 class Command(NamedTuple):

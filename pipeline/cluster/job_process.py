@@ -35,9 +35,9 @@ from pipeline.cluster import state
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.state import job_key
 from pipeline.core.digests import code_digest
+from pipeline.core.disk import retry_stage
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.records.jobs import StartLine, record_event
-from pipeline.core.retries import retry_stage
 from pipeline.stages import loaded
 from pipeline.training.ownership import Ownership, TakenOver
 

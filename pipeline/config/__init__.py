@@ -5,6 +5,5 @@ Add a key instead.
 The JSON schemas under `workflow/schemas/` are generated from these classes (`python -m pipeline schemas`).
 """
 
-from pipeline.config.decoding import DecodingConfig, DecodingSettings
 from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run, run_folder_above, sibling_runs
-from pipeline.config.training import TrainingConfig
+from pipeline.config.training import DecodingConfig, DecodingSettings, TrainingConfig

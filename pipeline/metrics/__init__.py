@@ -18,10 +18,10 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
 from pipeline.core.schema import known
-from pipeline.metrics import bleu, brackets, error_rates, perplexity, phenomena
+from pipeline.metrics import bleu, brackets, error_rates, phenomena
 from pipeline.metrics.metric import Metric, MetricInputs, bootstrap_interval
 
-MODULES = (bleu, brackets, error_rates, perplexity, phenomena)
+MODULES = (bleu, brackets, error_rates, phenomena)
 METRICS: dict[str, Metric[Any]] = {metric.name: metric for module in MODULES for metric in module.METRICS}
 
 

@@ -1,7 +1,9 @@
-"""Word and character error rate: edits over the length of the reference, in percent, of all sentences together.
+"""Word and character error rate, and perplexity per symbol.
 
-An edit replaces, inserts or deletes one unit. rapidfuzz counts the fewest that turn the reference into the hypothesis.
-Text is compared in the alphabet of transcripts: lower case, apostrophes kept; spaces are characters.
+The error rate is edits over the length of the reference, in percent, of all sentences together. An edit replaces,
+inserts or deletes one unit. rapidfuzz counts the fewest that turn the reference into the hypothesis. Text is compared
+in the alphabet of transcripts: lower case, apostrophes kept; spaces are characters. Perplexity is exp of the mean
+cross-entropy without smoothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,4 +74,42 @@ def domain_gap(target_wer: float, source_trained_wer: float, target_trained_wer:
 
 CER = error_rate("cer", units="characters, spaces among them", split=str)
 WER = error_rate("wer", units="words", split=str.split)
-METRICS = (CER, WER)
+
+
+@dataclass(frozen=True)
+class LogLikelihoods(MetricInputs):
+    """Log-likelihoods that a model gives to the references of a split, sentence by sentence, without dropout."""
+
+    folder = "perplexities"
+    forms = ("sentences", "trees", "speech", "characters")
+    rows: np.ndarray
+    """Shape (sentences, 2): negative log-likelihood in nats, and target symbols; EOS counts, padding does not."""
+    unit: str
+    """Name of a symbol: subword, character."""
+    vocabulary: int
+    """Number of symbols in the vocabulary."""
+
+
+def perplexity(totals: np.ndarray) -> np.ndarray:
+    """Compute perplexity from summed statistics.
+
+    Args:
+        totals: Summed nats and target symbols, shape (…, 2).
+
+    Returns:
+        Shape (…,); infinite if it overflows.
+    """
+    with np.errstate(over="ignore"):
+        return np.exp(totals[..., 0] / totals[..., 1])
+
+
+PERPLEXITY = Metric(
+    "perplexity",
+    LogLikelihoods,
+    statistics=lambda likelihoods: likelihoods.rows,
+    total=perplexity,
+    signature=lambda found: f"unit:{found.unit}|vocab:{found.vocabulary}|eos:yes|smoothing:none",
+    better="lower",
+    comparison_scale=np.log,
+)
+METRICS = (CER, WER, PERPLEXITY)

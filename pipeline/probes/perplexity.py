@@ -26,7 +26,7 @@ from pipeline.data.encoded_files import require_whole
 from pipeline.data.text.checks import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics import write_score
-from pipeline.metrics.perplexity import LogLikelihoods
+from pipeline.metrics.error_rates import LogLikelihoods
 
 ONE_SENTENCE = 1
 """Source symbols of a batch, which still gets one sentence: a model returns the loss of a whole batch."""

@@ -15,11 +15,11 @@ import yaml
 from pipeline.config import RunSpec, load_run
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import recording_digests, sha256_json
+from pipeline.core.disk import read_with_retries
 from pipeline.core.files import atomic_write
 from pipeline.core.json_csv import parse
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.retries import read_with_retries
 from pipeline.core.schema import parse_json
 from pipeline.models.fusion.settings import fused_training_flops
 from pipeline.models.settings import BatchShape, training_flops

@@ -13,13 +13,13 @@ from typing import IO, Any, Literal
 from pipeline.config import load_run
 from pipeline.core import artifacts as products
 from pipeline.core.digests import DamagedNoteError, digest_of, noted_digest
+from pipeline.core.disk import read_with_retries, retry_read
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import note_path
 from pipeline.core.json_csv import parse
 from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records import corpus, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
-from pipeline.core.retries import read_with_retries, retry_read
 from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
 
 OWN_DIGEST = ".safetensors"

@@ -44,7 +44,7 @@ class Server:
 
 def serve() -> None:
     from pipeline import __main__ as main
-    from pipeline.core import retries
+    from pipeline.core import disk as retries
     from pipeline.stages import STAGES
 
     for command in STAGES.values():

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pipeline.cluster.state import read_failure, read_starts
-from pipeline.core import retries
+from pipeline.core import disk as retries
 from pipeline.core.records.jobs import Claim, Failure, Retry, StartLine, Submission, last_event, record_event
 
 WRITERS, EVENTS = 4, 60

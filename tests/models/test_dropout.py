@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pipeline.models.kernels.dropout import keep_mask
-from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
+from pipeline.models.layers.regularisation import dropout, dropout_add, relu_dropout
 
 SIZE = 400_000
 

@@ -13,7 +13,7 @@ from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_c
 from pipeline.models.architectures import build_model
 from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.scheduled_sampling import unrolled_logits
+from pipeline.models.layers.regularisation import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.settings import BOS
 from pipeline.models.speech_attention.model import AttentionRecogniser

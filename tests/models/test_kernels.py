@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.models import kernels
 from pipeline.models.architectures import build_model
 from pipeline.models.kernels.dropout import DropoutFunction
-from pipeline.models.layers.dropout import dropout
+from pipeline.models.layers.regularisation import dropout
 from pipeline.models.seq2seq import Seq2Seq
 
 SPEECH = {

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.scheduled_sampling import unrolled_loss
+from pipeline.models.layers.regularisation import unrolled_loss
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.speech_attention.model import AttentionRecogniser
 

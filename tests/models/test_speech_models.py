@@ -9,7 +9,7 @@ from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_con
 
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.scheduled_sampling import DecoderInputs, negated_gumbel_noise, sample, unrolled_logits
+from pipeline.models.layers.regularisation import DecoderInputs, negated_gumbel_noise, sample, unrolled_logits
 from pipeline.models.layers.speech_encoder import BidirectionalLSTM, SpeechEncoder, max_pool
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.speech_attention.model import AttentionRecogniser, HybridAttention

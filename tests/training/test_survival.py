@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.core import retries
+from pipeline.core import disk as retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.training import trainer

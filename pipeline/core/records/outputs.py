@@ -34,7 +34,7 @@ class Decoded(Record):
     cut_at_last_position: int = Field(description="Outputs cut at the model's last position")
     weights: str = Field(description="Digest of the weights")
     training: str | None = Field(default=None, description="Digest of the final weights of the training")
-    decoding: dict[str, Any] = Field(description="All settings (pipeline/config/decoding.py)")
+    decoding: dict[str, Any] = Field(description="All settings (pipeline/config/training.py)")
     precision: str
     device: str = Field(description="cpu or cuda")
     seconds: float

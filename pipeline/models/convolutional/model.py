@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.convolutional.settings import ConvolutionalConfig
-from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.positions import LearnedPositions
+from pipeline.models.layers.regularisation import dropout
 from pipeline.models.seq2seq import LossSums, Modules, TaskModel, Tree
 
 HALF = math.sqrt(0.5)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.loss import masked_loss
-from pipeline.models.layers.scheduled_sampling import DecoderInputs, unrolled_loss
+from pipeline.models.layers.regularisation import DecoderInputs, unrolled_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
 
 

@@ -5,7 +5,7 @@ the kernel of the same signature when `enabled()` says so:
 
 | plain module | kernel |
 |---|---|
-| layers/dropout.py | dropout.py |
+| layers/regularisation.py, dropout | dropout.py |
 | layers/loss.py | cross_entropy.py |
 | layers/positions.py, `gather_positions` | operators.py |
 | ctc/model.py, `torch.nn.GRU` in both directions | gru.py |

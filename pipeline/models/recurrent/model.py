@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
+from pipeline.models.layers.regularisation import dropout
 from pipeline.models.recurrent.cells import GRU, ConditionalGRU
 from pipeline.models.recurrent.encoder import RecurrentEncoder
 from pipeline.models.recurrent.settings import RecurrentConfig

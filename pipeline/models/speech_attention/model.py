@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from pipeline.models import kernels
 from pipeline.models.kernels.recogniser_loop import recogniser_states
 from pipeline.models.layers.loss import masked_loss
-from pipeline.models.layers.scheduled_sampling import DecoderInputs
+from pipeline.models.layers.regularisation import DecoderInputs
 from pipeline.models.layers.speech_encoder import SpeechEncoder
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig

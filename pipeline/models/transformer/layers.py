@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.models.kernels.autocast import Norm
-from pipeline.models.layers.dropout import dropout_add, relu_dropout
+from pipeline.models.layers.regularisation import dropout_add, relu_dropout
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention, projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
 

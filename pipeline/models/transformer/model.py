@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models.kernels.autocast import autocast_layers
-from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
+from pipeline.models.layers.regularisation import dropout
 from pipeline.models.seq2seq import LossSums, Modules, TaskModel, Tree
 from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer, FeedForward
 from pipeline.models.transformer.multi_head_attention import (

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from pipeline.models import kernels
 from pipeline.models.kernels import operators as kernel
-from pipeline.models.layers.dropout import relu_dropout
+from pipeline.models.layers.regularisation import relu_dropout
 from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.multi_head_attention import (

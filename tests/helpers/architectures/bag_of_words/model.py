@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from pipeline.models.layers.scheduled_sampling import unrolled_loss
+from pipeline.models.layers.regularisation import unrolled_loss
 from pipeline.models.seq2seq import Seq2Seq
 
 

@@ -1,6 +1,7 @@
-"""Step-by-step training loss, with scheduled sampling (Bengio et al. 2015; Cold Fusion, section 4.3: rate 0.2).
+"""Noise in training: dropout, alone and fused with its neighbours, and scheduled sampling.
 
-With probability `rate` the decoder reads a symbol drawn from its own prediction in place of the reference. All random
+Scheduled sampling (Bengio et al. 2015; Cold Fusion, section 4.3: rate 0.2) computes the loss step by step: with
+probability `rate` the decoder reads a symbol drawn from its own prediction in place of the reference. All random
 numbers come from torch's global generator, which the trainer seeds for every micro-batch.
 
 Dimensions: B sentences, T symbols, V vocabulary.
@@ -10,11 +11,63 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from pipeline.models import kernels
+from pipeline.models.kernels import dropout as kernel
 from pipeline.models.layers.loss import masked_loss
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import LossSums, Seq2Seq
 from pipeline.models.settings import BOS, EOS, PAD
+
+
+def dropout(x: Tensor, probability: float) -> Tensor:
+    """Zero each element with `probability` and scale the others by 1 / (1 - probability).
+
+    Args:
+        x: Tensor of any shape.
+        probability: In [0, 1); 0 returns `x` itself.
+
+    Returns:
+        Tensor of the shape of `x`.
+    """
+    if not probability:
+        return x
+    return kernel.dropout(x, probability) if kernels.enabled_on_cpu(x) else F.dropout(x, probability)
+
+
+def dropout_add(residual: Tensor, x: Tensor, probability: float) -> Tensor:
+    """Compute residual + dropout(x).
+
+    Args:
+        residual: Broadcastable to the shape of `x`; gives the dtype of the result.
+        x: Tensor of any shape.
+        probability: Probability of dropping an element of `x`, in [0, 1).
+
+    Returns:
+        Tensor of the shape of `x`.
+    """
+    if not probability:
+        return residual + x
+    if kernels.enabled_on_cpu(x):
+        return kernel.dropout_add(residual, x, probability)
+    return residual + F.dropout(x, probability)
+
+
+def relu_dropout(x: Tensor, probability: float) -> Tensor:
+    """Compute dropout(max(0, x)).
+
+    Args:
+        x: Tensor of any shape.
+        probability: Probability of dropping an element, in [0, 1).
+
+    Returns:
+        Tensor of the shape of `x`.
+    """
+    if not probability:
+        return F.relu(x)
+    return kernel.relu_dropout(x, probability) if kernels.enabled_on_cpu(x) else F.dropout(F.relu(x), probability)
+
 
 NEVER_READ = (PAD, BOS, EOS)
 
