@@ -3,10 +3,8 @@
 import random
 
 import pytest
-from sacremoses import MosesDetokenizer
 from toy_corpus import random_lines
 
-from pipeline.data.text.moses import join_tokens
 from pipeline.data.text.tokenisation import detokenise, tokenise
 
 SENTENCES = {
@@ -30,33 +28,6 @@ def test_a_stop_and_a_quote_at_the_end_leave_no_empty_word(language, line):
     """Moses separates `.'` only after it has removed extra spaces."""
     words = tokenise(line, language).split(" ")
     assert "" not in words and words[-2:] == [".", "'"] and "".join(words) == line.replace(" ", "")
-
-
-@pytest.mark.parametrize("language", ["en", "de", "fr", "ga", "fi", "ko", "zh", "ru"])
-def test_tokens_are_joined_as_sacremoses_does(language, seed):
-    draw, moses = random.Random(seed), MosesDetokenizer(lang=language)
-    words = [
-        "s",
-        "Jones",
-        "12",
-        "'s",
-        "l'",
-        "'été",
-        "'a'",
-        "漢'",
-        "カナ",
-        "가",
-        "EU",
-        "``",
-        "$(",
-        "...",
-        "@-@",
-        "a\u00a0b",
-    ]
-    pieces = [*words, *"abcéд你ー“”„‘’«».,;:!?()[]{}$£₿%/_'\"¿¡。\\"]
-    for _ in range(1000):
-        tokens = [draw.choice(pieces) for _ in range(draw.randint(1, 12))]
-        assert join_tokens(tokens, language) == moses.detokenize(tokens, return_str=True, unescape=False)
 
 
 @pytest.mark.parametrize("language", ["en", "de"])

@@ -18,14 +18,6 @@ def test_no_module_of_data_but_batches_imports_torch():
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
-def test_detokenising_imports_no_tokenizer():
-    check = (
-        "import sys; from pipeline.data.text.tokenisation import detokenise; detokenise('a , b', 'de');"
-        "assert 'sacremoses' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)
-
-
 def test_dataset_records_import_no_table_of_languages():
     check = "import sys, pipeline.data.dataset; assert 'langcodes' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)

@@ -4,8 +4,7 @@
 `none` keeps the text: sentencepiece learns subwords with their spaces, so nothing is lost.
 
 Moses runs by sacremoses without escaping (`&` stays `&`), without splitting dashes and without rewriting punctuation,
-so only white space is lost. `moses` joins tokens by Moses' rules, which know ASCII; `spacing` decides spaces around
-other marks.
+so only white space is lost. Its detokeniser knows ASCII; `spacing` decides spaces around other marks.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ import regex
 
 from pipeline.data.dataset import CorpusRecord, Segmenter, TokeniserName
 from pipeline.data.languages import base_language, bleu_tokenizer, is_unspaced
-from pipeline.data.text.moses import join_tokens
 from pipeline.data.text.segmentation import length, segment
 from pipeline.data.text.spacing import correct_spaces
 
@@ -93,7 +91,7 @@ class Tokenisation:
 
 
 if TYPE_CHECKING:
-    from sacremoses import MosesTokenizer
+    from sacremoses import MosesDetokenizer, MosesTokenizer
 
 
 @cache
@@ -102,6 +100,16 @@ def tokenizer(language: str) -> "MosesTokenizer":
     from sacremoses import MosesTokenizer  # takes 0.25 s
 
     return MosesTokenizer(lang=base_language(language))
+
+
+@cache
+def detokenizer(language: str) -> "MosesDetokenizer":
+    """Return the Moses detokenizer of a language."""
+    from sacremoses import MosesDetokenizer
+
+    # sacremoses' rules for Czech join numbers to words and raise TypeError.
+    language = base_language(language)
+    return MosesDetokenizer(lang="en" if language == "cs" else language)
 
 
 def tokenise(line: str, language: str) -> str:
@@ -127,11 +135,10 @@ def detokenise(line: str, language: str) -> str:
     if not tokens:
         return ""
     marks = tokens
-    base = base_language(language)
-    if base == "en" and tokens[0][0:1] == "'" and tokens[0] != "'" and "'" in tokens:
+    if base_language(language) == "en" and tokens[0][0:1] == "'" and tokens[0] != "'" and "'" in tokens:
         marks = ["'", tokens[0][1:], *tokens[1:]]  # the tokenizer leaves a mark at the beginning of a line
-    # Moses' own rules for Czech join numbers to words.
-    return correct_spaces(tokens, join_tokens(marks, "en" if base == "cs" else base), language)
+    text = detokenizer(language).detokenize(marks, return_str=True, unescape=False)
+    return correct_spaces(tokens, text, language)
 
 
 LOSSLESS = 99.0
