@@ -202,12 +202,14 @@ class YamlReader:
             The key.
 
         Raises:
-            UserError: The key is not a printable text, or is repeated.
+            UserError: The key is not a printable text, merges another mapping, or is repeated.
         """
         if type(key) is not str:
             raise self.fault(f"the key {shown(key)} is not a text; put it in quotes")
         if not key.isprintable():
             raise self.fault(f"the key {shown(key)} has an unprintable character")
+        if key == "<<" and not self.event.style:
+            raise self.fault("merge keys (<<) are not supported; write out the values")
         if key in lines:
             raise self.fault(f"the key {shown(key)} is already on line {lines[key]}; remove one of them")
         lines[key] = self.event.start_mark.line + 1

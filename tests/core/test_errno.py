@@ -4,6 +4,8 @@ import errno
 import importlib.util
 import io
 import os
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from pipeline.__main__ import status_of
 from pipeline.core import files
 from pipeline.core.errors import UserError
+from pipeline.data.fetch import archives
+from pipeline.data.speech import collect_recordings
 
 NUMBERS = sorted(errno.errorcode)
 
@@ -97,6 +101,24 @@ def test_append_line_survives_every_errno(call, faulty, refusals, tmp_path):
         else:
             assert (call, number) == ("close", errno.EINTR)
         assert faulty.complete_lines(path) in ([b"one"], [b"one", b"two"])
+
+
+@pytest.mark.parametrize("unpack", [archives.unpack, collect_recordings.unpack])
+def test_unpacking_reports_every_errno_in_one_line(unpack, monkeypatch, tmp_path):
+    archive, folder = tmp_path / "a.zip", tmp_path / "out"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("x", "content")
+    arguments = ("a", {"x"}) if unpack is archives.unpack else (["*"], ("",))
+    for number in NUMBERS:
+
+        def refuse(*_, number=number):
+            raise OSError(number, os.strerror(number))
+
+        for module in (archives, collect_recordings):
+            monkeypatch.setattr(module, "open", refuse, raising=False)
+        with pytest.raises(UserError, match=re.escape(f"can't write {folder}")) as refusal:
+            unpack(archive, *arguments, folder)
+        assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
 
 
 def test_command_ends_in_one_line_for_every_errno(capsys):

@@ -39,6 +39,8 @@ FAULTS = {
     "deep block": ("- " * 100_000, "more than 50 levels"),
     "key that is a number": ("1: a", "the key 1 is not a text; put it in quotes"),
     "key that is a list": ("? [a]\n: b", "a key must be a text"),
+    "merge key": ("a: &x {k: 1}\nb:\n  <<: *x\n  j: 2", r"line 3: merge keys \(<<\) are not supported"),
+    "merge key in flow": ("a: &x {k: 1}\nb: {<<: *x, k: 2}", r"line 2: merge keys \(<<\) are not supported"),
     "tag": ("a: !!python/object:os.system x", "tag 'tag:yaml.org,2002:python/object:os.system' is not understood"),
     "endless number": (f"a: {'9' * 10_000}", "line 1: '9999999.*…"),
     "infinity": ("a: .inf", "'.inf' is not a number below"),

@@ -24,7 +24,7 @@ import soundfile
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import register_output
+from pipeline.core.files import register_output, write_errors
 from pipeline.core.records.corpus import Spoken, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
@@ -267,5 +267,6 @@ def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
     audio = io.BytesIO()  # the library hides errors of the disk
     soundfile.write(audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
-    task.audio.write_bytes(audio.getvalue())
+    with write_errors(task.audio):
+        task.audio.write_bytes(audio.getvalue())
     return Utterance(task.audio, task.sentence.spelt, reader.name, domain, len(samples) / synthesiser.rate)
