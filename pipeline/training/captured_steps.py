@@ -21,6 +21,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
+from pipeline.models.kernels.autocast import forget_casts
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay, ShapeGrid
@@ -121,6 +122,7 @@ class CapturedSteps:
             Summed loss, negative log-likelihood, and gradient norm before clipping, shape (3,). The next step may
             overwrite them.
         """
+        forget_casts()  # of a validation
         self.optimiser.set_rates(step, annealings)
         self.scale.fill_(1 / divisor)
         frozen = self.optimiser.schedule.frozen(step)

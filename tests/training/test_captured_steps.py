@@ -13,6 +13,7 @@ from made_records import MACHINE
 from tape import TapeRecorder
 
 from pipeline.config import load_run
+from pipeline.models.kernels.autocast import cached_casts
 from pipeline.training import setup
 from pipeline.training.captured_steps import CapturedSteps, captured_steps
 from pipeline.training.checkpoint import Checkpoints
@@ -206,6 +207,28 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
     trainer.steps.captured.run = with_fault
     final(trainer)
     assert trainer.state.skipped_updates == 1
+
+
+def test_weights_cast_between_replayed_steps_are_the_current_ones(new_run, trainer_with):
+    """As a validation on a GPU casts them; a replay changes weights without changing their version."""
+    trainer = trainer_with(new_run(micro_batch_tokens=200, **SHORT))
+    weights, run = [*trainer.model.parameters()], trainer.steps.captured.run
+
+    @torch.no_grad()
+    def casts() -> tuple[torch.Tensor, ...]:
+        return cached_casts(torch.bfloat16, weights)
+
+    def checked(*args) -> torch.Tensor:
+        casts()
+        versions = tuple(weight._version for weight in weights)
+        out = run(*args)
+        torch._C._autograd._unsafe_set_version_counter(tuple(weights), versions)
+        assert all(torch.equal(cast, weight.bfloat16()) for cast, weight in zip(casts(), weights, strict=True))
+        return out
+
+    trainer.steps.captured.run = checked
+    final(trainer)
+    assert trainer.steps.captured.graphs.recorder.replayed >= 6
 
 
 def test_rolling_back_drops_the_graphs(new_run, trainer_with):

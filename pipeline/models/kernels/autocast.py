@@ -126,6 +126,11 @@ def cached_casts(dtype: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor,
     return found[1]
 
 
+def forget_casts() -> None:
+    """Drop all cached casts, because weights changed in a way that torch does not count, as by a CUDA graph."""
+    _CACHE.clear()
+
+
 @contextlib.contextmanager
 def autocast_layers(layers: Sequence[nn.Module], x: Tensor) -> Iterator[Tensor]:
     """Let `layers` compute in the dtype of autocast inside the block.
