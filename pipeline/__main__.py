@@ -59,9 +59,6 @@ def status_of(work: Callable[[], None]) -> int:
 
     Errors of the system and of the user are one line. Faults of this program have a traceback.
 
-    Args:
-        work: The program.
-
     Returns:
         0; 1 after one line that says what is wrong; 130 after Ctrl-C.
 

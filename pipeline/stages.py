@@ -251,9 +251,6 @@ def parsers(
     Args:
         program: Table of the commands.
         imported: Names of the commands whose arguments are needed.
-
-    Returns:
-        The parser of the program, and those of its commands by name.
     """
     parser = Parser(prog=program.name, description=program.about)
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")

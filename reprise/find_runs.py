@@ -51,9 +51,6 @@ class FoundRun:
     def missing(self, product: DecodingArtifact | Score) -> str:
         """Explain that a product of the run does not exist, and name the command that makes it and nothing else.
 
-        Args:
-            product: An output or score of the run.
-
         Returns:
             A message with the state: "trained, not decoded" or "decoded, not scored".
         """

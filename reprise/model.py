@@ -165,11 +165,7 @@ class Model:
         return self.decode(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decode(self, split: GivenText | GivenSpeech) -> list[str]:
-        """Return the outputs of prepared inputs, in order.
-
-        Args:
-            split: Prepared inputs.
-        """
+        """Return the outputs of prepared inputs, in order."""
         batches = EvalBatches[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 

@@ -210,9 +210,6 @@ class Preparation(Closed):
 
         Sentences to parse are tokenised already; their parentheses become -LRB- and -RRB-.
 
-        Args:
-            line: The line.
-
         Returns:
             Tokens with single spaces; empty if there are no words.
         """

@@ -149,9 +149,6 @@ def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue
 def verify(folder: Path) -> list[str]:
     """Verify the digests of a packed model.
 
-    Args:
-        folder: Its folder.
-
     Returns:
         The names of its files.
 

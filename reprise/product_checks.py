@@ -207,11 +207,7 @@ class Inspection:
         return [check for check in found if check.state != "missing" or not is_read_by_training_alone(check.path, form)]
 
     def check_views(self, mark: Path) -> list[FileCheck]:
-        """Return the faults of the copies at the top of results/ of a report of the configured paper.
-
-        Args:
-            mark: File of the report.
-        """
+        """Return the faults of the copies at the top of results/ of a report of the configured paper."""
         if mark.parent != self.layout.results / self.project.config.paper:
             return []
         copies = [(RESULTS / path.name, path) for path in (mark, mark.with_suffix(".md"))]
@@ -226,9 +222,6 @@ class Inspection:
         """Return whether a product was not made yet, set aside or freed; a deleted file still has its note.
 
         `free` removes audio and raw text with their target files, but not the notes of these.
-
-        Args:
-            mark: File of the product.
         """
         freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
         return not exists(mark) and (freed or not exists(note_path(mark)))

@@ -271,9 +271,6 @@ def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[L
 def over_fitted(curves: Mapping[System, Sequence[LossCurve]]) -> str:
     """Name the systems that ended far above their lowest dev loss; empty if there is none.
 
-    Args:
-        curves: For each system, the loss curve of each seed.
-
     Returns:
         One clause for each such system, with the share by which its loss rose.
     """

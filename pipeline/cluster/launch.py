@@ -202,9 +202,6 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
         folder: The run, or the folder of a command.
         order: The work of the job.
 
-    Returns:
-        The jobs of the folder.
-
     Raises:
         UserError: The launcher is `slurm`, but sbatch is not installed.
     """

@@ -169,9 +169,6 @@ class LastingError(UserError):
 def retry_stage(work: Callable[[], None]) -> None:
     """Run a stage, and retry it after growing pauses if a file error stopped it.
 
-    Args:
-        work: The stage, which may be repeated at any time.
-
     Raises:
         UserError: `work` raised it, and no file error caused it.
         LastingError: The file error remained after all retries, or no retry can help.

@@ -135,9 +135,6 @@ def write_errors(path: Path, otherwise: str = "choose another `work:`") -> Itera
 def read_errors(otherwise: str) -> Iterator[None]:
     """Turn a missing file into a UserError.
 
-    Args:
-        otherwise: What to do then.
-
     Raises:
         UserError: The file does not exist.
     """

@@ -33,12 +33,6 @@ def metric_names() -> list[str]:
 def metric_named(name: str) -> Metric[Any]:
     """Return the metric of a name.
 
-    Args:
-        name: Key in score files.
-
-    Returns:
-        The metric.
-
     Raises:
         UserError: There is none; the message lists all names and the nearest one.
     """
@@ -48,9 +42,6 @@ def metric_named(name: str) -> Metric[Any]:
 
 def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
     """Return every metric that reads given inputs and is defined for them.
-
-    Args:
-        inputs: Inputs of one split.
 
     Returns:
         Metrics in alphabetical order of their names.

@@ -56,12 +56,6 @@ def paper_recipe(texts: Translations) -> Recipe:
 
     Tokenised text is counted as by `multi-bleu.perl`; WMT en-de with compounds split (tensor2tensor's
     `get_ende_bleu.sh`); NIST sets as by `mteval-v11b`, with the shortest reference's length.
-
-    Args:
-        texts: Translations, with the facts of their dataset.
-
-    Returns:
-        A recipe for BLEU.
     """
     if texts.nist:
         return replace(MTEVAL, reference_length="shortest")
@@ -72,12 +66,6 @@ def sacrebleu_recipe(texts: Translations) -> Recipe:
     """Return sacreBLEU's default recipe (Post 2018): raw text against the raw reference.
 
     Case is ignored if the corpus is lower-cased.
-
-    Args:
-        texts: Translations, with the facts of their dataset.
-
-    Returns:
-        A recipe for BLEU.
     """
     return Recipe("raw", bleu_tokenizer(texts.tgt), lowercase=texts.case == "lc")
 
@@ -223,9 +211,6 @@ def chrf_counter(texts: Translations) -> Any:
 def chrf_statistics(texts: Translations) -> np.ndarray:
     """Count n-grams of hypothesis, reference and both, for each order.
 
-    Args:
-        texts: Translations of a test set.
-
     Returns:
         Int32 statistics, shape (N, 18); of several references, the counts of the best one.
     """
@@ -251,11 +236,7 @@ def chrf(totals: np.ndarray) -> np.ndarray:
 
 
 def chrf_signature(texts: Translations) -> str:
-    """Return how the score is counted: our own fields, then sacreBLEU's signature.
-
-    Args:
-        texts: Translations of a test set.
-    """
+    """Return how the score is counted: our own fields, then sacreBLEU's signature."""
     theirs = chrf_counter(texts)
     theirs.num_refs = len(texts.raw.references)
     return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"

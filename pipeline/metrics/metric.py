@@ -35,9 +35,6 @@ class MetricInputs:
     def exist_for(cls, dataset: DatasetKind) -> bool:
         """Return whether these inputs exist for a dataset.
 
-        Args:
-            dataset: Record of the dataset.
-
         Returns:
             True if metrics of these inputs can be computed on it.
         """

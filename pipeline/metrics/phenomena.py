@@ -96,9 +96,6 @@ def contains(words: list[str], wanted: list[str]) -> bool:
     Args:
         words: The sentence.
         wanted: The sequence.
-
-    Returns:
-        True if it is.
     """
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
 
@@ -109,9 +106,6 @@ def in_order(words: list[str], wanted: list[str]) -> bool:
     Args:
         words: The sentence.
         wanted: The sequence, with gaps allowed.
-
-    Returns:
-        True if it is.
     """
     rest = iter(words)
     return all(word in rest for word in wanted)
@@ -135,9 +129,6 @@ def clauses(tree: Tree) -> Iterator[list[str]]:
 
     A time phrase takes the place of a missing object.
 
-    Args:
-        tree: Tree of an English sentence.
-
     Yields:
         Head words of subject, verb and object.
     """
@@ -155,9 +146,6 @@ def reorderings(tree: Tree) -> Iterator[list[str]]:
     """Find pairs of head words that stand in this order in English and in the other order in Chinese.
 
     A pair is a verb and the noun of its place, time or company, or a noun and the verb of its relative clause.
-
-    Args:
-        tree: Tree of an English sentence.
 
     Yields:
         The two words in English order.

@@ -52,9 +52,6 @@ def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq
 def settings_of(folder: str) -> type[ModelSettings] | None:
     """Return the settings class of a folder.
 
-    Args:
-        folder: Name of a folder of `pipeline.models`.
-
     Returns:
         None if the folder holds no architecture, as `layers` and `kernels`.
 

@@ -56,9 +56,6 @@ class Seq2Seq(nn.Module):
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch and create the cache before the first target symbol.
 
-        Args:
-            batch: B sentences, of which only the source is read.
-
         Returns:
             The source and the cache. The source has tensors (B, …) that all hypotheses of a sentence share, and that
             are never replicated. The cache has tensors (B, 1, …) of what a hypothesis has read so far.
@@ -119,11 +116,7 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def after_step(self, frozen: bool) -> None:
-        """Run after every optimiser step.
-
-        Args:
-            frozen: True if the optimiser step left the branch weights as they were.
-        """
+        """Run after every optimiser step."""
 
     def monitors(self) -> dict[str, list[float]]:
         """Return small values by name for the progress log."""
@@ -149,9 +142,6 @@ class FrameModel(Seq2Seq):
 
     def best_path(self, batch) -> list[list[int]]:
         """Decode greedily: take the most probable symbol of each frame, merge repeats and remove blanks.
-
-        Args:
-            batch: Speech of B utterances.
 
         Returns:
             Symbol ids of each utterance.
@@ -242,9 +232,6 @@ def parameters_by_part(model: nn.Module) -> dict[str, int]:
 
     A shared tensor counts at its first part. The parts of a fused model are those of its task model, its fusion and its
     language model.
-
-    Args:
-        model: Any model.
     """
     counts: dict[str, int] = {}
     for name, weight in model.named_parameters():

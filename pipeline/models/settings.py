@@ -93,11 +93,7 @@ class ModelSettings(Closed):
 
     @abstractmethod
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch.
-
-        Args:
-            shape: Sizes of the batch.
-        """
+        """Count the multiply-adds of a forward pass over a batch."""
 
     def output_frames(self, frames: Any) -> Any:
         """Convert input frames to output frames, if they bound the target length.
@@ -114,9 +110,6 @@ class ModelSettings(Closed):
 
     def check_training(self, training: Any) -> None:
         """Check that a model with these settings can be trained as `training` says.
-
-        Args:
-            training: A `TrainingConfig`.
 
         Raises:
             ValueError: It cannot; the message names the setting to change.
@@ -163,8 +156,5 @@ def training_flops(config: ModelSettings, shape: BatchShape) -> float:
     Args:
         config: Settings of the model.
         shape: Sizes of the batch.
-
-    Returns:
-        FLOPs, two per multiply-add.
     """
     return 2.0 * (1 + BACKWARD) * config.forward_macs(shape)

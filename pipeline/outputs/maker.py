@@ -37,9 +37,6 @@ class OutputMaker:
     def make(self, name: str) -> list[Path]:
         """Make one output.
 
-        Args:
-            name: Path of the output's file in the run's folder.
-
         Returns:
             The file that reports read, and those beside it.
 

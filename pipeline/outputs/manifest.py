@@ -61,11 +61,7 @@ class ManifestWriter:
         self.entries = entries_of(path)
 
     def lacks(self, keys: Mapping[str, str]) -> list[str]:
-        """Return the outputs that are missing, have other inputs or settings, or whose files have changed.
-
-        Args:
-            keys: Digest of inputs and settings by output.
-        """
+        """Return the outputs that are missing, have other inputs or settings, or whose files have changed."""
         return [name for name, key in keys.items() if not self.has(name, key)]
 
     def has(self, name: str, key: str) -> bool:

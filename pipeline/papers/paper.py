@@ -182,9 +182,6 @@ class Paper(Closed):
 def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     """Return a paper, and the rows of each printed table.
 
-    Args:
-        folder: Folder of the paper, with paper.yaml and the printed tables.
-
     Raises:
         UserError: A key is unknown, a value is bad, or a printed table lacks a column that paper.yaml names.
     """

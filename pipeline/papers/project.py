@@ -300,9 +300,6 @@ class ProjectOptions:
     def load(self, papers: Iterable[str] = ()) -> Project:
         """Return the project, with every reference and value checked.
 
-        Args:
-            papers: Names given by `--paper`.
-
         Raises:
             UserError: `root` has no project, a setting is wrong, or a paper is unknown.
         """

@@ -119,11 +119,7 @@ class Scale(Rules):
         return [*asked, *islice(others, max(0, self.seeds.get(system, 0) - len(asked)))]
 
     def training_gpus(self, lineage: Iterable[str]) -> int:
-        """Return the GPUs per training.
-
-        Args:
-            lineage: The system and its bases, as for `scaled`.
-        """
+        """Return the GPUs per training."""
         own = [gpus for name in lineage if name in self.systems and (gpus := self.systems[name].gpus)]
         return own[-1] if own else self.resources["train"].gpus
 

@@ -102,9 +102,6 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
         model: A recogniser, or a fusion whose task model is one.
         name: Names the run in the error.
 
-    Returns:
-        The recogniser itself.
-
     Raises:
         UserError: There is none.
     """

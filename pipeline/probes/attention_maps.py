@@ -184,9 +184,6 @@ def piece(subwords: Subwords, token: int) -> str:
     Args:
         subwords: Subword model of the corpus.
         token: Symbol id.
-
-    Returns:
-        The piece as in the vocabulary, or `</s>` for EOS.
     """
     return "</s>" if token == EOS else subwords.model.id_to_piece(token)
 

@@ -90,9 +90,6 @@ class Texts:
     def chosen(self, count: int) -> list[int] | None:
         """Choose the utterances with most word errors of one system; of equals the first.
 
-        Args:
-            count: How many.
-
         Returns:
             Their numbers, from 0, in order; None if the system on which the choice depends was not run.
 
@@ -114,9 +111,6 @@ class Texts:
         Args:
             system: Name of the system; empty means the reference.
             number: Number of the utterance, from 0.
-
-        Returns:
-            The columns of a row; empty if the system was not run.
         """
         if not system:
             return {"ours": self.references[number], "word_errors": "", "run": ""}

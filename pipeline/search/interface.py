@@ -241,9 +241,6 @@ class ModelScores:
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
         """Encode a batch; see `Seq2Seq.start`.
 
-        Args:
-            batch: Sources of B sentences.
-
         Returns:
             The source, and the cache of hypotheses that have read nothing.
         """
@@ -294,9 +291,6 @@ class ShallowFusion(ModelScores):
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
         """Encode a batch; see `Seq2Seq.start`.
-
-        Args:
-            batch: Sources of B sentences.
 
         Returns:
             The source, and the caches of model and language model.

@@ -233,9 +233,6 @@ class StepRunner:
         Neither weights nor buffers (such as running statistics) change. Placeholders of the optimiser's moments occupy
         memory at the same time.
 
-        Args:
-            step: Number of the step, for messages.
-
         Raises:
             UserError: Memory ran out.
         """

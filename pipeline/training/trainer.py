@@ -163,9 +163,6 @@ class Trainer:
 
         No step is repeated, so training skips the data that caused the divergence.
 
-        Args:
-            fault: Description of the divergence, for the log.
-
         Raises:
             UserError: The training has rolled back before, has no good weights, or has no step left.
         """

@@ -60,9 +60,6 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
     adam: Attention Is All You Need, section 5.3. adadelta: Zeiler 2012. nag: gradient descent with Nesterov's momentum
     in the form of Sutskever et al. 2013.
 
-    Returns:
-        The rule with the settings of `config`.
-
     Raises:
         ValueError: The optimiser is unknown.
     """

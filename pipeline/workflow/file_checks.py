@@ -91,9 +91,6 @@ def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
         kind: Type of the record that it holds, if known.
         digest: Its digest according to another record.
 
-    Returns:
-        What is wrong, without the path and the remedy.
-
     Raises:
         OSError: The file does not exist or cannot be read.
         UnreadableError: The file cannot be read.

@@ -95,9 +95,6 @@ class Runs:
             run: The run.
             jobs: Jobs of the user on Slurm.
             driven: Whether a running Snakemake will start it.
-
-        Returns:
-            The state.
         """
         folder, steps = self.layout.run(run), self.steps(run)
         if (folder / DONE_FILE).exists():

@@ -239,9 +239,6 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
         graph: The papers of the project.
         target: A paper, `all`, or a file in results/.
 
-    Returns:
-        The reports.
-
     Raises:
         UserError: The target is no report.
     """

@@ -131,9 +131,6 @@ AnyCorpus = Annotated[
 def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
     """Return the record of an encoded corpus.
 
-    Args:
-        encoded: The folder `encoded/` of the corpus.
-
     Raises:
         UserError: The record is missing, faulty or of an unknown kind.
     """

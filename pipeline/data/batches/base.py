@@ -273,14 +273,7 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 
     def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
-        """Return the shapes of the micro-batches of some training steps from the first two epochs.
-
-        Args:
-            steps: Number of steps to sample.
-
-        Returns:
-            Sequences, source positions and target positions of each micro-batch.
-        """
+        """Return the shapes of the micro-batches of some training steps from the first two epochs."""
         sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
         parts = [part for step in sample for part in self._split(self.sequences_of(step))]
         sides = self.pairs.src_lengths, self.pairs.tgt_lengths

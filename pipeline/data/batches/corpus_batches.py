@@ -46,9 +46,6 @@ def normalisation_corpus(spec: RunSpec) -> Path:
     """Return the encoded corpus that trained the encoder, whose statistics normalise speech.
 
     Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 4.6), and so its input.
-
-    Args:
-        spec: Settings of the run; runs that it starts from are followed back.
     """
     while spec.initial:
         spec = load_run(Path(spec.initial) / RUN_FILE)
@@ -57,12 +54,6 @@ def normalisation_corpus(spec: RunSpec) -> Path:
 
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     """Return the training batches of a run.
-
-    Args:
-        spec: Settings of the run.
-
-    Returns:
-        Batches of the kind that the model reads.
 
     Raises:
         UserError: The settings do not fit the corpus.

@@ -103,9 +103,6 @@ UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
     """Yield the sentences of each domain, first test, then dev, then train, without repeats.
 
-    Args:
-        text: Domains, sizes and seed.
-
     Yields:
         Split and sentence.
     """

@@ -181,9 +181,6 @@ def place_of(utterance: Utterance) -> Place:
 def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
     """Describe the utterances that several splits share.
 
-    Args:
-        manifests: Manifest of each split.
-
     Returns:
         A description of each shared utterance: file, start in seconds, splits.
 

@@ -153,9 +153,6 @@ def comparison_key(sentence: str) -> str:
     """Return a key that is equal for sentences which differ in form alone.
 
     Form is white space, invisible characters, Unicode form (NFKC), case, and the shape of quotes and dashes.
-
-    Returns:
-        The key, without any white space.
     """
     key = sentence.lower()
     if not key.isascii():

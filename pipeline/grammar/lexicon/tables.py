@@ -49,9 +49,6 @@ class Table:
     def each(self, make: Callable[..., Item]) -> list[Item]:
         """Return the results of calling `make` with the cells of each row.
 
-        Args:
-            make: Function of the cells of a row.
-
         Raises:
             UserError: A row can't be converted.
         """
@@ -71,9 +68,6 @@ class Table:
 
 def read_tables(name: str) -> dict[str, Table]:
     """Return the tables of `<name>.txt` by name.
-
-    Args:
-        name: File name without its suffix.
 
     Raises:
         UserError: A row has too few or too many cells, or precedes all tables.

@@ -242,9 +242,6 @@ class Convolutional(TaskModel):
     def encode(self, batch) -> Tree:
         """Encode the source of a batch.
 
-        Args:
-            batch: Source of B sentences.
-
         Returns:
             Keys and values (B, S, E) and mask (B, S) of the source.
         """
@@ -292,9 +289,6 @@ class Convolutional(TaskModel):
 
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch and create the cache; see `Seq2Seq.start`.
-
-        Args:
-            batch: Source of B sentences.
 
         Returns:
             The source, from `encode`. The cache: the position (B, 1), and the last k - 1 inputs of every decoder layer,

@@ -188,9 +188,6 @@ class CTC(FrameModel):
     def best_path(self, batch) -> list[list[int]]:
         """Decode greedily: take the most probable symbol of each frame, merge repeats and remove blanks.
 
-        Args:
-            batch: Speech of B utterances.
-
         Returns:
             Symbol ids of each utterance.
         """

@@ -54,9 +54,6 @@ class CTCConfig(SpeechSettings):
     def check_training(self, training: Any) -> None:
         """Refuse label smoothing.
 
-        Args:
-            training: A `TrainingConfig`.
-
         Raises:
             ValueError: `training.label_smoothing` is not 0.
         """

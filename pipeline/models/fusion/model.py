@@ -128,9 +128,6 @@ class FusedModel(Seq2Seq):
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch; see `Seq2Seq.start`.
 
-        Args:
-            batch: Source of B sequences.
-
         Returns:
             The source of the task model; and the caches of the task model and of the language model.
         """

@@ -79,9 +79,6 @@ def fused_training_flops(
         shape: Sizes of the batch.
         frozen: The task model only runs forward, too.
 
-    Returns:
-        FLOPs of forward and backward pass, two per multiply-add.
-
     Raises:
         ValueError: The task model has no task state.
     """

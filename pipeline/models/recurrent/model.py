@@ -145,9 +145,6 @@ class Recurrent(TaskModel):
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch; see `Seq2Seq.start`.
 
-        Args:
-            batch: Source of B sentences.
-
         Returns:
             Mask (B, S), annotations (B, S, D) and keys (B, S, A) of the source; and the decoder's initial state
             (B, 1, H).

@@ -198,9 +198,6 @@ class Transformer(TaskModel):
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch, and compute keys and values of the source for every decoder layer.
 
-        Args:
-            batch: Source of B sentences.
-
         Returns:
             The source: its mask (B, S), and per layer keys (B, H, S, d_k) and values (B, H, S, d_v). The cache: per
             layer the keys and values of the target so far, from `SelfAttention.empty_past`.

@@ -226,11 +226,7 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def after_step(self, frozen: bool) -> None:
-        """Project every kappa and alpha onto the simplex, all blocks at once.
-
-        Args:
-            frozen: True if the optimiser step did not change them.
-        """
+        """Project every kappa and alpha onto the simplex, all blocks at once."""
         if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
             return
         weights: list[Tensor] = [*self.parameter_groups()["branch_weights"]]

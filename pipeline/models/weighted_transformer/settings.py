@@ -87,9 +87,6 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         """Return the multiply-adds of a forward pass over a batch, padding included.
 
         One attention of each layer is branched. The other one of a decoder layer is plain.
-
-        Args:
-            shape: Sizes of the batch.
         """
         branched = self.branched_macs()
         return self.stack_macs(shape, encoder=branched, decoder=branched + self.output_projection_macs())
@@ -112,9 +109,6 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     def check_training(self, training: Any) -> None:
         """Check that `branch_warmup_steps` is set.
-
-        Args:
-            training: A `TrainingConfig`.
 
         Raises:
             ValueError: The warm-up of the branch weights is not set.

@@ -124,9 +124,6 @@ def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the paired test of every two rows with the same test set, first minus second.
 
-    Args:
-        sides: Rows that `sides` returns.
-
     Returns:
         Results by the places `first,second` of the rows.
     """

@@ -128,9 +128,6 @@ class OutputSet:
     def output(self, product: DecodedProduct) -> Output:
         """Read an output.
 
-        Args:
-            product: An output with a score.
-
         Returns:
             Its lines.
 
