@@ -13,7 +13,6 @@ from pipeline.decoding.tune import choose_weights
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput
 from pipeline.probes.alignments import write_alignments
 from pipeline.probes.attention_maps import write_map
-from pipeline.probes.gate_values import measure_gates
 from pipeline.probes.perplexity import measure_perplexity
 
 Value = TypeVar("Value")
@@ -52,6 +51,8 @@ class OutputMaker:
             case "alignments":
                 write_alignments(run=self.run_folder, split=required(output.split), threads=self.threads, out=out)
             case "gates":
+                from pipeline.probes.gate_values import measure_gates  # imports the claims, 70 ms
+
                 measure_gates(self.trained, Path(required(output.dataset)), out)
             case "attention":
                 write_map(self.trained, required(output.split), required(output.choice), out)

@@ -4,6 +4,7 @@ A step takes as long as its matrix multiplications and memory traffic, or as lau
 Launches dominate in models that step through positions one by one. tests/gpu counts them.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -66,6 +67,13 @@ def load_devices(path: Path) -> Devices:
     return validate(Devices, load_yaml(path), str(path))
 
 
+@cache
+def devices_without_bfloat16() -> list[str]:
+    """Return the names of the workflow's devices without bfloat16, read once for all trainings."""
+    devices = load_devices(ROOT / "workflow/devices.yaml")
+    return [name for name, device in devices.items() if device.bf16 is None]
+
+
 def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
     """Check that the requested GPUs have bfloat16 if a training needs it.
 
@@ -77,8 +85,8 @@ def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
     Raises:
         UserError: The GPUs are known not to have bfloat16.
     """
-    requested, devices = gres_of(sbatch)[0], load_devices(ROOT / "workflow/devices.yaml")
-    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in requested.lower())
+    requested = gres_of(sbatch)[0]
+    known = (name for name in devices_without_bfloat16() if name.lower() in requested.lower())
     if precision == "bf16" and (name := next(known, None)):
         raise UserError(
             f"{where}: its precision is bf16, which a {name} (--gres=gpu:{requested}) does not have; request other "
