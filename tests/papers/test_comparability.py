@@ -178,7 +178,7 @@ def test_distance_of_checkpoints_matters_only_if_averaged(at_paper_scale, cell, 
     assert reasons(project, "attention", "recipes", cell, system="base") == expected
 
 
-def test_validation_interval_matters_only_if_training_depends_on_it(at_paper_scale):
+def test_validation_interval_matters_only_if_training_reads_it(at_paper_scale):
     project = at_paper_scale(training={"validate_every": {"multiply": 2}})
     plateau = reasons(project, "coldfusion", "table3", "source_wer", system="attention-source")
     assert "scale paper changes training.validate_every" in plateau

@@ -41,6 +41,8 @@ def test_a_processors_rate_is_measured_by_core():
     measured = layer_costs([], device="EPYC", matmul_flops_per_s=3e10)
     start = start_cost(seconds=10.0, threads=2, device="EPYC")
     assert flops_by_time([start], measured) == pytest.approx(10 * 2 * 3e10)
+    by_four = layer_costs([], device="EPYC", matmul_flops_per_s=3e10, threads=4)
+    assert flops_by_time([start], by_four) == pytest.approx(10 * 3e10 / 2)
     assert flops_by_time([start.model_copy(update={"device": "Xeon"})], measured) is None
     on_gpu = layer_costs([], device="H100", matmul_flops_per_s=3e10, on_processor=False)
     assert flops_by_time([start.model_copy(update={"device": "H100"})], on_gpu) == pytest.approx(10 * 3e10)
