@@ -108,7 +108,7 @@ def test_a_captured_search_of_a_fusion_finds_the_same(row):
     assert_captured_finds_the_same(model, speech([40, 31, 57, 12], [4, 3, 6, 2]))
 
 
-def test_a_captured_search_beside_a_language_model_finds_the_same():
+def test_captured_search_with_a_language_model_finds_the_same():
     beside = ExternalLM(LanguageModel(lm_config(), small_models.VOCAB).eval(), 0.5)
     assert_captured_finds_the_same(text_model(), texts(), beside)
 
@@ -151,7 +151,7 @@ def test_dropped_graphs_are_recorded_again_to_the_same_bits():
     assert few[0].graphs.recorder.recorded > all_kept[0].graphs.recorder.recorded
 
 
-def test_a_failed_recording_is_logged_and_later_batches_are_eager(caplog):
+def test_failed_recording_is_logged_and_later_batches_are_eager(caplog):
     model, batch = text_model(), texts()
     search, found = captured(model, fail=refuse)
     with caplog.at_level(logging.WARNING):
