@@ -10,6 +10,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import made_site
 import pytest
 from copied_project import ROOT, call, copy_project
 from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
@@ -65,6 +66,16 @@ def site(tmp_path_factory):
     project = real_project({"work": str(folder / "work")})
     make_results(project)
     return project, site_of(project, folder / "site")
+
+
+@pytest.mark.parametrize("line", ["", "<unk> <unk>"])
+def test_hypotheses_without_a_word_have_pages(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(made_site, "spoilt", lambda lines, share: [line] * len(lines))
+    project = real_project({"work": str(tmp_path / "work")})
+    make_results(project)
+    pages = [path.read_text(encoding="utf-8") for path in site_of(project, tmp_path / "site").glob("outputs-*.html")]
+    assert len(pages) >= 3
+    assert not any(re.search(r"\b(nan|NaN|inf|Infinity)\b", page) for page in pages)
 
 
 def test_the_same_results_make_the_same_bytes(site, tmp_path):
