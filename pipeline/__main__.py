@@ -64,7 +64,7 @@ def status_of(work: Callable[[], None]) -> int:
 
     Raises:
         ModuleNotFoundError: A module of this program is missing.
-        OSError: It is no error of the system.
+        OSError: It is not an error of the system.
         UnicodeEncodeError: It is no name with bytes that are not UTF-8.
     """
     try:

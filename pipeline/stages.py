@@ -107,7 +107,7 @@ STAGES = {
     ),
     "results": Command(
         "pipeline.report.results:write_results",
-        "Write tables, figures and claims from what is there now",
+        "Write tables, figures and claims from the outputs made so far",
         is_stage=False,
     ),
     "site": Command(
@@ -146,7 +146,7 @@ STAGES = {
     ),
     "cost": Command(
         "pipeline.planning.cost_table:write_costs",
-        "Compare what trainings and decodings took with the forecast",
+        "Compare the measured cost of trainings and decodings with the forecast",
     ),
     "download": Command(
         "pipeline.data.fetch.download:download",
@@ -209,7 +209,7 @@ STAGES = {
     ),
     "phenomena": Command(
         "pipeline.outputs.score_text:score_phenomena",
-        "Count names, idioms and word order that are right, on the grammar",
+        "Count correctly translated names, idioms and word order, on the grammar",
     ),
 }
 

@@ -145,7 +145,7 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
         wait_for_training(beside, Queue(options.queue_interval), lambda: asks(stage))
     if asks(stage):
         return True
-    (folder / DONE_FILE).unlink(missing_ok=True)  # of a job that made what is there no more
+    (folder / DONE_FILE).unlink(missing_ok=True)  # written by an earlier job whose outputs are gone
     return False
 
 

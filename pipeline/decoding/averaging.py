@@ -39,8 +39,8 @@ def average_checkpoints(
 
     Args:
         run: Folder of a finished run.
-        last: Average so many checkpoints, the last ones; 1 takes the final weights.
-        best: Average so many of the kept checkpoints, those of lowest development loss.
+        last: Number of last checkpoints to average; 1 takes the final weights.
+        best: Number of kept checkpoints of lowest development loss to average.
         out: The .safetensors file to write.
     """
     write_average(run, last or best or 0, best is not None, out)

@@ -150,7 +150,7 @@ def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test",
 
 
 def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName = "test", tokenised: Path, out: Path) -> None:
-    r"""Count names, idioms and word order that are right, on the grammar.
+    r"""Count correctly translated names, idioms and word order, on the grammar.
 
         python -m pipeline phenomena --dataset workflow/datasets/grammar-zh-en.yaml \
             --corpus work/corpora/grammar-zh-en --tokenised test.tok --out test.json

@@ -59,7 +59,7 @@ def calibrate(
     Args:
         device: Device to measure. `auto` takes a GPU if there is one.
         threads: CPU threads; by default all cores.
-        seconds: Begin no shape after so many seconds.
+        seconds: Seconds after which no further shape is begun.
         out: JSON file to write.
         project: The project and its settings.
     """
@@ -188,7 +188,7 @@ def decoding_seconds(
         model: In evaluation mode.
         forecast: Run of this shape, with the lengths of its mean step.
         corpus: Vocabulary sizes and kind of its corpus.
-        sequences: Returns a batch with so many random sequences.
+        sequences: Returns a batch with a number of random sequences.
         device: Device of the model.
     """
     step = forecast.step

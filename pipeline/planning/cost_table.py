@@ -24,7 +24,7 @@ COLUMNS = [
 
 
 def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
-    """Compare what trainings and decodings took with the forecast.
+    """Compare the measured cost of trainings and decodings with the forecast.
 
         python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
 

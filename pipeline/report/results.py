@@ -1,4 +1,4 @@
-"""Write tables, figures and claims from what is there now."""
+"""Write tables, figures and claims from the outputs made so far."""
 
 import logging
 import time
@@ -25,7 +25,7 @@ def write_results(
     every: Pause = 300.0,
     settings: Settings = (),
 ) -> None:
-    """Write tables, figures and claims from what is there now.
+    """Write tables, figures and claims from the outputs made so far.
 
         reprise results
         reprise results weighted results/paper/attention/table2.csv --set scale=paper

@@ -97,7 +97,7 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
-    """Write the requested reports from what is there, then print the cause and log of each failure.
+    """Write the requested reports from the outputs made so far, then print the cause and log of each failure.
 
     Args:
         logs: Logs of the failed jobs.

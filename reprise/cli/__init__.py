@@ -29,14 +29,14 @@ COMMANDS = {
             "Export a plain Transformer to CTranslate2, which decodes several times as fast",
         ),
         "new": ("reprise.cli.new:new", "Create a dataset or a paper of your own"),
-        "show": ("reprise.cli.show:show", "Show a table in a terminal, with what it means"),
+        "show": ("reprise.cli.show:show", "Show a table in a terminal, with its notes"),
         "make": ("reprise.cli.make:make", "Run Snakemake for some targets, and show its progress"),
         "status": ("reprise.cli.status:status", "Show the progress of a campaign, what failed and what to do"),
         "record": (
             "reprise.cli.record:record",
             "Keep the results of finished runs in a folder, with a table over seeds",
         ),
-        "free": ("reprise.cli.free:free", "List what finished work no longer needs on disk, or remove it"),
+        "free": ("reprise.cli.free:free", "List or remove files that finished work no longer needs"),
         "verify": (
             "reprise.cli.verify:verify",
             "Verify the digest of every file, and report or set aside damaged ones",
@@ -45,7 +45,7 @@ COMMANDS = {
             "reprise.cli:unlock",
             "Remove the records of a killed Snakemake, unless another one is running",
         ),
-        "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),
+        "report": ("reprise.cli.report:print_report", "Print the contents of a prepared dataset"),
         "completion": (
             "reprise.cli:completion",
             "Print a script that completes commands, options and files in a shell",
@@ -55,7 +55,7 @@ COMMANDS = {
 
 REPRISE = Program(
     "reprise",
-    "Use what was trained, bring your own data, and run single steps of the reproduction.",
+    "Use trained models, bring your own data, and run single steps of the reproduction.",
     COMMANDS | {name: command for name, command in STAGES.items() if name not in COMMANDS},
 )
 """Own commands come first. If a stage has the same name (`score`), `python -m pipeline` runs the stage."""

@@ -53,7 +53,7 @@ class Unneeded:
 
 
 def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), project: ProjectOptions) -> None:
-    """List what finished work no longer needs on disk, or remove it.
+    """List or remove files that finished work no longer needs.
 
         reprise free --set scale=paper                             what could go, and how large it is
         reprise free --set scale=paper --remove checkpoints text   remove it

@@ -53,7 +53,7 @@ class DataOptions:
         dev: Development set: SRC TGT, or one file of trees.
         test: Test set, likewise.
         split: Shares of train, dev and test, if there are no --dev and --test; by default 0.98/0.01/0.01.
-        languages: Languages as ISO 639 codes or BCP 47 tags; by default the endings of the files.
+        languages: Languages as BCP 47 tags, such as `de` or `pt-BR`; by default the endings of the files.
         licence: Licence of the data; by default it is marked as not known.
         citation: How to cite the data; by default none is given.
         redistributable: Anyone may pass the data on.

@@ -21,7 +21,7 @@ SHOWN = 80
 
 
 def print_report(dataset: str, *, settings: Settings = ()) -> None:
-    """Print what a prepared dataset contains.
+    """Print the contents of a prepared dataset.
 
         reprise report multi30k-en-de
 

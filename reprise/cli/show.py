@@ -24,7 +24,7 @@ LABEL = 34
 
 
 def show(*, project: ProjectOptions, paper: str | None = None, table: str | None = None, wide: bool = False) -> None:
-    """Show a table in a terminal, with what it means.
+    """Show a table in a terminal, with its notes.
 
         reprise show --paper weighted --table table2
         reprise show --paper weighted --table claims

@@ -52,7 +52,7 @@ class Context:
     Attributes:
         tokens: All tokens of the line.
         place: Index of the token.
-        language: ISO 639 code.
+        language: Language without script and region, such as `pt` of the tag `pt-BR`.
         opened: Stack of open quotation marks; rules change it.
         joined: By the rule of the token before it, no space stands before this one.
         single: The line has one `'`, so that it quotes nothing.
@@ -133,7 +133,7 @@ def apostrophe(left: str, right: str, language: str, quoted: bool) -> Spaces | N
     Args:
         left: The token before it, or empty.
         right: The token after it, or empty.
-        language: ISO 639 code.
+        language: Language without script and region, such as `pt` of the tag `pt-BR`.
         quoted: A quotation is open that `’` closes.
     """
     if not word_like(right[:1]):
@@ -178,7 +178,7 @@ def straight_apostrophe(left: str, right: str, single: bool, quoted: bool, langu
         right: The token after it, or empty.
         single: It is the only one in the line, so that it quotes nothing.
         quoted: Another one follows.
-        language: ISO 639 code.
+        language: Language without script and region, such as `pt` of the tag `pt-BR`.
     """
     if not word_like(left[-1:]) or not word_like(right[:1]) or language in ELISIONS:
         return None, None
