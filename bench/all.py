@@ -17,7 +17,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).parent
 Row = tuple[str, str, str, str]
-"""What, its figure, its ratio to its rival, and the goal."""
+"""Columns: name, figure, ratio to its rival, and goal."""
 GOALS = {
     "transformer fp32": "2 x plain",
     "transformer bf16": "4 x plain in float32",
@@ -83,7 +83,7 @@ def training(line: dict, ratio: str) -> Row:
 
 
 def lines(script: str, *arguments: str) -> Iterator[dict]:
-    """What a bench prints, as it does."""
+    """Run a bench and yield its lines as it prints them."""
     with subprocess.Popen([sys.executable, BENCH / script, *arguments], stdout=subprocess.PIPE, text=True) as bench:
         yield from map(json.loads, bench.stdout or ())
     if bench.returncode:

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def stacked(shape: Shape, seeds: int) -> Step:
-    """Of so many models that begin differently."""
+    """Return the weights of several models with different initial values."""
     models = [Plain(shape) for _ in range(seeds)]
     own, buffers = stack_module_state(models)
     weights = {name: weight.detach().requires_grad_() for name, weight in own.items()}

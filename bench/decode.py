@@ -114,7 +114,7 @@ def seconds(src: Tensor, search: Search, size: int) -> float:
 
 
 def ctranslate2_searches(model: Transformer, vocabulary: int, threads: int) -> dict[str, Search]:
-    """Of the same weights, in float32 and with eight-bit integers; none where it is not installed."""
+    """Return searches by CTranslate2 with the same weights, in float32 and int8; none if it is not installed."""
     try:
         import ctranslate2
     except ImportError:

@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def measure(folder: Path, pairs: int, processes: int) -> Iterator[dict]:
-    """Prepare one corpus, and tell of each stage."""
+    """Prepare one corpus, and print each stage."""
     corpus, dataset = folder / "corpus", folder / "synthetic.yaml"
     dataset.write_text(DATASET)
     write_corpus(corpus, pairs)

@@ -58,7 +58,7 @@ class Shape:
         )
 
     def joint(self) -> JointRecogniserConfig:
-        """As of the paper `anchors`, whatever the scale."""
+        """Return the recogniser of the paper `anchors`, whatever the scale."""
         shape = {"num_layers": 1, "d_model": 256, "d_ff": 512, "num_heads": 4, "dropout": 0.1, "channels": 16}
         read = {"encoder_layers": 2, "encoder_dropout": 0.2, "utterance_mean": "removed"}
         masks = {"time_masks": 2, "frequency_masks": 2}

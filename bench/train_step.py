@@ -111,7 +111,7 @@ def main() -> None:
 
 @dataclass
 class Times:
-    """Of one system's steps, one a round: seconds passed, and seconds of processor time."""
+    """Time of one system's steps, one a round: seconds passed, and seconds of processor time."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)

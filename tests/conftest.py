@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist takes at a time, and in which order; no Slurm but that of the tests of it."""
+"""Order and number of tests that a worker of pytest-xdist takes; tests see no Slurm but their own."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the scripts of `bench/` import is there: no test runs them."""
+"""Names that the scripts of `bench/` import exist; no test runs the scripts."""
 
 import ast
 import importlib

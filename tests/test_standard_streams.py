@@ -79,6 +79,6 @@ def test_an_error_and_a_log_hold_no_password_of_a_mirror():
     ],
 )
 def test_waiting_threads_yield_their_cores_unless_configured(program, given, spins):
-    """By what OpenMP says of itself as torch loads it."""
+    """Reads what OpenMP prints about itself as torch loads it."""
     done = shell(f"{sys.executable} -m {program} translate nothing", OMP_DISPLAY_ENV="verbose", **given)
     assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr.decode()

@@ -179,8 +179,10 @@ class CapturedSearch:
         """Score all continuations and choose the best.
 
         Returns:
-            The candidates, from `pack`, shape (R, 7K); the new values of `tokens`, `log_probs` and `left`; the cache
-            of the hypotheses that were read; and which of them the new ones continue, as indices into R * K, (R, K).
+            - The candidates, from `pack`, shape (R, 7K).
+            - The new values of `tokens`, `log_probs` and `left`.
+            - The cache of the hypotheses that were read.
+            - The hypotheses that the new ones continue, as indices into R * K, shape (R, K).
         """
         scores, cache = self.scorer.step(state["tokens"], state["source"], state["cache"])
         scores.index_fill_(-1, cached_indices(scores.device, PAD, BOS), -torch.inf)

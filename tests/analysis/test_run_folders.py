@@ -1,4 +1,4 @@
-"""Which scores may stand in one mean."""
+"""Scores that may be averaged."""
 
 import pytest
 from made_records import score_file

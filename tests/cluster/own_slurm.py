@@ -1,4 +1,4 @@
-"""Where the Slurm of the tests is: the script that starts and stops it, its state, and the lock of who uses it."""
+"""The Slurm of the tests: the script that starts and stops it, its state, and the lock of its user."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""What happens inside a job, besides the work."""
+"""A job on the cluster, besides its work."""
 
 import errno
 import os
@@ -145,7 +145,7 @@ def broken(*_, **__):
     ],
 )
 def test_missing_broken_or_wrong_gpu_makes_the_node_unfit(monkeypatch, visible, index, made, fault):
-    """With a processor in the place of the card."""
+    """A CPU replaces the GPU."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: visible)
     monkeypatch.setattr(torch, "ones", lambda *shape, device: made(*shape))

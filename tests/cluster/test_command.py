@@ -24,7 +24,7 @@ def order(tmp_path):
 
 @pytest.fixture
 def stage(monkeypatch, order):
-    """What the job runs in place of a stage: writes the output and counts."""
+    """A stand-in for a stage: it writes the output and counts its calls."""
     calls = []
 
     def perform(arguments):

@@ -27,7 +27,7 @@ does: list = []
 
 
 def work(run):
-    """What `does` says, as the function of a job."""
+    """Run the function named by `does` as the function of a job."""
     calls.append((run, is_locked(run)))
     does[0]()
 

@@ -1,4 +1,4 @@
-"""What the launcher does on Slurm besides surviving: what it asks for, what it says, and what it costs to wait."""
+"""The launcher on Slurm: its requests, its messages, and the cost of waiting."""
 
 import os
 import re

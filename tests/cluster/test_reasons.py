@@ -18,7 +18,7 @@ def test_every_reason_of_slurm_has_an_explanation():
 
 
 def test_every_explanation_belongs_to_a_reason_of_slurm():
-    """Of a pattern with alternatives, some."""
+    """Some alternatives of each pattern are enough."""
     said = [f"PENDING {word}" for word in WORDS] + [f"{state} None" for state in WAITING] + list(REFUSALS)
     said += ["PENDING launch failed requeued held", "PENDING None"]
     assert set(reasons()) == set(map(find_reason, said)) - {None}

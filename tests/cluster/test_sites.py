@@ -1,4 +1,4 @@
-"""What a site says reaches Slurm; what it can't have is refused before anything is submitted."""
+"""Options of a site reach Slurm, and impossible ones are refused before anything is submitted."""
 
 import re
 import shlex
@@ -41,7 +41,7 @@ def test_the_simplest_site_edits_one_line(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SITES, ids=[path.stem for path in SITES])
 def test_ready_site_requests_its_own_gpu_type(path, project, monkeypatch):
-    """By the commands of a dry run, and what the profile asks for all else."""
+    """Checks the commands of a dry run, and the requests of the profile for all other jobs."""
     shutil.copy(path, project / "slurm/site.yaml")
     site, target = load_site(path), "results/paper/weighted/table3.csv"
     said = require(call(project, "snakemake", "--profile", "slurm", "-n", "-p", "--nolock", "--", target))

@@ -1,4 +1,4 @@
-"""What is made of Slurm's words, recorded from squeue and sbatch: jobs are over, replaced, adopted or given up."""
+"""States and errors recorded from squeue and sbatch: jobs are over, replaced, adopted or given up."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a driver makes is free only when it is surely dead; others make other files beside it."""
+"""Files of a driver are free only once it is surely dead; others make other files beside it."""
 
 import atexit
 import contextlib

@@ -38,7 +38,7 @@ def trace(run: Path) -> list[dict]:
 
 
 def workers_one_after_the_other(run: Path) -> bool:
-    """Whether no process did a step after another process had begun, and no start fell between another's ends."""
+    """Return whether no process did a step after another had begun, and no start fell between another's ends."""
     workers = [line["pid"] for line in trace(run)]
     changes = sum(workers[i] != workers[i - 1] for i in range(1, len(workers)))
     events = [(line.event, line.pid) for line in read_starts(run)]

@@ -22,7 +22,7 @@ from pipeline.workflow.file_checks import check_file
 
 @pytest.fixture
 def events(monkeypatch):
-    """What is synced and renamed, in order: a folder's name, or a file's content as the disk has it by then."""
+    """Return what is synced and renamed, in order: a folder's name, or a file's content on disk at that time."""
     seen, fsync, replace = [], os.fsync, os.replace
 
     def synced(descriptor):
@@ -158,7 +158,7 @@ def test_sweep_removes_only_abandoned_part_files(tmp_path):
 
 
 def test_temporary_files_of_other_users_are_not_removed(tmp_path, monkeypatch):
-    """Where /proc is mounted with `hidepid`, as on many clusters."""
+    """Simulates /proc mounted with `hidepid`, as on many clusters."""
     theirs = tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp"
     theirs.touch()
     files.remove_orphans.cache_clear()

@@ -1,4 +1,4 @@
-"""What a disk does for a moment costs a pause; what it does for good is one line; what it altered is not read."""
+"""Transient disk errors cost a pause, permanent ones end in one line, and altered content is not read."""
 
 import errno
 import random

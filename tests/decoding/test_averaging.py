@@ -86,7 +86,7 @@ def test_checkpoints_of_another_shape_are_refused(folders, capsys):
 
 
 def note_losses(folder, losses):
-    """What a training says of its validations after updates 1, 2, …"""
+    """Write the losses of validations after steps 1, 2, …"""
     for step, nll in enumerate(losses, start=1):
         dev = Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=10)
         train = TrainingLoss(loss_per_token=nll, nll_per_token=nll, perplexity=math.exp(nll))

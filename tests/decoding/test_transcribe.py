@@ -72,7 +72,7 @@ def test_every_utterance_has_one_line_in_its_place(tmp_path, corpus, model):
 
 
 def test_another_corpus_is_normalised_as_the_training_was(tmp_path, corpus):
-    """Of two copies of a corpus whose own statistics differ, a model makes the same."""
+    """A model gives the same output for two copies of a corpus with other statistics of their own."""
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
     assert transcribe(run, of_other_statistics(corpus, tmp_path / "other")) == transcribe(run, corpus)
 

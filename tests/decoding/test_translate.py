@@ -222,7 +222,7 @@ def plain_beam_search(model, batch, limit, size):
 
 @torch.no_grad()
 def next_logits(model, batch, prefix):
-    """Of the symbol after `prefix`, all of which is read at once, as in training: no cache."""
+    """Return logits of the symbol after `prefix`, all read at once as in training, without a cache."""
     features = model.decode(torch.tensor([[BOS, *prefix]]), model.encode(batch.src, None), None)
     return features[0, -1] @ model.output_weight.T
 

@@ -1,4 +1,4 @@
-"""What is counted: trainings and decodings of the papers at their own sizes, with batches of made-up sequences."""
+"""Counted cases: trainings and decodings of the papers at their own sizes, with random batches."""
 
 from dataclasses import dataclass
 from typing import Literal

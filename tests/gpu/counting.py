@@ -1,4 +1,4 @@
-"""What a piece of work asks of a GPU: launches, waits of the host, bytes moved and kept, copies from the host."""
+"""Demands of a piece of work on a GPU: launches, waits of the host, bytes moved and kept, copies from the host."""
 
 import collections
 import dataclasses
@@ -33,7 +33,7 @@ NO_FIXED_ORDER = {
     "grid_sampler_2d_backward",
     "nll_loss2d_forward",
 }
-"""What torch.use_deterministic_algorithms refuses on a GPU."""
+"""Operators that torch.use_deterministic_algorithms refuses on a GPU."""
 INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
 ANSWER = 3
 
@@ -67,7 +67,7 @@ class Counts:
     without_cuda: list = dataclasses.field(default_factory=list)
 
     def row(self) -> dict[str, object]:
-        """As budgets.csv has them."""
+        """Return the counts in the columns of budgets.csv."""
         return {
             "launches": self.launches,
             "waits": self.waits,
@@ -82,13 +82,13 @@ class Counts:
 
 
 def place() -> str:
-    """Where in this project the operator under way was asked for."""
+    """Return the place in this project that called the current operator."""
     ours = [frame for frame in traceback.extract_stack() if "/pipeline/" in frame.filename]
     return f"{ours[-1].filename.split('/pipeline/')[1]}:{ours[-1].lineno}" if ours else "elsewhere"
 
 
 class Event:
-    """In the place of torch.Event."""
+    """Stand-in for torch.Event."""
 
     def __init__(self, count: "Count"):
         self.count, self.recorded = count, 0
@@ -193,19 +193,19 @@ class Count(TorchDispatchMode):
         self.now.kernels.append((moved, products(name, inputs)))
 
     def pin(self, tensor):
-        """In the place of Tensor.pin_memory."""
+        """Stand-in for Tensor.pin_memory."""
         self.pinned.add(tensor.untyped_storage()._cdata)
         return tensor
 
     def tolist(self, tensor):
-        """In the place of FakeTensor.tolist: one copy, however many numbers."""
+        """Stand-in for FakeTensor.tolist: one copy, however many numbers."""
         if tensor.is_cuda:
             self.wait("tolist")
         with unset_fake_temporarily():
             return torch.full(tensor.shape, self.told(tensor.dtype), dtype=tensor.dtype).tolist()
 
     def keep(self, tensor):
-        """In the place of what autograd saves; weights are there anyway."""
+        """Stand-in for tensors saved by autograd; weights exist anyway."""
         if tensor.is_cuda and not isinstance(tensor, torch.nn.Parameter):
             storage = tensor.untyped_storage()
             if storage._cdata not in self.saved:

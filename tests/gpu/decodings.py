@@ -24,7 +24,7 @@ POSITIONS = ANSWER + 1
 
 
 def count(case: Decoding) -> Counts:
-    """Of all positions, or frames of CTC."""
+    """Measure all positions, or all frames of CTC."""
     with FakeTensorMode(allow_non_fake_inputs=True), Count(yes_after=ANSWER) as counting:
         cached_indices.cache_clear()
         run = searching(case, torch.device("cuda"))
@@ -36,7 +36,7 @@ def count(case: Decoding) -> Counts:
 
 
 def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
-    """What does the case's search once."""
+    """Return a function that runs the case's search once."""
     spec = spec_of(case.system)
     vocab = vocabulary(spec)
     (batch,) = batches_of(spec, case).micro_batches()
@@ -62,7 +62,7 @@ def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: 
 
 
 def made_up(unpack):
-    """In the place of beam search's reading: all hypotheses live until `POSITIONS`, when all end."""
+    """Stand-in for the reading of beam search: all hypotheses live until `POSITIONS`, when all end."""
     positions = itertools.count(1)
 
     def read(packed, beam_size):

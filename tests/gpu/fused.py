@@ -81,7 +81,7 @@ MADE_UP = {
     "_ctc_loss": ctc_loss,
     "_ctc_loss_backward": lambda grad, log_probs, *_, **__: torch.empty_like(log_probs),
 }
-"""What fake tensors have no answer for, by operator."""
+"""Results that fake tensors cannot compute, by operator."""
 
 
 def install() -> None:

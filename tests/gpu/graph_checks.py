@@ -88,7 +88,7 @@ def state(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 def compared(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[bool, float]:
-    """Whether all bytes are the same, and the largest difference over the largest value of a tensor."""
+    """Return whether all bytes agree, and the largest difference over the largest value of a tensor."""
     same, largest = found.keys() == expected.keys(), 0.0
     for name, value in expected.items():
         same &= torch.equal(found[name], value)

@@ -76,7 +76,7 @@ class PlainTransformer(nn.Module):
 
 
 def plain_step(device: torch.device, compiled: bool) -> Callable[[], None]:
-    """What does one training step of the plain model on a batch of random sentences."""
+    """Return a function that trains the plain model for one step on a batch of random sentences."""
     torch.use_deterministic_algorithms(False)
     model = PlainTransformer().to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)

@@ -1,4 +1,4 @@
-"""How long a GPU would need for what was counted, by what large kernels reach (workflow/devices.yaml)."""
+"""Time that a GPU would need for counted work, from the rates of large kernels (workflow/devices.yaml)."""
 
 from collections.abc import Iterable
 from pathlib import Path

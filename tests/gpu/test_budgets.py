@@ -1,4 +1,4 @@
-"""What every training and decoding asks of a GPU, counted without one, stays within what budgets.csv allows.
+"""Demands of every training and decoding on a GPU, counted without one, stay within budgets.csv.
 
 A case that asks for less than its budget is a reason to lower that: count.py writes the table.
 """

@@ -87,7 +87,7 @@ def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> 
 
 
 def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> ParallelCorpus:
-    """Of one vocabulary for both sides, where nothing else is said."""
+    """Return the record of a corpus; by default both sides share one vocabulary."""
     made = {"vocab_size": vocab_size, "vocab_digest": vocab_digest}
     made |= {"tgt_vocab_size": vocab_size, "tgt_vocab_digest": vocab_digest}
     made |= {"dataset": "toy", "src": "en", "tgt": "de", "digest": "toy", "splits": {}}
@@ -130,7 +130,7 @@ def layer_costs(times: list[dict], **values) -> LayerCosts:
 
 
 def measured_noise(dataset: str = "toy", **values: list[float]) -> MeasuredNoise:
-    """Of twenty trainings; values: by quantity."""
+    """Return the noise of twenty trainings; values: by quantity."""
     return MeasuredNoise(
         system="toy/system",
         dataset=dataset,

@@ -1,4 +1,4 @@
-"""What was measured of one system under many seeds (docs/measured/noise), as runs of as many systems as one likes.
+"""Measurements of one system under many seeds (docs/measured/noise), as runs of any number of systems.
 
 The system `X1` of seeds_of={"X1": [4, 7, 11]} is three of those trainings. Claims judge such systems as they do any,
 but all of them are the same: whatever is decided between them is false.
@@ -58,7 +58,7 @@ class ManySeeds:
         return {key: name for key, name in METRICS.items() if name in self.arrays}
 
     def is_long(self, metric: str) -> np.ndarray:
-        """Of each sentence, by the words of the reference; by symbols, where a metric has sentences of its own."""
+        """Return whether each sentence is long, by words of the reference or by the metric's own sentences."""
         words = next(self.arrays[name] for name in ("bleu_paper", "wer") if name in self.arrays)
         own = self.arrays[metric]
         lengths = (words if len(words[0]) == len(own[0]) else own)[0, :, 1]
@@ -153,7 +153,7 @@ def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[
 
 
 def remember_files(monkeypatch) -> None:
-    """Those of the trainings, which every deal reads again; nothing is written between two judgements."""
+    """Remember the files of the trainings, which every deal reads again; nothing is written meanwhile."""
     read = {run_folders: ["read_statistics", "loss_curve", "fit_curve"]}
     for module, names in {**read, record: ["read_as"]}.items():
         for name in names:
@@ -161,7 +161,7 @@ def remember_files(monkeypatch) -> None:
 
 
 def remember_resamples(monkeypatch) -> None:
-    """Of a seed's statistics, which every deal asks for again."""
+    """Remember the resamples of a seed, which every deal needs again."""
     original = evidence.resampled
     known: dict[bytes, np.ndarray] = {}
 

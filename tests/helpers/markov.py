@@ -50,7 +50,7 @@ class Markov:
         return source[0][sentence, cache["older"], prev_tokens], {"older": prev_tokens}
 
     def log_prob(self, sentence: int, symbols: list[int]) -> float:
-        """Of `symbols`, EOS included, walked through one by one."""
+        """Return the log-probability of `symbols`, EOS included, one by one."""
         older, newer, total = BOS, BOS, 0.0
         for symbol in symbols:
             total += float(self.tables[sentence, older, newer].double().log_softmax(-1)[symbol])

@@ -82,7 +82,7 @@ class Mutation:
     path: str
     content: bytes = field(repr=False)
     must_fail: bool = False
-    """Whether it is a misspelling, which has to be refused."""
+    """True for a misspelling, which has to be refused."""
 
 
 def files(root: Path) -> dict[str, list[Path]]:
@@ -108,7 +108,7 @@ def misspelt(name: str, position: int) -> str:
 
 
 def refers(place: tuple) -> bool:
-    """Whether the text at a place names something: a member of a list stands for the list's key."""
+    """Return whether the text at a place is a name; a member of a list counts as its list's key."""
     words = [key for key in place if isinstance(key, str)]
     return (words[-1] in REFERRING and not {"generator", "deviations", "readers"} & set(words)) or (
         len(words) > 1 and words[-2] == "datasets"
@@ -160,7 +160,7 @@ def mutations(root: Path) -> st.SearchStrategy[Mutation]:
 
 
 def fits(how: str, value: Any, place: tuple) -> bool:
-    """Whether a fault of this kind is possible, and certainly a fault, at a place."""
+    """Return whether a fault of this kind is possible at a place, and certainly a fault."""
     holder, key = at(value, place[:-1]), place[-1]
     if how == "key":
         parent = next((key for key in reversed(place[:-1]) if isinstance(key, str)), None)

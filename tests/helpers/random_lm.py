@@ -16,6 +16,6 @@ def language_model(vocabulary: int, seed: int, sharpness: float = 8.0) -> Langua
 
 
 def log_prob(model: LanguageModel, symbols: list[int]) -> float:
-    """Of `symbols`, their EOS among them if it is to count, by reading all at once."""
+    """Return the log-probability of `symbols`, all read at once; it counts EOS if they contain it."""
     log_probs = model.logits(model.hidden_states(torch.tensor([[BOS, *symbols[:-1]]]))).log_softmax(-1)
     return float(log_probs[0, range(len(symbols)), symbols].sum())

@@ -30,7 +30,7 @@ WRITTEN = {
     "hy": ["Նա ասաց՝ «այո»։"],
     "am": ["ሰላም። እንዴት ነህ፧"],
 }
-"""What the rules for Moses' tokens bring back."""
+"""Text that the rules for Moses' tokens restore."""
 BEYOND_RULES = {
     "vi": ["Tôi không biết “anh ấy” là ai…", "Vie\u0323\u0302t Nam, thu\u031b\u0301 ba."],  # combining marks
     "ja": ["「先生」は家で手紙を運びました。", "彼は、Tokyoで花を買いました！"],

@@ -24,7 +24,7 @@ def ngrams(line: str, order: int) -> Counter:
 
 
 def multi_bleu(hypotheses: list[str], references: list[list[str]]) -> float:
-    """As multi-bleu.perl counts: clipped by the largest count in any reference, length of the closest reference."""
+    """Count as multi-bleu.perl does: clipped by the largest count in any reference, length of the closest reference."""
     matches, possible, length, reference_length = [0] * 5, [0] * 5, 0, 0
     for hypothesis, *choices in zip(hypotheses, *references, strict=True):
         size = len(hypothesis.split())

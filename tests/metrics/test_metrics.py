@@ -70,7 +70,7 @@ def test_metrics_depend_on_inputs_and_test_set():
 
 
 def test_names_are_checked_without_what_counts():
-    """As a dry run checks them."""
+    """Checks them as a dry run does."""
     heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
     code = f"""
 import sys

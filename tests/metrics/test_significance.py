@@ -81,7 +81,7 @@ def test_newstest_is_resampled_in_under_a_second():
 
 
 def test_p_value_and_interval_match_normal_approximation():
-    """Of 5000 answers 100 differ, 60 in favour of one system: z = 2, p = 0.046 either way."""
+    """In 5000 answers 100 differ, 60 in favour of one system: z = 2, p = 0.046 either way."""
     a, b = (np.ones((5000, 2), np.int32) for _ in "ab")
     b[:60, 0] = 0
     a[60:100, 0] = 0

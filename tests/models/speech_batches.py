@@ -17,7 +17,7 @@ VOCAB, FEATURES = 12, 40
 
 
 class Speech(SpeechBatch):
-    """Of which a test can take a part."""
+    """A batch of speech of which a test can take a row."""
 
     def row(self, row: int) -> "Speech":
         """One utterance without its padding."""

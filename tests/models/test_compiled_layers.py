@@ -1,4 +1,4 @@
-"""Which layers are compiled for training, and when the compiled ones are called."""
+"""Layers that are compiled for training, and the calls that use them."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What the paper says of the external memory; its formulas stand in test_reference.py."""
+"""Statements of the paper about the external memory; test_reference.py has its formulas."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def test_padded_cells_never_change(write):
 
 
 def test_memory_without_erasing_or_writing_equals_the_embeddings():
-    """With F_t = U_t = 0: the gates' weights point away from a state that is 1 in every unit."""
+    """F_t = U_t = 0: the gates' weights point away from a state that is 1 in every unit."""
     layer, (x, cells) = memory(), sentences()
     with torch.no_grad():
         layer.gru.weight_input.zero_()

@@ -1,4 +1,4 @@
-"""What a Transformer begins with where a recipe draws its matrices otherwise than the authors' code does."""
+"""Initial weights of a Transformer if a recipe draws its matrices otherwise than the authors' code."""
 
 import pytest
 import torch

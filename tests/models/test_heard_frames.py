@@ -1,4 +1,4 @@
-"""What any recogniser makes of frames before it reads them."""
+"""Preprocessing of frames in any recogniser."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ CONFIGS = {"attention": attention_config, "ctc": ctc_config, "joint": joint_conf
 
 @pytest.fixture(params=CONFIGS)
 def heard(request) -> Callable[..., Tensor]:
-    """What a recogniser of the same weights makes of a batch, with some settings."""
+    """Return the output of a recogniser with the same weights for a batch, with some settings."""
 
     def of(batch, training=False, **changes) -> Tensor:
         torch.manual_seed(3)

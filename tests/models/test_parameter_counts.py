@@ -42,7 +42,7 @@ def count(config, vocab: int) -> int:
 
 
 def released_extras(config: TransformerConfig) -> int:
-    """What the authors' code has beyond the paper: biases of the projections, 32 target-space embeddings."""
+    """Return the parameters that only the authors' code has: biases of the projections, 32 target-space embeddings."""
     heads, keys, values = config.num_heads, config.key_width, config.value_width
     biases = 2 * heads * keys + heads * values + config.d_model
     return 3 * config.num_layers * biases + 32 * config.d_model

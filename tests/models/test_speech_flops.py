@@ -27,7 +27,7 @@ def spec(model, row: str | None = None, trained_part: str = "all") -> RunSpec:
 
 
 def counted(run: RunSpec, batch, vocab: int) -> float:
-    """Of forward and backward; that to the frames, which no training needs, is asked for to make every layer alike."""
+    """Count FLOPs of forward and backward; the gradient of the frames is requested to make all layers alike."""
     if hasattr(batch, "frames"):
         batch.frames.requires_grad_(run.fusion is None or run.fusion.kind == "cold")
     model = build_run_model(run, (vocab, vocab)).train()

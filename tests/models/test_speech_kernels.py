@@ -10,7 +10,7 @@ from pipeline.models.kernels.gru import gru_sequences
 
 
 def gradients(outputs: list[Tensor], by: list[Tensor]) -> list[Tensor]:
-    """Of a random combination of `outputs`, always the same one."""
+    """Return the gradients of a random combination of `outputs`, always the same one."""
     drawn = torch.Generator().manual_seed(2)
     weights = [torch.randn(output.shape, generator=drawn, dtype=torch.float64).to(output.dtype) for output in outputs]
     return list(

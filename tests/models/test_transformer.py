@@ -122,7 +122,7 @@ def test_every_dropout_acts_in_training_alone(config):
 
 @torch.no_grad()
 def test_encoder_attention_returns_the_weights_a_layer_uses():
-    """Of another number of words than of rows, so that no axis is taken for another."""
+    """The batch has another number of words than of rows, so that no axis is taken for another."""
     model, batch = evaluated(transformer_config(d_k=3, d_v=11)), pairs([7, 4, 5], [2, 2, 2])
     for number, layer in enumerate(model.encoder):
         weights = model.encoder_attention(batch, number)

@@ -25,7 +25,7 @@ EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
 FRESH = "REPRISE_FUZZ" in os.environ
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", random.SystemRandom().randrange(1 << 32)))
 LONGEST_S = 5
-"""Of one load; it takes a quarter of a second."""
+"""Longest time of one load, which takes a quarter of a second."""
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_fused_run_waits_for_the_runs_it_loads(graph):
 
 
 def test_tuning_on_own_corpus_precedes_other_transcripts(graph):
-    """What is tuned never waits for, and so never sees, the corpus that is scored."""
+    """Tuning never waits for the corpus that is scored, and so never sees it."""
     run = coldfusion("attention-source")
     trained, beside = Trained(run), Trained(coldfusion("lm-full", TEXT))
     tuned = Tuned(run, "shallow")

@@ -1,4 +1,4 @@
-"""What a design can see is computed before it runs, beside what the paper printed."""
+"""The smallest effect that a design can show, computed before any run, beside the printed one."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ RATES = measured_noise("grammar-speech-source", wer=np.exp(np.random.default_rng
 
 @pytest.mark.parametrize("seeds", [2, 3, 5, 10])
 def test_the_smallest_effect_is_seen_four_times_in_five(seeds):
-    """By the power of Student's test, from the noncentral t, whose centre the sum of two quantiles comes near."""
+    """The power of Student's test, from the noncentral t, whose centre the sum of two quantiles approximates."""
     freedom = 6 * (seeds - 1)
     effect = smallest_effect(NOISE, "bleu_paper", [seeds, seeds], freedom)
     centre = effect / (np.std(NOISE.values["bleu_paper"], ddof=1) * (2 / seeds) ** 0.5)

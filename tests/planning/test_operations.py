@@ -1,4 +1,4 @@
-"""By what trainings are ordered, beside what finished ones counted."""
+"""Counted FLOPs of trainings, beside those that finished trainings recorded."""
 
 from pathlib import Path
 

@@ -167,7 +167,7 @@ def test_plan_without_calibration_has_no_local_hours(tmp_path):
 
 
 def test_plan_names_a_working_calibration_command(tmp_path):
-    """And makes the file that the plan reads."""
+    """The command makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
     asked = project.layout.path(Measured())
     assert f"unknown; run `{snakemake_command(project, asked)}` on the machine" in "\n".join(

@@ -1,4 +1,4 @@
-"""What a campaign is made of: the products of the paper scale, from small archives of the same names."""
+"""Parts of a campaign: the products of the paper scale, from small archives of the same names."""
 
 import re
 from collections import Counter

@@ -60,7 +60,7 @@ def test_a_beam_of_one_is_greedy_search(normalisation):
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
 def test_stopping_early_leaves_the_best_hypotheses_as_they_are(normalisation):
-    """With `n_best` above what a beam can finish, the bound never holds and the search runs until K have finished."""
+    """If `n_best` is above what a beam can finish, the bound never holds and the search runs until K have finished."""
     config = DecodingConfig(beam_size=4, length_normalisation=normalisation, max_extra_length=5)
     model, batch = Markov(9, sentences=40, seed=2), sentences([8] * 40)
     early = beam_search(model, batch, config)

@@ -18,8 +18,8 @@ def probs(model, *context):
 
 
 def test_a_bigram_is_witten_and_bells_by_hand():
-    """Of A B EOS A A EOS: three kinds, six symbols; A 3, B 1, EOS 2; below it a third each. After A come B, A and EOS
-    once each, after BOS twice A."""
+    """The text A B EOS A A EOS has three kinds and six symbols: A 3, B 1, EOS 2; below it a third each. After A come
+    B, A and EOS once each, after BOS twice A."""
     model = Ngram(2, VOCAB, TEXTS)
     unigram = probs(model)
     assert unigram[[A, B, EOS]].tolist() == pytest.approx([4 / 9, 2 / 9, 3 / 9])

@@ -162,7 +162,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
 
 @pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
 def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, monkeypatch):
-    """By Snakemake's records the file is up to date: the checksums of its inputs did not change."""
+    """Snakemake's records call the file up to date: the checksums of its inputs did not change."""
     monkeypatch.chdir(tmp_path)
     rule = f"rule table:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"
     (tmp_path / "Snakefile").write_text(rule)

@@ -39,7 +39,7 @@ def both(run: Path) -> list[subprocess.Popen]:
 
 
 def trainer_of(run: Path, group: Group) -> Trainer:
-    """What one process of `group` trains a run with."""
+    """Return the trainer of one process of `group`."""
     spec, cpu = load_run(run / "run.yaml"), torch.device("cpu")
     checkpoints = Checkpoints(run, run_key(run), keep=1)
     return build_trainer(spec, checkpoints, group, cpu, MACHINE, StopRequest(), save_every_s=300)
@@ -50,7 +50,7 @@ def gradients(trainer: Trainer) -> list[torch.Tensor]:
 
 
 def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypatch):
-    """As an optimiser feels it that, unlike Adam, follows a gradient's length."""
+    """An optimiser is used that, unlike Adam, depends on the length of the gradient."""
     barrier, shared = threading.Barrier(2, timeout=60), {}
 
     def all_reduce(tensor: torch.Tensor, async_op: bool = False) -> SimpleNamespace:

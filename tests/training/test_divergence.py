@@ -96,7 +96,7 @@ def test_divergence_before_any_checkpoint_fails_with_advice(new_run, explode):
     ],
 )
 def test_loss_is_sane_up_to_ten_times_uniform_guess_or_best(nll, best, sane):
-    """With 24 symbols a uniform guess costs 3.18 nats."""
+    """A uniform guess among 24 symbols costs 3.18 nats."""
     state = TrainingState(
         best_dev=None if best is None else BestLoss(nll_per_token=best, perplexity=1, tokens=1, step=1)
     )

@@ -18,7 +18,7 @@ BRIEF = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 3}
 
 
 def events(folder: Path) -> list:
-    """Of all event files, by the format of TFRecords: length, its check sum, as many bytes, their check sum."""
+    """Return the records of all event files, by the format of TFRecords: length, check sum, bytes, check sum."""
     event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2", reason="needs the extra `tensorboard`")
     found = []
     for path in sorted((folder / EVENTS).iterdir()):

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder, and when it is trained at all."""
+"""Files of a run's folder, and conditions under which it is trained."""
 
 import errno
 import itertools

@@ -1,4 +1,4 @@
-"""Whether what is trained learns, and whether the loop computes what it says."""
+"""Models learn, and the loop computes what its equations say."""
 
 import random
 
@@ -18,7 +18,7 @@ class Learnt(Exception):
 
 @pytest.fixture
 def has_learnt(monkeypatch):
-    """Whether a run copies at a validation on the development set; its training ends there."""
+    """Return whether a run copies at a validation on the development set; its training ends there."""
     measured = Validation.on_dev
 
     def on_dev(self, model):

@@ -94,7 +94,7 @@ def test_factors_laid_out_by_columns_are_multiplied_as_they_are(left, right, row
 
 @pytest.mark.parametrize("right", [False, True])
 def test_a_part_of_a_matrix_reaches_onednn_without_gaps(right, monkeypatch):
-    """Of matrices with gaps its own kernels are not taken, which are a thousand times as fast."""
+    """oneDNN does not use its fast kernels for matrices with gaps; they are a thousand times as fast."""
     given = []
     operator = torch.ops.mkldnn._linear_pointwise
     watched = SimpleNamespace(_linear_pointwise=lambda a, b, *more: given.append(b) or operator(a, b, *more))

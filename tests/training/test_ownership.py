@@ -17,7 +17,7 @@ from pipeline.workflow.runs import is_locked
 
 @pytest.fixture
 def signals(monkeypatch):
-    """What this process would have been sent."""
+    """Return the signals that this process would have received."""
     sent = []
     monkeypatch.setattr(ownership, "CHECK_EVERY_S", 0.01)
     monkeypatch.setattr(ownership.os, "kill", lambda *sending: sent.append(sending))

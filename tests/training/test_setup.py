@@ -1,4 +1,4 @@
-"""What a training says of itself before it begins."""
+"""Log lines of a training before it begins."""
 
 from types import SimpleNamespace as Some
 

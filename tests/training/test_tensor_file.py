@@ -55,7 +55,7 @@ def test_any_changed_byte_is_noticed(tmp_path, tensors):
 
 
 def same_header(whole: bytes, changed: bytes) -> bool:
-    """Whether a change only touched the JSON's blanks, which carry nothing."""
+    """Return whether a change only touched white space of the JSON, which has no meaning."""
     try:
         size = int.from_bytes(changed[:8], "little")
         return whole[8 + size :] == changed[8 + size :] and json.loads(whole[8 : 8 + size]) == json.loads(

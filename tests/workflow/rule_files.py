@@ -1,4 +1,4 @@
-"""What the files of the workflow say of its rules."""
+"""Contents of the workflow's rule files."""
 
 import re
 from pathlib import Path

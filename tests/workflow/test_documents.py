@@ -67,7 +67,7 @@ def commands_of(text: str) -> Iterator[str]:
 
 
 def is_settings(block: list[str]) -> bool:
-    """Whether a block is YAML: a mapping of plain keys."""
+    """Return whether a block is YAML: a mapping of plain keys."""
     return not any(map(is_command, block)) and re.fullmatch(r"[\w-]+:( .*)?", block[0]) is not None
 
 
@@ -85,7 +85,7 @@ def finished(tmp_path_factory):
 
 
 def try_snakemake(root: Path, arguments: list[str]) -> None:
-    """As a dry run; a report, which has to have something to show, of the table that was made."""
+    """Run the command as a dry run; a report, which needs something to show, gets the table that was made."""
     if "--report" in arguments:
         *options, target = arguments
         assert target == "all"
@@ -113,7 +113,7 @@ def try_python(root: Path, arguments: list[str]) -> None:
 
 
 def help_of(script: Path) -> str:
-    """What a script says when asked for help; here, so that what all of them import is imported once."""
+    """Return the help of a script, in this process, so that shared modules are imported once."""
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
         patch.setattr(sys, "argv", [str(script), "--help"])
         patch.syspath_prepend(script.parent)
@@ -182,7 +182,7 @@ def try_image(root: Path, arguments: list[str]) -> None:
 
 
 def try_sinfo(root: Path, arguments: list[str]) -> None:
-    """Where there is Slurm, whose daemons need not be up: a wrong option is told without them."""
+    """Run a command of Slurm. Its daemons need not be up: the program refuses a wrong option by itself."""
     if shutil.which("sinfo"):
         done = call(root, "env", "-u", "SLURM_CONF", "sinfo", *arguments)
         assert done.returncode == 0 or re.search("slurmctld|contact|munge|configuration source", done.stderr), (

@@ -25,7 +25,7 @@ def snakemake(*arguments):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_dry_run_of_all_papers_resolves(scale, tmp_path):
-    """With the profile for Slurm; tests/papers/test_graph.py has Snakemake resolve each scale without it."""
+    """Uses the profile for Slurm; tests/papers/test_graph.py has Snakemake resolve each scale without it."""
     config = ("--config", f"scale={scale}", f"work={tmp_path}")
     assert jobs(require(snakemake("-n", "all", "--profile", "slurm", "--nolock", *config)))["train"] > 0
 
@@ -125,7 +125,7 @@ def test_unknown_target_lists_known_ones_but_not_option_values(tmp_path):
 
 
 def edges(dot):
-    """Of a DAG in Graphviz's language, what each job waits for, jobs as (rule, system, seed)."""
+    """Return the dependencies of each job of a DAG in Graphviz's language, with jobs as (rule, system, seed)."""
     labels = dict(re.findall(r'(\d+)\[label = "(.*?)"', dot))
     waits = {
         number: [before for before, after in re.findall(r"(\d+) -> (\d+)", dot) if after == number] for number in labels
@@ -183,7 +183,7 @@ def test_a_training_is_given_the_gpus_of_its_scale(tmp_path):
 
 @pytest.mark.slow
 def test_table_and_claims_are_rebuilt_only_when_inputs_change(tmp_path):
-    """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
+    """A paper with cited rows alone and a proved claim, so that nothing has to be trained."""
     folder = add_toy_paper(copy_project(tmp_path))
     (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")
     proof = "tests/core/test_files.py::test_atomic_write_reads_back_and_leaves_no_other_file"
@@ -205,7 +205,7 @@ def test_table_and_claims_are_rebuilt_only_when_inputs_change(tmp_path):
 
 
 def test_every_result_of_a_report_has_one_label():
-    """Of two that halve a category Snakemake makes a switch; its page stays white where one of four is missing."""
+    """Snakemake makes a switch of two labels that halve a category; its page stays white if one of four is missing."""
     rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
     labels = re.findall(r"labels=\{(.*)\},$", rules, re.MULTILINE)
     assert len(labels) == rules.count("category=") > 4

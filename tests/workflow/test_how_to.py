@@ -1,4 +1,4 @@
-"""What CONTRIBUTING says under "How to", done to the letter in a copy of the project, and nothing else."""
+"""The section "How to" of CONTRIBUTING, followed to the letter in a copy of the project."""
 
 import json
 import re

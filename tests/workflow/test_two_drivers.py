@@ -21,7 +21,7 @@ PATIENCE_S = 120
 
 @pytest.fixture
 def project(tmp_path):
-    """Where a stage that the first driver needs takes for ever."""
+    """Return a project in which a stage that the first driver needs never ends."""
     root = copy_project(tmp_path)
     rules = root / "workflow/rules/corpora.smk"
     text = rules.read_text().replace("python -m pipeline {params.stage} --dataset", "sleep 1000; : --dataset")

@@ -1,4 +1,4 @@
-"""Which claims are adjusted together, and by which method, when a paper's claims are evaluated.
+"""Groups of claims that are adjusted together, and the method of each, when a paper's claims are evaluated.
 
 Claims here have a known p-value. The oracle writes both step-wise definitions out in plain Python.
 """

@@ -49,7 +49,7 @@ def many(family):
 
 @pytest.fixture(scope="module")
 def deal(family, many, tmp_path_factory):
-    """Of all trainings, nothing dealt yet."""
+    """Return all trainings before any is dealt to a system."""
     folder = tmp_path_factory.mktemp("seeds")
     project = load_project(ROOT, {"scale": "demo", "work": str(folder)})
     spec = project.run_spec(project.runs_of(*FAMILIES[family])[0])
@@ -111,7 +111,7 @@ def kind(result: ClaimResult) -> str:
 
 
 def false_before_adjustment(result: ClaimResult) -> bool:
-    """That values of one system are close is true."""
+    """Return whether a claim is decided falsely; a claim that values of one system are close is true."""
     assert result.found is not None
     decided = result.found.p_value is not None and result.found.p_value <= LEVEL
     return decided and (kind(result) != "close" or result.found.p_contradicted < result.found.p_upheld)
@@ -147,7 +147,7 @@ def test_equal_trainings_are_decided_at_most_once_in_twenty(deal, many, family):
 
 
 def test_gaps_between_curves_are_false_in_five_percent(deal, many):
-    """By a reference that computes each gap once: a few hundred deals of twenty trainings say 4 to 7.5 %."""
+    """A reference that computes each gap once finds 4 to 7.5 % in a few hundred deals of twenty trainings."""
     steps, train, dev = (many.arrays[name] for name in ("steps", "train", "dev"))
     curves = [LossCurve(steps, *losses) for losses in zip(train, dev, strict=True)]
     gaps = np.array([[mean_gap(curve, other) for other in curves] for curve in curves])
@@ -170,7 +170,7 @@ def test_gaps_between_curves_are_false_in_five_percent(deal, many):
 
 
 def test_single_equal_seeds_are_decided_once_in_twenty(deal, many, family):
-    """By the noise that was measured once; without it, ten of ten curves and seven of ten losses were told apart."""
+    """The recorded noise is used. Without it, ten of ten curves and seven of ten losses differed significantly."""
     false, judgements, verdicts = 0, 0, set()
     for first, other in combinations(range(many.count), 2):
         found = judge(

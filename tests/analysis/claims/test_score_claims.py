@@ -156,7 +156,7 @@ def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch
 )
 @pytest.mark.parametrize(("gain", "shown"), [((0.6, 0.5), True), ((0.55, 0.5499), False), ((0.5, 0.6), False)])
 def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, shown):
-    """Where BLEU shows none, or a loss, GLEU has nothing to confirm, whichever system it prefers."""
+    """If BLEU shows no gain, or a loss, GLEU has nothing to confirm, whichever system it prefers."""
     project = project_with(claims_of(kind="agreement", scores=["bleu", "gleu"], pairs=[["A", "C"]]))
     for system, precision, other in (("A", gain[0], values[0]), ("C", gain[1], values[1])):
         (run,) = runs(project, system)
@@ -168,7 +168,7 @@ def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, 
 @pytest.mark.parametrize(("nats", "expected"), [((1.0, 1.5), UPHELD), ((1.5, 1.0), CONTRADICTED)])
 @pytest.mark.parametrize("decides", ["bleu", "ppl"])
 def test_perplexity_pair_is_won_by_the_lower_value(project_with, decides, nats, expected):
-    """With BLEU deciding, perplexity has to be lower where BLEU is higher; with perplexity, the other way about."""
+    """If BLEU decides, perplexity has to be lower where BLEU is higher; if perplexity decides, the reverse."""
     follows = "ppl" if decides == "bleu" else "bleu"
     project = project_with(claims_of(kind="agreement", scores=[decides, follows], pairs=[["A", "C"]]))
     better = (0.6, 0.5) if decides == "bleu" or expected == UPHELD else (0.5, 0.6)
@@ -343,7 +343,7 @@ def test_losses_beyond_trained_lengths_are_compared(project_with, longer, expect
 
 
 def test_untrained_system_upholds_nothing_beyond_training(project_with):
-    """As likely as any of 300 symbols is each, on short sentences and on long ones."""
+    """Each symbol is as likely as any of 300, on short sentences and on long ones."""
     project = project_with(beyond_training())
     put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[10, 14])
     for system, within, beyond in (("A", np.log(300), np.log(300)), ("C", 1.4, 2.9)):

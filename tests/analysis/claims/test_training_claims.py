@@ -22,7 +22,7 @@ def test_training_losses_use_run_to_run_variance(project_with, losses, expected)
 
 
 def test_counts_of_trainings_are_tested_by_their_spread(project_with):
-    """Of six pairs 3, 4 and 5 are changed: by Student's t, 4 less 0.5 is 6.06 standard errors, p 0.026."""
+    """Three, four or five of six pairs are changed. By Student's t, 4 less 0.5 is 6.06 standard errors, p 0.026."""
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="changes_of_rank", at_least=0.5)
     project = project_with(claim, seeds=3)
     drawn = np.array([0.1, 0.2, 0.3, 0.4])

@@ -1,4 +1,4 @@
-"""What is decided at once is adjusted for: by Holm and by Benjamini and Hochberg, against definitions written out."""
+"""Adjustment for claims that are decided together, by Holm and by Benjamini and Hochberg, against their definitions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which systems, splits, decodings and pools claims read; a swap of two of them has to be noticed.
+"""Systems, splits, decodings and pools that claims read; a swap of two of them has to be noticed.
 
 Every split, decoding and system here has its own score, so that a number tells where it was read.
 """
