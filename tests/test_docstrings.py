@@ -99,16 +99,3 @@ def test_public_functions_document(section):
     missing = [place for place, node, text in asked if not is_said(node, text)]
     assert len(asked) > 100
     assert len(missing) <= 0.05 * len(asked), "\n".join(missing)
-
-
-def test_no_docstring_opens_as_a_fragment():
-    """A first line is a sentence or a noun phrase; these words open a clause that depends on another."""
-    opening = re.compile(r"(Of|What|Whether|Where|Those|That|As|By|With|Which|How)\b")
-    kinds = (ast.Module, ast.ClassDef, *Function.__args__)
-    found = [
-        f"{path}: {text.splitlines()[0]}"
-        for path, module in modules()
-        for node in ast.walk(module)
-        if isinstance(node, kinds) and opening.match(text := ast.get_docstring(node) or "")
-    ]
-    assert not found, "\n".join(found)
