@@ -114,14 +114,11 @@ class Sample:
         return self.pool or (self.by_seed,)
 
     def rescaled(self, scale: Scale, weight: float = 1) -> "Sample":
-        """Map all values to a scale and multiply them by a weight.
+        """Return the sample on a scale, times a weight; groups that became infinite are dropped from its pool.
 
         Args:
             scale: Maps scores to the scale on which they are compared, e.g. a logarithm.
             weight: Weight of the sample in a sum over systems.
-
-        Returns:
-            The rescaled sample; groups that became infinite are dropped from its pool.
         """
         by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
         return replace(
@@ -150,16 +147,13 @@ def over_seeds(name: str, values: Sequence[float]) -> Evidence:
 
 
 def within_bounds(name: str, values: Sequence[float], at_least: float, at_most: float | None) -> list[Evidence]:
-    """Test how far the mean over seeds (or repeats) lies inside its bounds, each by a t test.
+    """Return evidence by t tests that the mean over seeds (or repeats) lies inside each bound, the lower first.
 
     Args:
         name: Name of the quantity.
         values: One number per seed.
         at_least: Lower bound.
         at_most: Upper bound; None if there is none.
-
-    Returns:
-        One piece of evidence per bound, the lower bound first.
     """
     found = [over_seeds(f"{name} above {at_least:g}", [value - at_least for value in values])]
     if at_most is not None:
@@ -255,16 +249,13 @@ def contrast(
 
 
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
-    """Test whether the factor b / a is smaller than d / c, by the difference of their logarithms.
+    """Return evidence, positive if the factor b / a is smaller than d / c, by the difference of logarithms.
 
     Args:
         a: First value of the smaller factor.
         b: Second value of the smaller factor.
         c: First value of the larger factor.
         d: Second value of the larger factor.
-
-    Returns:
-        Evidence that is positive if b / a is the smaller factor.
     """
     return contrast("logarithm of both factors' ratio", [(1, d), (-1, c), (-1, b), (1, a)], scale=np.log)
 

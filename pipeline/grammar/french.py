@@ -210,14 +210,11 @@ def place(p: structure.Place) -> list[str]:
 
 
 def with_preposition(preposition: str, words: list[str]) -> list[str]:
-    """Put a preposition before words and contract it with an article: `de le` -> `du`, but `de l'ami`.
+    """Return words after a preposition, contracted with an article: `de le` -> `du`, but `de l'ami`.
 
     Args:
         preposition: The preposition.
         words: Words of a noun phrase.
-
-    Returns:
-        The words with the preposition.
     """
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]

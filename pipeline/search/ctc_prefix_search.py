@@ -65,25 +65,19 @@ class Beam:
         return torch.logaddexp(self.blank, self.symbol)
 
     def select(self, parents: Tensor) -> "Beam":
-        """Select prefixes of the beam.
+        """Return a beam of K' selected prefixes.
 
         Args:
             parents: Indices into the flattened B * K, shape (B, K').
-
-        Returns:
-            A beam of K' prefixes.
         """
         return Beam(*(select_hypotheses(getattr(self, field.name), parents) for field in fields(self)))
 
     def where(self, rows: Tensor, other: "Beam") -> "Beam":
-        """Combine two beams utterance by utterance.
+        """Return two beams combined utterance by utterance.
 
         Args:
             rows: Shape (B,), True where this beam is taken.
             other: Beam of the same shapes, taken for the rest.
-
-        Returns:
-            A new beam.
         """
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Beam(*(torch.where(rows.view(-1, *[1] * (ours.dim() - 1)), ours, theirs) for ours, theirs in pairs))
@@ -134,15 +128,12 @@ class TextScores:
             beam.next_lm_score[new], beam.state[new] = found, state
 
     def next_scores(self, last: Tensor, state: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Score each next symbol.
+        """Return scores (N, V) of each next symbol, and the states (N, …) after `last`.
 
         Args:
             last: Last symbol of each prefix, shape (N,).
             state: State of the language model before it, shape (N, …).
             like: Shape (…, V); gives dtype, device and vocabulary.
-
-        Returns:
-            Scores (N, V) and the states (N, …) after `last`.
         """
         found = like.new_zeros(len(last), like.shape[-1])
         if self.external_lm:
@@ -202,16 +193,13 @@ def joint_search(
 
 
 def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> Beam:
-    """Search the prefixes of each utterance frame by frame.
+    """Return the beam after the last frame of each utterance.
 
     Args:
         log_probs: Log-probabilities of the symbols per frame, shape (B, S, V).
         lengths: Frames of each utterance, shape (B,).
         beam_size: K.
         scores: Language model and word bonus.
-
-    Returns:
-        The beam after the last frame of each utterance.
     """
     beam, counts = initial_beam(log_probs, beam_size, scores), lengths.tolist()
     for frame in range(max(counts)):
@@ -221,14 +209,11 @@ def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: Text
 
 
 def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
-    """Take the best text of each utterance.
+    """Return one hypothesis per utterance, with the largest `total` as its score.
 
     Args:
         beam: Prefixes.
         total: Score of each prefix, shape (B, K).
-
-    Returns:
-        One hypothesis per utterance, with the largest `total` as its score.
     """
     rows, best = torch.arange(len(total), device=total.device), total.argmax(1)
     columns = [column[rows, best].tolist() for column in (beam.text, beam.length, beam.log_probs, total)]
@@ -236,15 +221,12 @@ def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
 
 
 def initial_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
-    """Create a beam that holds the empty prefix in its first place.
+    """Return a beam of K places, the empty prefix in the first, the others unused.
 
     Args:
         log_probs: Shape (B, S, V); gives sizes, dtype and device.
         beam_size: K.
         scores: Language model and word bonus.
-
-    Returns:
-        Beam of K places, all but the first unused.
     """
     rows, frames, vocabulary = log_probs.shape
     blank = log_probs.new_full((rows, beam_size), -torch.inf)
@@ -267,15 +249,12 @@ def initial_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
 
 
 def extend_by_frame(beam: Beam, log_probs: Tensor, scores: TextScores) -> Beam:
-    """Extend the prefixes by one frame.
+    """Return the K best prefixes after one more frame.
 
     Args:
         beam: Prefixes before the frame.
         log_probs: Log-probabilities of the symbols at the frame, shape (B, V).
         scores: Language model and word bonus.
-
-    Returns:
-        The K best prefixes after the frame.
     """
     width, vocabulary = beam.blank.shape[1], log_probs.shape[-1]
     repeated = log_probs.gather(1, beam.last)

@@ -88,26 +88,20 @@ class Ngram(nn.Module):
         return self.none_read.expand(sentences, -1, -1)
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """Append one symbol to the cache.
+        """Return the cache with one more symbol, once as state and once as cache, shape (B, K, n - 1).
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             cache: Last symbols of each hypothesis, oldest first, shape (B, K, n - 1).
-
-        Returns:
-            The cache with the symbol, once as state and once as cache, shape (B, K, n - 1).
         """
         grown = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
         return grown, grown
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the next symbol.
+        """Return log-probabilities of the next symbol, shape (…, V).
 
         Args:
             states: Last symbols of each text, oldest first, shape (…, n - 1).
-
-        Returns:
-            Log-probabilities, shape (…, V).
         """
         rows = [self.log_probs(tuple(row)) for row in states.flatten(0, -2).tolist()]
         return torch.stack(rows).unflatten(0, states.shape[:-1]).to(states.device)
@@ -142,14 +136,11 @@ def output_limits(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> 
 
 
 def to_device_async(device: torch.device, indices: np.ndarray) -> Tensor:
-    """Copy indices to a device without waiting for the copy.
+    """Return a copy of indices on a device without waiting for the copy.
 
     Args:
         device: Where the indices are used.
         indices: Int64, of any shape.
-
-    Returns:
-        Tensor of the shape of `indices`.
     """
     found = torch.from_numpy(indices)
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
@@ -180,14 +171,11 @@ class AsyncCopy:
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
-    """Apply a function to each tensor of a tree.
+    """Return a tree of the same structure with a function applied to each tensor.
 
     Args:
         function: Maps a tensor of any shape to a tensor.
         tree: Tensors in dicts, lists and tuples; None stays None.
-
-    Returns:
-        A tree of the same structure.
 
     Raises:
         TypeError: The tree holds something other than tensors, dicts, lists, tuples and None.
@@ -205,27 +193,21 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 
 def select_sentences(tree: Tree, rows: Tensor) -> Tree:
-    """Select sentences of a state.
+    """Return selected sentences of a state, tensors of shape (B', …).
 
     Args:
         tree: Tensors of shape (B, …).
         rows: Indices of the sentences, shape (B',).
-
-    Returns:
-        Tensors of shape (B', …).
     """
     return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
 
 
 def select_hypotheses(tree: Tree, parents: Tensor) -> Tree:
-    """Select or reorder hypotheses of a state.
+    """Return selected or reordered hypotheses of a state, tensors of shape (B', K', …).
 
     Args:
         tree: Tensors of shape (B, K, …).
         parents: Indices into the flattened B * K, shape (B', K').
-
-    Returns:
-        Tensors of shape (B', K', …).
     """
     return tree_map(
         lambda tensor: tensor.flatten(0, 1).index_select(0, parents.flatten()).unflatten(0, parents.shape), tree
@@ -239,36 +221,26 @@ class ModelScores:
         self.model = model
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`.
-
-        Returns:
-            The source, and the cache of hypotheses that have read nothing.
-        """
+        """Return the source, and the cache of hypotheses that have read nothing; see `Seq2Seq.start`."""
         return self.model.start(batch)
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis.
+        """Return scores (B, K, V) of the next symbol, and the cache after this one.
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             source: First result of `start`.
             cache: Second result of `start`, or the cache of the previous step.
-
-        Returns:
-            Scores (B, K, V), and the cache after this symbol.
         """
         logits, cache = self.model.step(prev_tokens, source, cache)
         return logits.log_softmax(-1), cache
 
     def fixed_cache(self, cache: Tree, places: int) -> Tree:
-        """Convert a cache into one that keeps its shapes; see `Seq2Seq.fixed_cache`.
+        """Return a cache that keeps its shapes; see `Seq2Seq.fixed_cache`.
 
         Args:
             cache: Second result of `start`, or a fixed cache.
             places: Steps in all.
-
-        Returns:
-            The fixed cache.
         """
         return self.model.fixed_cache(cache, places)
 
@@ -290,24 +262,17 @@ class ShallowFusion(ModelScores):
         self.external_lm = external_lm
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`.
-
-        Returns:
-            The source, and the caches of model and language model.
-        """
+        """Return the source, and the caches of model and language model; see `Seq2Seq.start`."""
         source, cache = self.model.start(batch)
         return source, {"model": cache, "lm": self.external_lm.model.initial_cache(len(batch.src_mask))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis.
+        """Return scores (B, K, V) of the next symbol, and both caches after this one.
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             source: First result of `start`.
             cache: Caches of model and language model.
-
-        Returns:
-            Scores (B, K, V), and both caches after this symbol.
         """
         scores, model_cache = super().step(prev_tokens, source, cache["model"])
         states, lm_cache = self.external_lm.model.advance(prev_tokens, cache["lm"])

@@ -60,14 +60,11 @@ class ResumePoint:
         return cls(path, *read_tensor_file(path))
 
     def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
-        """Load weights and moments, and return the state.
+        """Return the state after the step of the file, with weights and moments loaded.
 
         Args:
             model: Receives the weights.
             optimiser: Receives moments and step counts.
-
-        Returns:
-            The state after the step of the file.
 
         Raises:
             UserError: They do not fit `model`.

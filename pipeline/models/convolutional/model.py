@@ -45,13 +45,10 @@ class NormedLinear(nn.Module):
         return torch._weight_norm(self.direction, self.length.unsqueeze(1), 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the map to the last dimension.
+        """Return the map of the last dimension, shape (…, width_out).
 
         Args:
             x: Inputs, shape (…, width_in).
-
-        Returns:
-            Outputs, shape (…, width_out).
         """
         return F.linear(x, self.weight, self.bias)
 
@@ -71,14 +68,11 @@ class Embedding(nn.Module):
         self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Embed symbols.
+        """Return embedded symbols, shape (B, T, E).
 
         Args:
             tokens: Shape (B, T).
             positions: Position of each symbol, shape (B, T); None for 0 … T - 1.
-
-        Returns:
-            Shape (B, T, E).
 
         Raises:
             UserError: The table has no vector for a position.
@@ -103,24 +97,18 @@ class GatedConvolution(nn.Module):
         self.map = NormedLinear(kernel * channels, 2 * channels, gain=2 * math.sqrt(1 - drop))
 
     def drop(self, x: Tensor) -> Tensor:
-        """Apply dropout in training.
+        """Return `x` with dropout in training.
 
         Args:
             x: Input of the layer, of any shape.
-
-        Returns:
-            Tensor of the shape of `x`.
         """
         return dropout(x, self.dropout if self.training else 0.0)
 
     def forward(self, padded: Tensor) -> Tensor:
-        """Convolve without padding; output t sees inputs t … t + k - 1.
+        """Return the convolution without padding, (…, T, C); output t sees inputs t … t + k - 1.
 
         Args:
             padded: Shape (…, T + k - 1, C), margins included.
-
-        Returns:
-            Shape (…, T, C).
         """
         length = padded.shape[-2] - self.kernel + 1
         seen = torch.cat([padded[..., shift : shift + length, :] for shift in range(self.kernel)], dim=-1)
@@ -182,14 +170,11 @@ class ScaledGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Scale the gradient by the factor.
+        """Return the scaled gradient with respect to `x`, and None for the factor.
 
         Args:
             ctx: Holds the factor.
             grad: Gradient with respect to the output, in its shape.
-
-        Returns:
-            Gradient with respect to `x`; None for the factor.
         """
         return grad * ctx.factor, None
 
@@ -204,16 +189,13 @@ class DecoderLayer(nn.Module):
         self.mix = NormedLinear(config.d_embedding, config.d_hidden, gain=1.0)
 
     def forward(self, x: Tensor, convolved: Tensor, embedded: Tensor, source: Tree) -> Tensor:
-        """Attend to the source and add the residual connections.
+        """Return attention to the source plus the residual connections, shape (B, T, C).
 
         Args:
             x: Input of the layer, shape (B, T, C); in decoding T counts hypotheses.
             convolved: Output of `convolution`, shape (B, T, C).
             embedded: Target embeddings, shape (B, T, E).
             source: Keys (B, S, E), values (B, S, E) and mask (B, S) of the source.
-
-        Returns:
-            Shape (B, T, C).
         """
         queries = (self.query(convolved) + embedded) * HALF
         scores = torch.bmm(queries, source["keys"].transpose(1, 2).to(queries.dtype))
@@ -240,23 +222,16 @@ class Convolutional(TaskModel):
         self.output = NormedLinear(config.d_readout, tgt_vocab, gain=keep)
 
     def encode(self, batch) -> Tree:
-        """Encode the source of a batch.
-
-        Returns:
-            Keys and values (B, S, E) and mask (B, S) of the source.
-        """
+        """Return keys and values (B, S, E) and mask (B, S) of the source."""
         mask = batch.src_mask
         keys, values = self.encoder(self.src_embedding(batch.src), mask)
         return {"mask": mask, "keys": keys, "values": values}
 
     def states(self, batch) -> Tensor:
-        """Compute all task states, teacher-forced.
+        """Return all task states, teacher-forced, shape (B, T, R).
 
         Args:
             batch: Source and target of B sentences.
-
-        Returns:
-            Shape (B, T, R).
         """
         source = self.encode(batch)
         embedded = self.tgt_embedding(batch.tgt_in)
@@ -268,13 +243,10 @@ class Convolutional(TaskModel):
         return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             states: Task states, shape (…, R).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         return self.output(states).float()
 
@@ -301,15 +273,12 @@ class Convolutional(TaskModel):
         return source, {"position": position, "past": [past for _ in self.layers]}
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`.
+        """Return task states (B, K, R) after one symbol per hypothesis, and the cache; see `TaskModel.advance`.
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             source: First result of `start`.
             cache: Position (B, K), and the last inputs of every decoder layer (B, K, k - 1, C).
-
-        Returns:
-            Task states (B, K, R), and the cache after this symbol.
         """
         embedded = self.tgt_embedding(prev_tokens, cache["position"])
         x, grown = self.widen(embedded), []

@@ -71,15 +71,12 @@ class FusionLayer(nn.Module):
         return projected.relu() if self.config.output == "relu logits" else projected
 
     def forward(self, task_state: Tensor, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             task_state: s_t, shape (…, D).
             lm_state: Hidden state of the language model, shape (…, H).
             lm_logits: Logits of the language model, shape (…, V).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         feature = self.feature(lm_state, lm_logits)
         gate_input = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)

@@ -253,14 +253,11 @@ def backward_loop(
 
 
 def active_steps(mask: Tensor, like: Tensor) -> Tensor:
-    """Convert a mask to factors on what a step writes.
+    """Return factors (T, B, 1) on what a step writes: 1 within a sentence, 0 behind its end.
 
     Args:
         mask: Shape (B, S), True at source symbols.
         like: Tensor of any shape; gives the dtype.
-
-    Returns:
-        Shape (T, B, 1): 1 within a sentence, 0 behind its end.
     """
     return mask.t().to(like.dtype).unsqueeze(2)
 
@@ -290,15 +287,12 @@ def write_backward(
 
 
 def activate_gates(inputs: Tensor, write: Write, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the write gates of a step, and keep their activations.
+    """Return the write gates F_t and U_t of a step, (B, H) each, and keep their activations.
 
     Args:
         inputs: W_F s and W_U s, shape (B, 2H).
         write: Form of the write gates.
         out: Output, the activations of both, shape (B, 2H).
-
-    Returns:
-        F_t and U_t, shape (B, H) each.
     """
     if write == "forget_update":
         torch.sigmoid(inputs, out=out)
@@ -310,14 +304,11 @@ def activate_gates(inputs: Tensor, write: Write, out: Tensor) -> tuple[Tensor, T
 
 
 def split_gates(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
-    """Compute the write gates from their activations.
+    """Return the write gates F and U, shape (…, H) each, from their activations.
 
     Args:
         written: Activations from `activate_gates`, shape (…, 2H).
         write: Form of the write gates.
-
-    Returns:
-        F and U, shape (…, H) each.
     """
     first, second = written.chunk(2, dim=-1)
     return (first, second) if write == "forget_update" else (first, first * second)

@@ -74,13 +74,10 @@ class LanguageModel(Seq2Seq):
         return states.view(*shape, -1), hidden.transpose(0, 1).unflatten(0, shape)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             states: Top states of the GRU, shape (…, H).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         return self.output(states).float()
 

@@ -97,13 +97,10 @@ class Recurrent(TaskModel):
         return dropout(output, self.config.output_dropout if self.training else 0.0)
 
     def states(self, batch) -> Tensor:
-        """Compute all task states, teacher-forced.
+        """Return all task states, teacher-forced, shape (B, T, R).
 
         Args:
             batch: Source and target of B sentences.
-
-        Returns:
-            Shape (B, T, R).
         """
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
@@ -112,13 +109,10 @@ class Recurrent(TaskModel):
         return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             states: Task states, shape (…, R).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         return F.linear(states, self.output_weight, self.output_bias).float()
 

@@ -195,13 +195,10 @@ class AttentionRecogniser(TaskModel):
         return self.gru(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             states: Task states, shape (…, state_width).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         return self.output(states).float()
 

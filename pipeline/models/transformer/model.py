@@ -83,29 +83,23 @@ class Transformer(TaskModel):
         return (self.output or self.tgt_embedding).weight
 
     def embed(self, table: nn.Embedding, tokens: Tensor, position_vectors: Tensor) -> Tensor:
-        """Compute Dropout(embedding · sqrt(D) + PE) (sections 3.4 and 5.4).
+        """Return Dropout(embedding · sqrt(D) + PE), shape (B, T, D) (sections 3.4 and 5.4).
 
         Args:
             table: Embedding of one side.
             tokens: Shape (B, T).
             position_vectors: Shape (T, D) or (B, T, D); (1, D) if all tokens are at one position.
-
-        Returns:
-            Shape (B, T, D).
         """
         x = table(tokens) * math.sqrt(self.config.d_model) + position_vectors
         return dropout(x, self.config.dropout if self.training else 0.0)
 
     def encode(self, src: Tensor, mask: Tensor | None, layers: int | None = None) -> Tensor:
-        """Encode source symbols.
+        """Return encoded source symbols, shape (B, S, D).
 
         Args:
             src: Source symbols, shape (B, S).
             mask: From `attention_mask`, shape (B, 1, 1, S); None if nothing is padded.
             layers: Number of layers to apply; None for all.
-
-        Returns:
-            Shape (B, S, D).
         """
         x = self.embed(self.src_embedding, src, self.src_positions(0, src.shape[1]))
         for group in groups(list(self.encoder)[:layers]):
@@ -115,15 +109,12 @@ class Transformer(TaskModel):
         return x
 
     def decode(self, tgt_in: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute the features that predict the symbol after each decoder input.
+        """Return the features that predict the symbol after each decoder input, shape (B, T, D).
 
         Args:
             tgt_in: Decoder inputs, BOS first, shape (B, T).
             encoded: Output of the encoder, shape (B, S, D).
             mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
-
-        Returns:
-            Shape (B, T, D).
         """
         x = self.embed(self.tgt_embedding, tgt_in, self.tgt_positions(0, tgt_in.shape[1]))
         for group in groups(list(self.decoder)):
@@ -134,14 +125,11 @@ class Transformer(TaskModel):
 
     @torch.inference_mode()
     def encoder_attention(self, batch, layer: int) -> Tensor:
-        """Compute the self-attention weights of one encoder layer.
+        """Return float32 self-attention weights (B, H, S, S) of one encoder layer; H heads, each row sums to 1.
 
         Args:
             batch: Source of B sentences.
             layer: Index of the layer, counted from 0.
-
-        Returns:
-            Float32 weights (B, H, S, S); H heads, each row sums to 1.
         """
         mask = attention_mask(batch.src_mask, self.output_weight)
         queries, keys, _ = list(self.encoder)[layer].attention.project(self.encode(batch.src, mask, layer))
@@ -164,25 +152,19 @@ class Transformer(TaskModel):
         return self.encode(batch.src, mask), src_mask, mask
 
     def states(self, batch) -> Tensor:
-        """Compute all task states, teacher-forced.
+        """Return all task states, teacher-forced, shape (B, T, D).
 
         Args:
             batch: Source and target of B sentences.
-
-        Returns:
-            Shape (B, T, D).
         """
         encoded, _, mask = self.encode_batch(batch)
         return self.decode(batch.tgt_in, encoded, mask)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary.
+        """Return float32 logits of the vocabulary, shape (…, V).
 
         Args:
             states: Task states, shape (…, D).
-
-        Returns:
-            Float32 logits, shape (…, V).
         """
         return F.linear(states, self.output_weight).float()
 
@@ -209,16 +191,13 @@ class Transformer(TaskModel):
         return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`.
+        """Return task states (B, K, D), and the cache with one more position; see `TaskModel.advance`.
 
         Args:
             prev_tokens: Newest symbol of each hypothesis, shape (B, K).
             source: First result of `start`.
             cache: Per layer keys (B, K, H, t, d_k) and values (B, K, H, t, d_v) of the t symbols so far; or a
                 `fixed_cache`.
-
-        Returns:
-            Task states (B, K, D), and the cache with one more position.
         """
         if isinstance(cache, dict):
             return self._advance_fixed(prev_tokens, source, cache)
@@ -259,7 +238,7 @@ class Transformer(TaskModel):
     def _advance_layers(
         self, x: Tensor, source: Tree, mask: Tensor | None, cache: Tree, visible: Tensor | None
     ) -> tuple[Tensor, Tree]:
-        """Apply the decoder layers to one new position per hypothesis.
+        """Return the output (B, K, D) of the decoder layers for one new position, and the cache with it.
 
         Args:
             x: Embedded symbols, shape (B, K, D).
@@ -267,9 +246,6 @@ class Transformer(TaskModel):
             mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
             cache: Keys and values of the symbols so far for each layer.
             visible: Mask of a fixed cache, shape (1, 1, 1, T); None if the cache grows.
-
-        Returns:
-            Output of the last layer, (B, K, D), and the cache with the new position.
         """
         new_cache = []
         inputs = iter(zip(cache, source, strict=True))
@@ -288,7 +264,7 @@ def groups(layers: Sequence[LayerKind]) -> list[Sequence[LayerKind]]:
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
-    """Build an embedding with weights from N(0, 1/width).
+    """Return an embedding with weights from N(0, 1/width), shape (rows, width).
 
     Multiplied by sqrt(width), as in `Transformer.embed`, vectors have unit variance. The output matrix is used without
     this factor, so that logits have unit variance too.
@@ -296,9 +272,6 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     Args:
         rows: Size of the vocabulary.
         width: Width of a vector.
-
-    Returns:
-        The embedding; its weight has shape (rows, width).
     """
     table = nn.Embedding(rows, width)
     nn.init.normal_(table.weight, std=width**-0.5)

@@ -183,16 +183,13 @@ def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
 
 
 def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> ShownTable:
-    """Put a table into the words and marks of its page.
+    """Return a table in the words and marks of its page.
 
     Args:
         site: Data of the site.
         paper: Name of the paper.
         name: Name of the table.
         filled: The table.
-
-    Returns:
-        The table as its page shows it.
     """
     entry, cells = filled.entry, {key: filled.values(key) for key in filled.entry.cells}
     titles, rows = column_titles(site.project, entry.cells), []
@@ -272,7 +269,7 @@ def is_number(text: str) -> bool:
 
 
 def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> ShownCell:
-    """Put a cell into words and marks.
+    """Return a cell in the words and marks of its page.
 
     Args:
         site: Data of the site.
@@ -280,9 +277,6 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, value
         name: Name of the cell.
         index: Number of the row, from 0.
         values: Columns of the cell in this row.
-
-    Returns:
-        The cell as its page shows it.
     """
     cell = filled.entry.cells[name]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
