@@ -13,9 +13,7 @@ periodic step. During training a thread writes copies, in order. A file with dam
 import contextlib
 import itertools
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,12 +30,10 @@ from pipeline.core.schema import validate
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.specification import RESUME, RESUME_FILES, WEIGHTS, DamagedFileError, numbered, read_metadata
 from pipeline.training.state import TrainingState
-from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training.tensor_file import BackgroundWriter, load_into, read_tensor_file, tensors_of, write_tensor_file
 
 log = logging.getLogger(__name__)
 
-WRITES_AT_ONCE = 2
-"""Writes queued or running, each with a copy of its tensors; a third one blocks."""
 MODEL, MOMENTS = "model.", "adam."
 """Prefixes of the tensors in a resume file; `adam.` stands for any optimiser."""
 
@@ -94,25 +90,6 @@ def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Te
     """
     parts = (MODEL, tensors_of(model)), (MOMENTS, optimiser.tensors())
     return {prefix + name: tensor for prefix, tensors in parts for name, tensor in tensors.items()}
-
-
-class BackgroundWriter:
-    """A thread that runs writes in order; a failure is raised by a later call."""
-
-    def __init__(self):
-        self.pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
-        self.pending: deque[Future] = deque()
-
-    def submit(self, write: Callable[[], object]) -> None:
-        """Queue a write; block while `WRITES_AT_ONCE` are pending."""
-        while len(self.pending) >= WRITES_AT_ONCE or (self.pending and self.pending[0].done()):
-            self.pending.popleft().result()
-        self.pending.append(self.pool.submit(write))
-
-    def finish(self) -> None:
-        """Wait for all writes, and raise the first failure."""
-        while self.pending:
-            self.pending.popleft().result()
 
 
 class Checkpoints:

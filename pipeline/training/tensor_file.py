@@ -6,6 +6,9 @@ of the run (`key`) and a digest of names, shapes, bytes and metadata (`digest`),
 
 import hashlib
 import json
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write
 from pipeline.training.specification import METADATA_ENTRY, DamagedFileError, parse_metadata
+
+WRITES_AT_ONCE = 2
+"""Writes queued or running, each with a copy of its tensors; a third one blocks."""
 
 
 def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
@@ -163,3 +169,22 @@ def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
         differing = sorted(set(expected.items()) ^ set(actual.items()))[0][0]
         raise DamagedFileError(f"holds other tensors than the model, first {differing}")
     model.load_state_dict(tensors, strict=False)
+
+
+class BackgroundWriter:
+    """A thread that runs writes in order; a failure is raised by a later call."""
+
+    def __init__(self):
+        self.pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self.pending: deque[Future] = deque()
+
+    def submit(self, write: Callable[[], object]) -> None:
+        """Queue a write; block while `WRITES_AT_ONCE` are pending."""
+        while len(self.pending) >= WRITES_AT_ONCE or (self.pending and self.pending[0].done()):
+            self.pending.popleft().result()
+        self.pending.append(self.pool.submit(write))
+
+    def finish(self) -> None:
+        """Wait for all writes, and raise the first failure."""
+        while self.pending:
+            self.pending.popleft().result()

@@ -20,15 +20,8 @@ from typing import IO, cast
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import write_errors
-from pipeline.data.fetch.untrusted import (
-    UntrustedStream,
-    decompressed,
-    link_target,
-    linked_names,
-    opened,
-    parsing,
-    require_modest_size,
-)
+from pipeline.data.fetch.links import link_target, linked_names
+from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened, parsing, require_modest_size
 
 log = logging.getLogger(__name__)
 
