@@ -13,7 +13,7 @@ import pytest
 from copied_project import ROOT, call, jobs, require
 from finished_project import finished_project
 
-from pipeline.core.artifacts import Figure, RunId, Scores
+from pipeline.core.artifacts import Figure, RunId, Score
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
@@ -24,6 +24,7 @@ LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
 RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
+PRODUCTS = [Figure("attention", "figure3"), Score(TRAINING, "scores", "averaged", "test")]
 TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/averaged/scores.json"]
 COMPARED = [*TARGETS, f"{RUN}/scores/averaged/test.json"]
 KINDS = {
@@ -47,7 +48,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    return finished_project(tmp_path_factory, [Figure("attention", "figure3"), Scores(TRAINING, "averaged")])
+    return finished_project(tmp_path_factory, PRODUCTS)
 
 
 @pytest.fixture
