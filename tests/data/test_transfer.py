@@ -8,6 +8,7 @@ import string
 import threading
 import time
 
+import bad_server
 import pytest
 from bad_server import CONTENT, PIECE, ZIPPED, serving
 
@@ -220,6 +221,14 @@ def test_logs_and_errors_have_no_secrets(server, target, path, caplog, capsys):
         shown = f"{raised.value} {caplog.text}"
         assert not any(secret in shown for secret in secrets)
         assert "token=…&sig=…" in shown
+
+
+@pytest.mark.parametrize("form", ["http://user:{}/{}@127.0.0.1/a", "http://{}:{}/a", "http://[{}/{}", "//{}:{}@:x/"])
+def test_invalid_redirects_show_no_secrets(server, target, monkeypatch, form):
+    secrets = random_secrets()
+    monkeypatch.setitem(bad_server.REDIRECTS, "invalid", form.format(*secrets))
+    shown = fault(server, "invalid", target)
+    assert not any(secret in shown for secret in secrets), shown
 
 
 def random_secrets() -> list[str]:

@@ -179,6 +179,8 @@ def client_errors(deadline: Deadline) -> Iterator[None]:
             raise RequestError(f"stalled: too slow for {deadline.seconds:g} s") from error
         lasting = isinstance(error, requests.TooManyRedirects | ValueError)  # invalid address or number
         kind = RefusedError if lasting else RequestError
-        raise kind(without_secrets(f"{type(error).__name__}: {error}")) from error
+        invalid = isinstance(error, requests.exceptions.InvalidURL)  # it quotes pieces of passwords with slashes
+        fault = "the address, or one that it redirects to, is invalid" if invalid else str(error)
+        raise kind(without_secrets(f"{type(error).__name__}: {fault}")) from error
     if deadline.has_passed:  # a connection that was shut down looks like the end of a body
         raise RequestError(f"stalled: too slow for {deadline.seconds:g} s")
