@@ -156,7 +156,8 @@ def test_trees_are_drawn(opened):
 
 def test_rows_are_compared(opened):
     page = opened("compare-weighted-table2")
-    assert "The difference is significant" in page.locator("#test").inner_text()
+    test = page.locator("#test").inner_text()
+    assert "The difference is significant" in test and " −" in test
     assert page.locator("#differences tr").count() > 2
     page.get_by_label("Second").select_option("0")
     assert page.locator("#differences tr").count() == 0 and page.get_by_text("None.").is_visible()
