@@ -56,7 +56,7 @@ demo: env
 	@echo
 	@echo "Every number leads to its run, its curves and its outputs: file://$(CURDIR)/results/site/index.html"
 	@echo "Next:"
-	@echo "  $(BIN)/reprise translate weighted/C/wmt14-en-de/1    type a query such as: where do cats sleep"
+	@echo "  $(BIN)/reprise translate weighted/C/wmt14-en-de/1    type a query such as: how much does a car cost"
 	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
 	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 

@@ -94,7 +94,7 @@ def finished(tmp_path_factory) -> Path:
     config.write_text(config.read_text().replace("scale: demo", "scale: smoke"))
     require(call(root, "snakemake", "--quiet", "all", "--", target_of(DEMO)))
     for name in ("sentences.txt", "FILE"):
-        (root / name).write_text("can dogs eat carrots\nwhere do cats sleep\n")
+        (root / name).write_text("can dogs eat carrots\nhow much does a car cost\n")
     noise = np.random.default_rng(1).normal(0, 0.1, 16_000)
     for name in ("speech.wav", "talk.flac", "AUDIO.wav"):
         soundfile.write(root / name, noise, 16_000)
