@@ -171,14 +171,14 @@ def compare(
         metric = metric or usual_metric(ours)
     else:
         first, second = (find_run(name, parse_settings(settings)) for name in runs)
-        if first.folder.resolve() == second.folder.resolve():
-            raise UserError(f"{runs[0]}: is compared with itself; name two different runs")
-        usual = [USUAL_METRICS[one.dataset.form] for one in (first, second)]
+        usual = [USUAL_METRICS[run.dataset.form] for run in (first, second)]
         if usual[0] != usual[1]:
             scored = f"{runs[0]} is scored by {usual[0]}, {runs[1]} by {usual[1]}"
             raise UserError(f"{scored}; compare two runs of one task")
         metric = metric or USUAL_METRICS[first.dataset.form]
         ours, theirs = (find_score(system, metric, split or "test", decoding) for system in (first, second))
+        if ours == theirs:
+            raise UserError(f"{runs[0]}: is compared with itself; name two different runs")
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
     print(f"{metric}: {runs[0]} less {runs[1]}: {found.difference:+.2f} ({between})")

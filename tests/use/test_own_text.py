@@ -401,7 +401,7 @@ WRONG = {
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
     "not text": (["translate", RUN, "latin.en"], "not UTF-8"),
     "no such decoding": (["translate", RUN, "--decoding", "finl"], "did you mean 'final'?"),
-    "no such setting": (["translate", RUN, "--decoding", "beem=4"], "beem: unknown key"),
+    "no such setting": (["translate", RUN, "--decoding", "beem=4"], "did you mean 'beam'?"),
     "a bad setting": (["translate", RUN, "--decoding", "beam=0"], "beam_size: Input should be greater"),
     "no effect": (
         ["translate", RUN, "--decoding", "length_normalisation=none,alpha=1"],
@@ -414,6 +414,7 @@ WRONG = {
     "no audio": (["transcribe", RUN, "nothing.wav"], "no such file"),
     "no trees": (["parse", RUN, "talk.en"], "does not parse; use `reprise translate`"),
     "a folder": (["translate", RUN, "data"], "data: is a folder"),
+    "one run twice": (["compare", RUN, RUN], "is compared with itself; name two different runs"),
     "a run and a file": (["compare", RUN, "test.json"], "compare it with another score file, not with a run"),
     "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),
     "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),

@@ -1,11 +1,13 @@
 """Commands that a new user gets wrong end in one line that says what is wrong and what to do."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
+from pipeline.workflow.rules import Rules
 from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
@@ -71,3 +73,19 @@ def test_target_without_scale_or_file_is_corrected(project):
     assert unknown_target(project, "results/weighted/table2.csv").endswith("results/demo/weighted/table2.csv")
     assert unknown_target(project, "tabel2", {"weighted"}).endswith("or a file, such as results/table2.csv")
     assert unknown_target(project, "wieghted", {"weighted"}).endswith("did you mean 'weighted'?")
+
+
+@pytest.mark.parametrize(
+    ("target", "is_refused"),
+    [
+        ("results/demo/weighted/table2.csv", False),
+        ("results/demo/weighted/table2.pdf", True),
+        ("results/demo/weighted/table2.svg", True),
+        ("results/demo/weighted/figure2.svg", False),
+        ("results/demo/attention/table1.svg", False),
+        ("results/table2.md", False),
+        ("results/table2.svg", True),
+    ],
+)
+def test_file_with_an_ending_that_no_rule_makes_is_refused(target, is_refused, project):
+    assert bool(re.fullmatch(Rules(project).unknown_targets(), target)) == is_refused
