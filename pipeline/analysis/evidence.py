@@ -198,16 +198,13 @@ def seed_scores(statistics: Sequence[Sequence[np.ndarray]], total: Total) -> np.
 def training_sample(
     values: Sequence[float] | np.ndarray, system: str, pool: Sequence[np.ndarray] = (), noise: str = ""
 ) -> Sample:
-    """Return a sample of one number per training, without sentences to resample.
+    """Return a sample of one number per training, with draws of shape (n, 1): no sentences are resampled.
 
     Args:
         values: One number per training, shape (n,).
         system: Name of the system.
         pool: Values of each system over which the run-to-run variance is pooled; empty means this system alone.
         noise: Source of `pool`, in words.
-
-    Returns:
-        A sample with draws of shape (n, 1).
     """
     by_seed = np.array(values, dtype=float)
     return Sample(by_seed, by_seed[:, None], "", system, tuple(pool), noise=noise or Sample.noise)
@@ -267,10 +264,7 @@ def summed_by_system(terms: Sequence[Sample]) -> list[Sample]:
 
 
 def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
-    """Return the run-to-run variance of the systems' sum, and its degrees of freedom; 0, 0 if it is unknown.
-
-    Systems of one pool share one estimate.
-    """
+    """Return the run-to-run variance of the systems' sum (one estimate a pool), and its degrees; 0, 0 if unknown."""
     variances: dict[tuple[float, int], float] = {}  # of each pool, by its variance and degrees of freedom
     for system in systems:
         if not (degrees := degrees_of_freedom(system.groups)):

@@ -265,7 +265,7 @@ def active_steps(mask: Tensor, like: Tensor) -> Tensor:
 def write_backward(
     grad_memory: Tensor, memory: Tensor, share: Tensor, forget: Tensor, update: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Differentiate the writing of one step.
+    """Return the gradients of one step's writing: of the share (B, S), and of -F_t and U_t (B, 2H).
 
     Args:
         grad_memory: Gradient with respect to the cells after the step, shape (B, S, H). It becomes the gradient with
@@ -274,9 +274,6 @@ def write_backward(
         share: Weight of each cell, shape (B, S).
         forget: F_t, shape (B, H).
         update: U_t, shape (B, H).
-
-    Returns:
-        Gradients with respect to the share (B, S), and to -F_t and U_t (B, 2H).
     """
     changed, grad_gates = grad_memory * memory, forget.new_empty(len(forget), 2 * forget.shape[1])
     sum_rows(share, changed, out=grad_gates[:, : forget.shape[1]])

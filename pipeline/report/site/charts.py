@@ -156,16 +156,13 @@ def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float
 
 
 def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChart:
-    """Draw one line for each series.
+    """Return a chart with one line for each series.
 
     Args:
         rows: Points with x, y and series; a point that is not finite interrupts its line.
         y: Title of the vertical axis.
         title: Title of the chart.
         x: Title of the horizontal axis.
-
-    Returns:
-        The chart.
     """
     finite = [row for row in rows if math.isfinite(row["y"])]
     across = nice_axis(x, [row["x"] for row in finite], margin=0.0)
@@ -176,16 +173,13 @@ def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChar
 
 
 def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
-    """Draw lines over named groups.
+    """Return a chart with lines over named groups.
 
     Args:
         rows: Points with group, y, series and of (a count), in the order of the groups.
         y: Title of the vertical axis.
         title: Title of the chart.
         x: Title of the horizontal axis.
-
-    Returns:
-        The chart.
     """
     groups = list(dict.fromkeys(row["group"] for row in rows))
     places = {group: (100 * (n + 0.5) / len(groups), group) for n, group in enumerate(groups)}
@@ -206,7 +200,7 @@ def by_series(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> Series:
-    """Place the points of a series; up to `MARKED` are marked.
+    """Return the line of a series, with up to `MARKED` marks.
 
     Args:
         number: Number of the series, from 0.
@@ -214,9 +208,6 @@ def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> S
         rows: Its points.
         x: Horizontal axis.
         y: Vertical axis.
-
-    Returns:
-        The line.
     """
     path, points, pen = list[str](), list[tuple[float, float, str]](), "M"
     for row in rows:
@@ -246,15 +237,12 @@ class Number:
 
 
 def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[Number | None]]) -> DotChart:
-    """Draw numbers that are compared with zero.
+    """Return a chart of numbers that are compared with zero.
 
     Args:
         title: Title of the chart.
         names: Name of each row.
         panels: For each title of an axis, the number of each row.
-
-    Returns:
-        The chart.
     """
     drawn = []
     for axis_title, numbers in panels.items():
@@ -270,14 +258,11 @@ def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[
 
 
 def mark(axis: Axis, number: Number | None) -> Mark:
-    """Place a number on an axis.
+    """Return the mark of a number on an axis, with its text.
 
     Args:
         axis: The axis.
         number: The number; None leaves the row empty.
-
-    Returns:
-        The mark, with its text.
     """
     if number is None or not math.isfinite(number.value):
         return Mark()
@@ -289,16 +274,13 @@ def mark(axis: Axis, number: Number | None) -> Mark:
 
 
 def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence[float]], title: str) -> HeatChart:
-    """Draw a matrix of weights between 0 and 1.
+    """Return a chart of a matrix of weights between 0 and 1.
 
     Args:
         columns: Title of the horizontal axis, then labels of the columns.
         rows: Title of the vertical axis, then labels of the rows.
         weights: Weights, shape (rows, columns).
         title: Title of the chart.
-
-    Returns:
-        The chart.
     """
     (x_title, *across), (y_title, *down) = columns, rows
     paths: dict[int, list[str]] = {}

@@ -164,14 +164,11 @@ class PlainTable:
 
 
 def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
-    """Fill in the tables of a paper that can be measured at this scale.
+    """Return each measured table of a paper, or the reason why it cannot be filled in at this scale.
 
     Args:
         site: Data of the site.
         paper: Name of the paper.
-
-    Returns:
-        Each table, or the reason why it cannot be filled in.
     """
     found: dict[str, FilledTable | str] = {}
     for name in site.project.tables_here(paper):
