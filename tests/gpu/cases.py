@@ -71,3 +71,9 @@ DECODINGS = {
     "best path": Decoding("coldfusion/ctc", 8, 40, 4, kind="best path"),
     "joint search": Decoding("anchors/joint-an4", 8, 40, 4),
 }
+
+SEARCHES = {
+    "beam search, base, 128 sentences": Decoding("attention/base", 128, 30, 30),
+    "beam search, base, 512 sentences": Decoding("attention/base", 512, 30, 30),
+}
+"""Whole searches that are measured and not counted; new weights end hardly a sentence before its limit."""

@@ -12,12 +12,15 @@ from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches.base import Batch
+from pipeline.decoding.captured_search import CapturedSearch
 from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import EOS
 from pipeline.search import beam
+from pipeline.search.beam_search import beam_search
+from pipeline.training.graph_cache import Recorder
 from pipeline.training.run_model import build_run_model
 
 POSITIONS = ANSWER + 1
@@ -48,6 +51,26 @@ def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
     def run() -> None:
         with torch.autocast(device.type, torch.bfloat16):
             search(case, model, beside, moved)
+
+    return run
+
+
+def whole_search(case: Decoding, device: torch.device, recorder: Recorder | None) -> Callable[[], None]:
+    """What searches a batch of the case to its end; by graphs if there is a recorder."""
+    spec = spec_of(case.system)
+    vocab = vocabulary(spec)
+    (batch,) = batches_of(spec, case).micro_batches()
+    with device:
+        model = build_run_model(spec, (vocab, vocab)).eval()
+    moved = batch.to(device)
+    config = DecodingConfig(beam_size=4, max_extra_length=1)
+    captured = CapturedSearch(model, config.beam_size, recorder) if recorder else None
+
+    def run() -> None:
+        with torch.autocast(device.type, torch.bfloat16):
+            beam_search(model, moved, config, start=captured.start if captured else None)
+        if captured and captured.graphs.failure:
+            raise RuntimeError(captured.graphs.failure)
 
     return run
 

@@ -22,17 +22,21 @@ import torch
 import trainings
 from cases import TRAININGS, Case
 
+from pipeline.config import DecodingConfig
 from pipeline.data.batches.corpus_batches import AnyBatch
+from pipeline.decoding.captured_search import CapturedSearch
 from pipeline.planning.calibrate import random_batch
+from pipeline.search.beam_search import beam_search
 from pipeline.training.checkpoint import resume_tensors
 from pipeline.training.graph_cache import CudaRecorder, Recorder, ShapeGrid
 from pipeline.training.machine import choose_device, prepare
+from pipeline.training.run_model import build_run_model
 from pipeline.training.step import PreparedStep, StepRunner
 from pipeline.training.tensor_file import load_into
 from pipeline.training.trainer import Trainer
 
 STEPS, SEED = 6, 3
-BROKEN, COMPILED = "broken capture", "base, compiled layers"
+BROKEN, COMPILED, SEARCH = "broken capture", "base, compiled layers", "captured search"
 CASES = {
     name: TRAININGS[name]
     for name in (
@@ -40,7 +44,11 @@ CASES = {
         *("language model", "CTC", "attention recogniser", "Cold Fusion", "Cold Fusion, translation"),
         "CTC and attention",
     )
-} | {BROKEN: TRAININGS["DL4MT"], COMPILED: replace(TRAININGS["base, 8 GPUs"], rows=96)}
+} | {
+    BROKEN: TRAININGS["DL4MT"],
+    SEARCH: TRAININGS["base, 8 GPUs"],
+    COMPILED: replace(TRAININGS["base, 8 GPUs"], rows=96),
+}
 
 
 class Refusing:
@@ -145,6 +153,27 @@ def check_broken_capture(case: Case, device: torch.device) -> dict[str, object]:
     }
 
 
+def check_search(case: Case, device: torch.device) -> dict[str, object]:
+    """Replayed searches find the bytes of eager steps on the same padded batch, and mostly what eager searches find."""
+    spec = trainings.spec_of(case.system)
+    vocab = trainings.vocabulary(spec)
+    corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
+    torch.manual_seed(SEED)
+    with device:
+        model = build_run_model(spec, (vocab, vocab)).eval()
+    config = DecodingConfig(beam_size=4, max_extra_length=5)
+    replayed, refused = (CapturedSearch(model, 4, recorder) for recorder in (CudaRecorder(device), Refusing()))
+    same, alike = True, []
+    for rows, length in ((100, 24), (32, 9), (100, 23)):
+        batch = random_batch(spec, corpus, rows, length, 4).to(device)
+        with torch.autocast(device.type, torch.bfloat16):
+            found = [beam_search(model, batch, config, start=start) for start in (replayed.start, None)]
+            refused.graphs.failure, refused.graphs.refused = None, set()
+            same &= found[0] == beam_search(model, batch, config, start=refused.start)
+        alike.append(sum(ours[0].tokens == theirs[0].tokens for ours, theirs in zip(*found, strict=True)) / rows)
+    return {"failure": replayed.graphs.failure, "same as eager steps": same, "share found by eager searches": alike}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
@@ -158,7 +187,7 @@ def main() -> None:
         speech = trainings.spec_of(case.system).model.reads == "speech"
         prepare(device, 1, strict=not speech)
         try:
-            found[name] = (check_broken_capture if name == BROKEN else check)(case, device)
+            found[name] = {BROKEN: check_broken_capture, SEARCH: check_search}.get(name, check)(case, device)
         except Exception as error:  # the others can be checked all the same
             logging.exception("%s", name)
             found[name] = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}

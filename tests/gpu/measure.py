@@ -1,18 +1,19 @@
 """Measure every case on the GPU of this machine, beside what was counted without one.
 
-    PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE]
+    PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE] [--csv FILE]
 
 One line for each way to run a case: eager, replayed as a CUDA graph, or that with layers that torch compiled. It has
 launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and measured, the least
 of a few and their median; GiB of memory at most. Of several processes one is measured alone. "plain PyTorch" is a rival
-of "base, 1 GPU": the same sizes without this project's code. A case that fails does not end the others, but the exit
-status is 1 then.
+of "base, 1 GPU": the same sizes without this project's code. "operator: …" times the forms of one operator. A case that
+fails does not end the others, but the exit status is 1 then. The CSV file grows by a row as soon as one is measured.
 """
 
 import argparse
 import contextlib
 import csv
 import json
+import os
 import statistics
 import sys
 import time
@@ -24,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import decodings
+import operators
 import torch
 import trainings
-from cases import DECODINGS, MEASURED, TRAININGS, Case, Decoding
+from cases import DECODINGS, MEASURED, SEARCHES, TRAININGS, Case, Decoding
 from plain_transformer import plain_step
 from torch.profiler import ProfilerActivity, profile
 
@@ -52,6 +54,9 @@ class TimedSteps(StepRunner):
 class Clock:
     """Called before each of a case's repetitions: times blocks of them when warm, and counts what the last launches."""
 
+    block = BLOCK
+    """Repetitions of a block."""
+
     def __init__(self, device: torch.device):
         self.device, self.moments, self.launches = device, [], 0
         self.kernels: list[tuple[float, int, str]] = []
@@ -59,7 +64,7 @@ class Clock:
         self.seen = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
 
     def __call__(self, step: int) -> None:
-        block, rest = divmod(step - WARM, BLOCK)
+        block, rest = divmod(step - WARM, self.block)
         if 0 <= block <= BLOCKS and not rest:
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
@@ -81,7 +86,7 @@ class Clock:
 
     @property
     def milliseconds(self) -> list[float]:
-        return [1e3 * (after - before) / BLOCK for before, after in pairwise(self.moments)]
+        return [1e3 * (after - before) / self.block for before, after in pairwise(self.moments)]
 
 
 Run = Callable[[Case, torch.device, Clock], None]
@@ -109,6 +114,11 @@ def decode(case: Case, device: torch.device, clock: Clock) -> None:
     repeat(decodings.searching(case, device), clock)
 
 
+def search_whole(case: Case, device: torch.device, clock: Clock, graphs: bool) -> None:
+    assert isinstance(case, Decoding)
+    repeat(decodings.whole_search(case, device, CudaRecorder(device) if graphs else None), clock)
+
+
 def repeat(work: Callable[[], None], clock: Clock) -> None:
     for step in count():
         clock(step)
@@ -119,7 +129,8 @@ RIVALS: dict[str, Run] = {
     "plain PyTorch": lambda _, device, clock: repeat(plain_step(device, compiled=False), clock),
     "plain PyTorch, compiled": lambda _, device, clock: repeat(plain_step(device, compiled=True), clock),
 }
-CASES = {**TRAININGS, **MEASURED, **DECODINGS, **dict.fromkeys(RIVALS, TRAININGS["base, 1 GPU"])}
+CASES = {**TRAININGS, **MEASURED, **DECODINGS, **SEARCHES}
+CASES |= dict.fromkeys([*RIVALS, *operators.FAMILIES], TRAININGS["base, 1 GPU"])
 
 
 COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU", "Weighted Transformer, 1 GPU")
@@ -130,9 +141,15 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
     """Return how a case is run, by what the table calls it."""
     if name in RIVALS:
         return {name: RIVALS[name]}
+    if name in operators.FAMILIES:
+        forms = operators.FAMILIES[name](device)
+        return {form: lambda _, __, clock, work=work: repeat(work, clock) for form, work in forms.items()}
     if name in DECODINGS:
         return {name: decode}
-    found: dict[str, Run] = {name: train}
+    if name in SEARCHES:
+        found = {name: partial(search_whole, graphs=False)}
+        return found | ({f"{name}, graphs": partial(search_whole, graphs=True)} if device.type == "cuda" else {})
+    found = {name: train}
     if device.type == "cuda":
         found[f"{name}, graphs"] = train_by_graphs
         if name in COMPILED:
@@ -157,27 +174,53 @@ def measured(run: Run, case: Case, device: torch.device) -> dict[str, Any]:
     }
 
 
-def measure_case(name: str, device: torch.device, kernels: int) -> dict[str, dict[str, Any]]:
-    """Print a line for each way to run a case, and return the figures of those that did not fail.
+def measure_case(
+    name: str, device: torch.device, kernels: int, rows: Path | None, only_graphs: bool
+) -> dict[str, dict[str, Any]]:
+    """Print a line for each way to run a case, and return the figures, or the `failure`, of each.
 
     Args:
         kernels: How many of the kernels that take longest are named.
+        rows: CSV file to append to.
+        only_graphs: Leave out ways without graphs where there is one with graphs.
     """
     case, found = CASES[name], {}
     speech = trainings.spec_of(case.system).model.reads == "speech"
-    for title, run in ways(name, device).items():
-        prepare(device, 1, strict=not speech and name not in RIVALS)
+    chosen = ways(name, device)
+    if only_graphs:
+        chosen = {title: run for title, run in chosen.items() if "graphs" in title} or chosen
+    for title, run in chosen.items():
+        prepare(device, 1, strict=not speech and name not in (*RIVALS, *operators.FAMILIES))
         try:
             own = measured(run, replace(case, ranks=1), device)
         except Exception as error:  # the others can be measured all the same
             print(f"| {title} | failed: {type(error).__name__}: {str(error)[:300]} |", flush=True)
+            found[title] = {"failure": f"{type(error).__name__}: {str(error)[:300]}"}
+            append_row(rows, device, title, found[title])
             continue
         counted = BUDGETS.get(title, {"launches": "", "ms H100": ""})
         figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
         print(f"| {title} | {' | '.join(figures)} |", flush=True)
         print(*own["kernels"][:kernels], sep="\n", end="\n" if kernels else "", flush=True)
+        append_row(rows, device, title, own)
         found[title] = own | {"kernels": own["kernels"][:MOST_KERNELS]}
     return found
+
+
+def append_row(path: Path | None, device: torch.device, title: str, figures: dict[str, Any]) -> None:
+    """Append what was measured to a CSV file, synced to disk, so that a process that dies loses nothing."""
+    if path is None:
+        return
+    columns = ["machine", "torch", "case", "ms", "median ms", "launches", "GiB", "failure"]
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    fixed = {"machine": machine, "torch": torch.__version__, "case": title}
+    with path.open("a", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        if not file.tell():
+            table.writeheader()
+        table.writerow(fixed | figures)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def main() -> None:
@@ -185,8 +228,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--kernels", type=int, default=0, metavar="N", help="name the N kernels that take longest")
+    parser.add_argument("--block", type=int, default=BLOCK, help="repetitions in a timed block")
+    parser.add_argument("--only-graphs", action="store_true", help="leave out the eager way where there are graphs")
+    parser.add_argument("--csv", type=Path, help="file to which each way's figures are appended")
     parser.add_argument("--json", type=Path, help="file for the figures, written after each case")
     args = parser.parse_args()
+    Clock.block = args.block
     try:
         device = choose_device(args.device, local_rank=0)
     except UserError as error:
@@ -195,8 +242,8 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = {}
     complete = True
     for name in args.only or CASES:
-        of_case = measure_case(name, device, args.kernels)
-        complete &= len(of_case) == len(ways(name, device))
+        of_case = measure_case(name, device, args.kernels, args.csv, args.only_graphs)
+        complete &= not any("failure" in figures for figures in of_case.values())
         found |= of_case
         if args.json:
             args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")

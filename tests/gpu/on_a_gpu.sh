@@ -3,6 +3,8 @@
 #
 #     OUT=results tests/gpu/on_a_gpu.sh
 #
+# It takes 500 s: checks 140, searches and operators 90, training steps 180, trainings side by side 80.
+#
 # Each part has a limit of its own and runs whatever became of the others. Findings are printed as they come, and
 # written to $OUT at once.
 cd "$(dirname "$0")/../.." || exit 1
@@ -10,6 +12,7 @@ OUT=${OUT:-gpu-results}
 mkdir -p "$OUT"
 export PYTHONPATH="$PWD:tests/helpers:${PYTHONPATH:-}" PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 began=$SECONDS
+BUDGET=${BUDGET:-505} # seconds; the last part ends by then
 
 part() { # log, limit in seconds, command
   local log=$1 limit=$2
@@ -31,17 +34,41 @@ checks() { # number, cases
 checks 1 "base, 8 GPUs" "base, 2 micro-batches" "Weighted Transformer" "broken capture" &
 checks 2 "CTC" "attention recogniser" "Cold Fusion" "CTC and attention" &
 checks 3 "DL4MT" "ConvS2S" "NTM-RNN-EMB" "language model" "Cold Fusion, translation" &
-checks 4 "base, compiled layers" &
+checks 4 "captured search" "base, compiled layers" &
 (
   part stop-and-resume.log 140 python3 -m pytest -v -p no:cacheprovider tests/training/test_on_gpu.py
   tail -n 25 "$OUT/stop-and-resume.log"
 ) &
 wait
 
-# Times: one after the other, the most wanted first.
-timeout -k 5 $((505 - (SECONDS - began))) python3 tests/gpu/measure.py --json "$OUT/measure.json" --only \
-  "base, 8 GPUs" "attention recogniser" "Cold Fusion" CTC DL4MT ConvS2S "Weighted Transformer" "tiny Transformer" \
-  "base, 1 GPU" "plain PyTorch, compiled" "Cold Fusion, 64 utterances of 8 s" "Weighted Transformer, 1 GPU" \
-  "NTM-RNN-EMB, 1280 sentences" "beam search, Transformer" "plain PyTorch" "big, 1 GPU" \
-  2>"$OUT/measure.err" | tee "$OUT/measure.log"
+# Times: one group after the other, the most wanted first. A group that fails or hangs loses no other's rows.
+measure() { # limit in seconds, options of measure.py
+  local left=$((BUDGET - (SECONDS - began)))
+  ((left > 15)) || { echo "no time left: $*" | tee -a "$OUT/measure.log"; return; }
+  part measure.log $((left < $1 ? left : $1)) python3 tests/gpu/measure.py --csv "$OUT/steps.csv" "${@:2}"
+}
+several() { # trainings at once; the middle of three long blocks, as they begin and end apart
+  local number
+  for ((number = 0; number < $1; number++)); do
+    timeout -k 5 60 python3 tests/gpu/measure.py --csv "$OUT/several-$2.csv" --only-graphs --block 1500 \
+      --only "tiny Transformer" >>"$OUT/several.log" 2>&1 &
+  done
+  wait
+}
+measure 60 --only "beam search, base, 128 sentences" "beam search, base, 512 sentences"
+measure 60 --only "operator: cross-entropy" "operator: weighted sum" "operator: causal attention"
+measure 60 --only-graphs --only "base, 8 GPUs" "attention recogniser" "Cold Fusion" CTC DL4MT ConvS2S \
+  "Weighted Transformer" "tiny Transformer"
+measure 60 --only-graphs --only "Weighted Transformer, 1 GPU" "NTM-RNN-EMB, 1280 sentences" \
+  "Cold Fusion, 64 utterances of 8 s"
+measure 90 --only-graphs --only "base, 1 GPU" "plain PyTorch" "plain PyTorch, compiled" "big, 1 GPU"
+if ((SECONDS - began < BUDGET - 90)); then
+  several 4 "without-mps"
+  export CUDA_MPS_PIPE_DIRECTORY=$OUT/mps CUDA_MPS_LOG_DIRECTORY=$OUT/mps
+  if mkdir -p "$OUT/mps" && nvidia-cuda-mps-control -d; then
+    several 4 "with-mps"
+    echo quit | nvidia-cuda-mps-control
+  fi
+fi
+cat "$OUT"/*.csv
 echo "done after $((SECONDS - began)) s"

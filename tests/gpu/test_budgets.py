@@ -92,10 +92,14 @@ def test_step_statistics_are_read_after_the_next_step_is_queued(counted):
 
 
 @pytest.mark.slow
-def test_cases_are_measured_on_a_device_beside_what_was_counted():
-    command = [sys.executable, FOLDER / "measure.py", "--device", "cpu", "--only", "CTC and attention", "joint search"]
+def test_cases_are_measured_on_a_device_beside_what_was_counted(tmp_path):
+    options = ["--device", "cpu", "--csv", tmp_path / "steps.csv", "--only", "CTC and attention", "joint search"]
+    command = [sys.executable, FOLDER / "measure.py", *options]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+    rows = [*csv.DictReader((tmp_path / "steps.csv").read_text().splitlines())]
+    assert [row["case"] for row in rows] == ["CTC and attention", "joint search"]
+    assert all(0 < float(row["ms"]) <= float(row["median ms"]) and not row["failure"] for row in rows)
     for case in ("CTC and attention", "joint search"):
         launches = BUDGETS[case]["launches"]
         (row,) = re.findall(
