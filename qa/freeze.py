@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-Facts = dict[str, str]
+Digests = dict[str, str]
 """A digest of each result, by what it is."""
 
 MEASURES = ("scores", "phenomena", "perplexities", "attention", "alignments")
@@ -58,7 +58,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def facts_of(folder: Path, scale: str) -> Facts:
+def facts_of(folder: Path, scale: str) -> Digests:
     """Return the digests of a project's results, or read those that were recorded in a file."""
     if folder.is_file():
         return json.loads(folder.read_text())
@@ -104,7 +104,7 @@ def is_provenance(column: str) -> bool:
     return column in PROVENANCE or bool(re.search(r"(^|_)(hours|seconds|milliseconds|exponent|flops)(_|$)", column))
 
 
-def compare(before: Facts, after: Facts) -> Iterator[str]:
+def compare(before: Digests, after: Digests) -> Iterator[str]:
     """Yield a line for each result that is in one project only, or differs."""
     for name in sorted(before.keys() | after.keys()):
         if name not in after:

@@ -163,7 +163,7 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
     if counts.rejected:
         why = ", ".join(f"{count} {reason}" for reason, count in counts.rejected.items())
         log.info("%s %s: left out %s", dataset.name, split, why)
-    record = counts.record()
+    record = counts.report()
     return record if split == "train" else with_ceiling(record, dataset, corpus, split)
 
 
@@ -219,7 +219,7 @@ class SplitCounts:
         self.words = [total + more for total, more in zip(self.words, chunk.words, strict=True)]
         self.read += chunk.pairs
 
-    def record(self) -> PairsReport:
+    def report(self) -> PairsReport:
         """Return the counts as a record."""
         return PairsReport(
             read=self.read,

@@ -97,7 +97,7 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
             counts.add(tree, len(sentence), len(symbols))
     if not counts.words:
         raise UserError(f"{corpus}: split {split} has no trees; run the stage that writes its raw trees again")
-    record = counts.record()
+    record = counts.report()
     log.info("%s %s: %d trees, at most %d words and %d symbols", *(dataset.name, split, record.kept), *counts.longest)
     return record
 
@@ -168,7 +168,7 @@ class SplitCounts:
             if kind != "close":
                 (self.tags if kind == "tag" else self.labels)[node.label] += 1
 
-    def record(self) -> TreesReport:
+    def report(self) -> TreesReport:
         """Return the counts as a record."""
         return TreesReport(
             read=self.read,

@@ -26,7 +26,7 @@ MOST_PAIRS = 8
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunTotals:
     """Resources that the runs of a paper took; empty while none is done.
 
     Attributes:
@@ -70,7 +70,7 @@ class Card:
         answer: Answer to its question at this scale.
         chart: Differences between systems; None if none was measured.
         tally: Verdict, mark and count, in the order of the verdicts.
-        facts: Resources of its runs.
+        totals: Resources of its runs.
         command: Command that makes its results.
         measured: A run of its own, or a claim, was measured.
     """
@@ -80,7 +80,7 @@ class Card:
     answer: str
     chart: DotChart | None
     tally: list[tuple[str, str, int]]
-    facts: Facts
+    totals: RunTotals
     command: str
     measured: bool
 
@@ -92,7 +92,7 @@ class Card:
     @property
     def last_made(self) -> tuple[str, float]:
         """Return a key by which the paper that was run last is the greatest."""
-        return self.facts.ended, self.facts.done / max(1, len(self.facts.runs))
+        return self.totals.ended, self.totals.done / max(1, len(self.totals.runs))
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
         answer(project.config.scale, found, results),
         chart,
         tally(results),
-        facts(site, paper, tables),
+        run_totals(site, paper, tables),
         snakemake_command(project, paper),
         measured=bool(found) or any(run.paper == paper and site.trained(run) for run in site.runs),
     )
@@ -280,7 +280,7 @@ def mark_of(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def facts(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> Facts:
+def run_totals(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> RunTotals:
     """Add up the resources that the runs of a paper took.
 
     Args:
@@ -298,7 +298,7 @@ def facts(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> Facts:
     starts = [start for cost in costs for start in cost.starts]
     cells = (cell for filled in tables.values() for cell in filled.entry.cells.values())
     named = {cell.dataset for cell in cells if isinstance(cell, RunCell)}
-    return Facts(
+    return RunTotals(
         runs=runs,
         done=len(trained),
         device_hours=sum(cost.device_hours for cost in costs),
