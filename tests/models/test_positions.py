@@ -32,6 +32,13 @@ def test_sinusoid_table_grows_on_demand():
     torch.testing.assert_close(encode(700, 702), sinusoids(700, 702, 8), rtol=0, atol=1e-6)
 
 
+def test_table_grown_in_inference_mode_is_an_ordinary_tensor():
+    encode = SinusoidPositions(8)
+    with torch.inference_mode():
+        encode(0, 300)
+    assert len(encode.table) >= 300 and not encode.table.is_inference() and not encode.table.requires_grad
+
+
 @pytest.mark.parametrize(("kind", "last"), [("learned", 20), ("sinusoid", None)])
 def test_only_a_model_of_learned_positions_has_a_last_one(kind, last):
     model = build_model(transformer_config(positions=kind, max_positions=20), (VOCAB, VOCAB))

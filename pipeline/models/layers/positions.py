@@ -149,7 +149,8 @@ class SinusoidPositions(nn.Module):
     def reserve(self, last: int) -> None:
         """Grow the table so that `at` can read the positions below `last`."""
         if last > self.table.shape[0]:
-            self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
+            with torch.inference_mode(False):  # the table outlives the block that first needs it
+                self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
 
     def at(self, positions: Tensor) -> Tensor:
         """Return the encodings of positions that only the device knows.
