@@ -9,21 +9,26 @@ Dimensions: R rows, of which some hold the active sentences, K beam size, T posi
 """
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
+from pipeline.config import DecodingConfig
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
+from pipeline.models.kernels.autocast import casts_of
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq, Tree
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam import Beam, EagerBeam, HostCandidates, live_candidates, pack, unpack
+from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.interface import (
     AsyncCopy,
     ExternalLM,
@@ -34,8 +39,10 @@ from pipeline.search.interface import (
     tree_map,
 )
 from pipeline.search.selection import best_continuations
-from pipeline.training.graph_cache import GraphCache, Recorder, Replay
+from pipeline.training.graph_cache import GraphCache, Recorder, Replay, summary
+from pipeline.training.guards import is_out_of_memory
 
+log = logging.getLogger(__name__)
 LEAST_ROWS, LEAST_SOURCE, LEAST_PLACES = 8, 8, 32
 BeamState = dict[str, Tree]
 """`source` as from `start`, and all that a step changes: `tokens` (R, K), `log_probs` (R, K), `left` (R,), the number
@@ -46,6 +53,11 @@ def rounded_up(size: int, least: int) -> int:
     """Return the next of the sizes 2, 3, 4, 6, 8, 12, 16, … that is at least `size` and `least`."""
     power = 1 << (max(size, least) - 1).bit_length()
     return power // 4 * 3 if power // 4 * 3 >= max(size, least) else power
+
+
+def at_most(size: int, most: int | None) -> int:
+    """Return `size`, or `most` if that is smaller; None is no limit."""
+    return size if most is None else min(size, most)
 
 
 def described(tree: Tree) -> tuple[object, ...]:
@@ -85,22 +97,52 @@ class CapturedStep:
 
 
 class CapturedSearch:
-    """Starts beams whose steps are graphs; eager ones once a graph could not be recorded.
+    """Beam search whose steps are graphs. It is eager once a graph could not be recorded.
 
     Args:
         model: In evaluation mode.
-        beam_size: K.
+        config: Settings of the search.
         recorder: Records the graphs.
         external_lm: Language model whose log-probabilities are added.
     """
 
-    def __init__(self, model: Seq2Seq, beam_size: int, recorder: Recorder, external_lm: ExternalLM | None = None):
-        self.model, self.beam_size, self.scorer = model, beam_size, scorer_of(model, external_lm)
+    def __init__(
+        self, model: Seq2Seq, config: DecodingConfig, recorder: Recorder, external_lm: ExternalLM | None = None
+    ):
+        self.model, self.config, self.external_lm = model, config, external_lm
+        self.beam_size, self.scorer = config.beam_size, scorer_of(model, external_lm)
         self.modules = [model, *([external_lm.model] if external_lm else [])]
         self.graphs = GraphCache[CapturedStep](recorder)
-        self.static: dict[tuple[int, torch.Size, torch.dtype], Tensor] = {}
-        """Memory of the graphs: tensors by number in the state, shape and dtype."""
+        self.static: WeakValueDictionary[tuple[int, torch.Size, torch.dtype], Tensor] = WeakValueDictionary()
+        """Memory of the graphs: tensors by number in the state, shape and dtype. Graphs and beams keep them alive."""
         self.versions: list[int] = []
+
+    def search(self, batch: TextBatch | SpeechBatch, n_best: int = 1) -> list[list[Hypothesis]]:
+        """Decode a batch; after any error by graphs, decode it again by eager steps. See `beam_search`.
+
+        Args:
+            batch: On its device.
+            n_best: Hypotheses per sentence.
+
+        Returns:
+            For each sentence its `n_best` hypotheses, best first; fewer if the search found fewer.
+        """
+        if not self.graphs.failure:
+            try:
+                return beam_search(self.model, batch, self.config, n_best, self.external_lm, self.start)
+            except Exception as error:  # the eager search raises it again if graphs are not its cause
+                self._log_error(error, batch.src_shape)
+        if self.graphs.graphs:
+            self.graphs.clear()
+        return beam_search(self.model, batch, self.config, n_best, self.external_lm)
+
+    def _log_error(self, error: Exception, shape: tuple[int, int]) -> None:
+        """Log why a batch is searched eagerly; after an error other than lack of memory, all later ones are too."""
+        if is_out_of_memory(error):
+            log.warning("no memory to search a batch of shape %s by CUDA graphs, its search is eager", shape)
+            return
+        self.graphs.failure = summary(error)
+        log.warning("cannot search by CUDA graphs, searches are eager from now on: %s", self.graphs.failure)
 
     def start(self, batch: TextBatch | SpeechBatch, limits: np.ndarray) -> Beam:
         """Start the beam of a batch; see `BeamStart`.
@@ -116,8 +158,9 @@ class CapturedSearch:
             return EagerBeam(self.scorer, batch, limits, self.beam_size)
         self._forget_changed_weights()
         rows, source = batch.src_shape
-        sizes = rounded_up(rows, LEAST_ROWS), rounded_up(source, LEAST_SOURCE), batch.tgt_out.shape[1]
-        return CapturedBeam(self, batch.fitted_to(*sizes), limits)
+        padded = max(source, at_most(rounded_up(source, LEAST_SOURCE), self.model.max_positions))
+        fitted = batch.fitted_to(rounded_up(rows, LEAST_ROWS), padded, batch.tgt_out.shape[1])
+        return CapturedBeam(self, fitted, limits)
 
     def load(self, state: BeamState) -> BeamState:
         """Copy a state into the memory of the graphs.
@@ -132,9 +175,10 @@ class CapturedSearch:
         static = []
         for number, leaf in enumerate(leaves):
             key = number, leaf.shape, leaf.dtype
-            if key not in self.static:
-                self.static[key] = torch.empty_like(leaf, memory_format=torch.contiguous_format)
-            static.append(self.static[key].copy_(leaf))
+            place = self.static.get(key)
+            if place is None:
+                place = self.static[key] = torch.empty_like(leaf, memory_format=torch.contiguous_format)
+            static.append(place.copy_(leaf))
         return tree_unflatten(static, structure)
 
     def run(self, state: BeamState) -> tuple[Tensor, BeamState]:
@@ -195,14 +239,22 @@ class CapturedSearch:
         return pack(candidates, live_indices), changed, cache, first + live.parents
 
     def _record(self, state: BeamState) -> CapturedStep:
-        """Record the graph of a step, after a step that loads kernels and whose effect is undone."""
-        before = tree_map(Tensor.clone, state)
+        """Record the graph of a step."""
         found: list[Tensor] = []
         with without_cached_casts(state["tokens"].device.type):
-            self._step_in_place(state)
-            self.load(before)
+            self._warm_up(state)
             replay = self.graphs.recorder.record(lambda: found.append(self._step_in_place(state)))
-        return CapturedStep(replay, found[0], [*tree_leaves(state), *self._tensors()])
+        return CapturedStep(replay, found[0], [*tree_leaves(state), *self._tensors(), *casts_of(self._tensors())])
+
+    def _warm_up(self, state: BeamState) -> None:
+        """Run a step, which loads kernels, and undo its effect, also if it fails."""
+        changed = tree_leaves({name: part for name, part in state.items() if name != "source"})
+        before = [leaf.clone() for leaf in changed]
+        try:
+            self._step_in_place(state)
+        finally:
+            for leaf, value in zip(changed, before, strict=True):
+                leaf.copy_(value)
 
     def _tensors(self) -> Iterator[Tensor]:
         return chain.from_iterable((*module.parameters(), *module.buffers()) for module in self.modules)
@@ -225,7 +277,8 @@ class CapturedBeam:
     """
 
     def __init__(self, search: CapturedSearch, batch: TextBatch | SpeechBatch, limits: np.ndarray):
-        self.search, self.places, self.last = search, LEAST_PLACES, int(limits.max(initial=0))
+        self.search, self.last = search, int(limits.max(initial=0))
+        self.places = at_most(LEAST_PLACES, search.model.max_positions)
         self.rows, self.launched = np.arange(len(limits)), 0
         """Rows of the active sentences, and number of steps that were started."""
         self.queue: list[tuple[AsyncCopy, np.ndarray]] = []
@@ -262,7 +315,7 @@ class CapturedBeam:
     def _launch(self) -> None:
         self._drop_rows()
         if self.launched == self.places:
-            self.places *= 2
+            self.places = at_most(2 * self.places, self.search.model.max_positions)
             cache = self.search.scorer.fixed_cache(self.state["cache"], self.places)
             self.state = self.search.load(self.state | {"cache": cache})
         out, self.state = self.search.run(self.state)

@@ -1,5 +1,6 @@
 """A run's model with trained weights, and the search and language model that fit it."""
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -101,14 +102,29 @@ class TrainedModel:
         )
 
     def recorder(self) -> Recorder | None:
-        """Return a recorder of CUDA graphs; None on a CPU, with `cuda_graphs: false`, or with n-grams in the model."""
+        """Return a recorder of CUDA graphs for searches if REPRISE_SEARCH_GRAPHS asks for them.
+
+        It is None on a CPU, if the run has `cuda_graphs: false`, and with n-grams in the model.
+        """
+        asked = search_graphs() and self.spec.training.cuda_graphs
         counted = any(isinstance(module, Ngram) for module in self.model.modules())
-        captures = self.device.type == "cuda" and self.spec.training.cuda_graphs and not counted
-        return CudaRecorder(self.device) if captures else None
+        return CudaRecorder(self.device) if asked and self.device.type == "cuda" and not counted else None
 
     def autocast(self) -> AbstractContextManager:
         """Return autocast in the run's precision, or in float32 if the machine is faster in it."""
         return autocast(self.device, self.spec)
+
+
+def search_graphs() -> bool:
+    """Return whether REPRISE_SEARCH_GRAPHS asks for searches that replay CUDA graphs.
+
+    Raises:
+        UserError: It is neither 1 nor 0.
+    """
+    text = os.environ.get("REPRISE_SEARCH_GRAPHS", "0")
+    if text not in ("0", "1"):
+        raise UserError(f"REPRISE_SEARCH_GRAPHS={text}: set 1 to search by CUDA graphs, or 0 to search eagerly")
+    return text == "1"
 
 
 def build_decoder(
@@ -139,9 +155,10 @@ def build_decoder(
         return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
     if config.word_bonus:
         raise UserError("decoding.word_bonus: only models with CTC take a word bonus; set it to 0")
-    captured = CapturedSearch(model, config.beam_size, recorder, external_lm) if recorder else None
-    start = captured.start if captured else None
-    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm, start=start)]
+    if recorder:
+        captured = CapturedSearch(model, config, recorder, external_lm)
+        return lambda batch: [best for best, *_ in captured.search(batch)]
+    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm)]
 
 
 def prepare_language_model(

@@ -28,7 +28,9 @@ class Config(Closed):
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
     tensorboard: bool = Field(default=False, description="Also write event files for TensorBoard")
-    cuda_graphs: bool = Field(default=True, description="Replay steps of training and search on a GPU as CUDA graphs")
+    cuda_graphs: bool = Field(
+        default=True, description="Replay training steps on a GPU as CUDA graphs; false: run all steps eagerly"
+    )
 
     @field_validator("seeds", "mirror", mode="before")
     @classmethod

@@ -97,6 +97,12 @@ Replay = Callable[[], None]
 Graph = TypeVar("Graph")
 
 
+def summary(error: Exception) -> str:
+    """Return class and first line of an error."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}"
+
+
 class Recorder(Protocol):
     """Recorder of the operations that a function starts on a device, without running them."""
 
@@ -215,7 +221,7 @@ class GraphCache(Generic[Graph]):
             return record()
         except RuntimeError as error:
             if not is_out_of_memory(error):
-                self.failure = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                self.failure = summary(error)
                 log.warning("cannot capture steps as CUDA graphs, they run eagerly: %s", self.failure)
                 return None
         log.info("no memory for another CUDA graph: dropping %d graphs", len(self.graphs))

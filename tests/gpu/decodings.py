@@ -64,7 +64,7 @@ def whole_search(case: Decoding, device: torch.device, recorder: Recorder | None
         model = build_run_model(spec, (vocab, vocab)).eval()
     moved = batch.to(device)
     config = DecodingConfig(beam_size=4, max_extra_length=1)
-    captured = CapturedSearch(model, config.beam_size, recorder) if recorder else None
+    captured = CapturedSearch(model, config, recorder) if recorder else None
 
     def run() -> None:
         with torch.autocast(device.type, torch.bfloat16):

@@ -162,7 +162,7 @@ def check_search(case: Case, device: torch.device) -> dict[str, object]:
     with device:
         model = build_run_model(spec, (vocab, vocab)).eval()
     config = DecodingConfig(beam_size=4, max_extra_length=5)
-    replayed, refused = (CapturedSearch(model, 4, recorder) for recorder in (CudaRecorder(device), Refusing()))
+    replayed, refused = (CapturedSearch(model, config, recorder) for recorder in (CudaRecorder(device), Refusing()))
     same, alike = True, []
     for rows, length in ((100, 24), (32, 9), (100, 23)):
         batch = random_batch(spec, corpus, rows, length, 4).to(device)

@@ -7,6 +7,7 @@ are equal.
 
 import logging
 from collections.abc import Callable
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from pipeline.decoding import captured_search
 from pipeline.decoding.captured_search import CapturedSearch, rounded_up
 from pipeline.models.architectures import build_model
 from pipeline.models.fusion.model import FusedModel
+from pipeline.models.kernels.autocast import cached_casts, forget_casts
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
@@ -55,8 +57,8 @@ def refuse(_: int) -> None:
 
 def captured(model: Seq2Seq, external_lm: ExternalLM | None = None, fail: Callable[[int], None] = lambda _: None):
     """The captured search of a model, and a function that searches by it."""
-    search = CapturedSearch(model, CONFIG.beam_size, TapeRecorder(lambda: [*search.static.values()], fail), external_lm)
-    return search, lambda batch: beam_search(model, batch, CONFIG, 2, external_lm, search.start)
+    search = CapturedSearch(model, CONFIG, TapeRecorder(lambda: [*search.static.values()], fail), external_lm)
+    return search, lambda batch: search.search(batch, 2)
 
 
 def eager(model: Seq2Seq, external_lm: ExternalLM | None = None) -> Search:
@@ -186,6 +188,93 @@ def test_rows_of_finished_sentences_are_dropped_by_halves():
     found(texts([2] * 8 + [30]))
     rows = {shapes[0][0][0] for shapes in search.graphs.graphs}
     assert {12, 2} <= rows and len(rows) <= 4
+
+
+@pytest.mark.parametrize("name", ["learned positions", "convolutional"])
+def test_a_captured_search_uses_all_learned_positions(name):
+    model = text_model(name)
+    last = model.max_positions
+    search, found = captured(model)
+    for longest in (last - 3, last):
+        batch = texts([longest, 4, longest - 1])
+        assert_alike(found(batch), eager(model)(batch))
+    assert not search.graphs.failure and search.graphs.recorder.replayed
+
+
+def test_captured_search_follows_a_grown_table_of_sinusoids():
+    model, long = text_model(), texts([300, 3])
+    with torch.inference_mode():
+        model.loss(long, 0.0)
+    assert_captured_finds_the_same(model, texts())
+
+
+ERRORS = {"memory": (torch.OutOfMemoryError, "CUDA out of memory"), "two lines": (RuntimeError, "one\ntwo")}
+ERRORS["no message"] = (AssertionError, "")
+
+
+def failing(work: Callable, calls: int, error: str) -> Callable:
+    """`work`, whose call of this number raises an error after its work is done."""
+    kind, message = ERRORS[error]
+    left = [calls]
+
+    def run(*args):
+        left[0] -= 1
+        result = work(*args)
+        if not left[0]:
+            raise kind(message)
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize(("place", "calls"), [("start", 1), ("load", 1), ("load", 2), ("run", 5), ("drop", 3)])
+def test_an_error_in_a_captured_search_leads_to_an_eager_one(monkeypatch, caplog, place, calls, error):
+    model, batch = text_model(), texts()
+    search, found = captured(model)
+    with monkeypatch.context() as patched:
+        owner, name = (captured_search.CapturedBeam, "_drop_rows") if place == "drop" else (search, place)
+        patched.setattr(owner, name, failing(getattr(owner, name), calls, error))
+        assert found(batch) == eager(model)(batch)
+    (message,) = [record.message for record in caplog.records if "CUDA graphs" in record.message]
+    assert not search.graphs.graphs and not search.static
+    short = error == "memory"
+    assert message.startswith("no memory to search a batch" if short else "cannot search by CUDA graphs")
+    recorded = search.graphs.recorder.recorded
+    assert_alike(found(batch), eager(model)(batch))
+    assert (search.graphs.recorder.recorded > recorded) == short
+
+
+def test_a_failed_warm_up_leaves_the_state_as_it_was(monkeypatch):
+    model, batch = text_model(), texts()
+    search, found = captured(model)
+    expected = found(batch)
+    search.graphs.clear()
+    monkeypatch.setattr(search, "_step_in_place", failing(search._step_in_place, 1, "memory"))
+    recorded = search.graphs.recorder.recorded
+    assert found(batch) == expected
+    assert search.graphs.recorder.recorded > recorded
+
+
+def test_dropped_graphs_free_their_memory():
+    search, found = captured(text_model())
+    found(texts())
+    places = [ref(tensor) for tensor in search.static.values()]
+    assert places
+    search.graphs.clear()
+    assert not search.static and not any(place() is not None for place in places)
+
+
+def test_graphs_keep_the_cached_casts_of_their_weights():
+    model = text_model()
+    search, found = captured(model)
+    with torch.no_grad():
+        casts = [ref(cast) for cast in cached_casts(torch.bfloat16, [*model.parameters()])]
+    found(texts())
+    forget_casts()
+    assert all(cast() is not None for cast in casts)
+    search.graphs.clear()
+    assert not any(cast() is not None for cast in casts)
 
 
 def test_a_step_is_queued_before_the_last_one_is_read(monkeypatch):

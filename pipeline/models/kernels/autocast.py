@@ -5,7 +5,7 @@ launches instead of two for each weight. In decoding the casts are cached.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +124,12 @@ def cached_casts(dtype: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor,
     if found is None or found[0] != state:
         _CACHE[weights[0]] = found = state, cast_together(dtype, weights)
     return found[1]
+
+
+def casts_of(weights: Iterable[Tensor]) -> list[Tensor]:
+    """Return all cached casts whose cache entries are named by one of `weights`."""
+    entries = [_CACHE.get(weight) for weight in weights]
+    return [cast for entry in entries if entry is not None for cast in entry[1]]
 
 
 def forget_casts() -> None:
