@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from made_records import training_config
+from shifted_seeds import SHIFT
 from toy_corpus import write_encoded
 
 from pipeline.core.errors import UserError
@@ -124,7 +125,8 @@ def test_padding_is_small_and_reported(corpus):
     parts = [part for step in range(len(data)) for part in data.micro_batches(step)]
     places = sum(part.src.numel() + part.tgt_out.numel() for part in parts)
     real = sum(int(part.src_mask.sum()) + part.num_tokens for part in parts)
-    assert 1 - real / places <= data.padding < 0.25  # 700 pairs; 0.05 at 29,000
+    # 700 pairs; 0.05 at 29,000. Of 40 corpora the mean is 0.191, the deviation 0.0095: other seeds may be four off
+    assert 1 - real / places <= data.padding < (0.23 if SHIFT else 0.2)
 
 
 def test_batches_are_framed_for_teacher_forcing(corpus):

@@ -37,14 +37,16 @@ def test_every_parameter_learns_but_what_a_softmax_does_not_feel(system):
 
 
 def test_dropout_acts_in_training_alone_and_follows_the_seed(system):
-    name = "dropout" if system.architecture == "convolutional" else "output_dropout"
-    model, batch = build_model(system.model_copy(update={name: 0.5}), (VOCAB, VOCAB)), pairs([5, 5], [6, 6])
+    """First weights are large: with those of dl4mt, two losses may be equal by rounding."""
+    recurrent = {"output_dropout": 0.5, "init_scale": 0.5}
+    changes = {"dropout": 0.5} if system.architecture == "convolutional" else recurrent
+    model, batch = build_model(system.model_copy(update=changes), (VOCAB, VOCAB)), pairs([5, 5], [6, 6])
 
     def loss(seed: int) -> float:
         torch.manual_seed(seed)
         return float(model.loss(batch, 0.0).nll)
 
-    assert loss(1) == loss(1) and len({loss(seed) for seed in range(2, 8)}) > 1
+    assert loss(1) == loss(1) != loss(2)
     model.eval()
     assert loss(1) == loss(2)
 

@@ -1,5 +1,6 @@
 """Features of recordings: damaged headers, channels, units and silence."""
 
+import re
 import resource
 import struct
 from pathlib import Path
@@ -124,8 +125,8 @@ def test_recording_of_a_stream_has_no_size_to_check(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("gain", "offset", "said"),
     [
-        (1.0, 0.5, "a.wav: has a constant offset of "),
-        (1.0, -0.5, "a.wav: has a constant offset of "),
+        (1.0, 0.5, r"a\.wav: has a constant offset of 0\.(49\d|5|50\d), above its sound"),
+        (1.0, -0.5, r"a\.wav: has a constant offset of 0\.(49\d|5|50\d), above its sound"),
         (1.0, 0.05, ""),
         (15.0, 0.0, "beyond ±1; if its samples have 16 bits, divide them by 32768"),
         (2e-4, 0.0, "a.wav: is silent"),
@@ -134,7 +135,7 @@ def test_recording_of_a_stream_has_no_size_to_check(tmp_path, caplog):
 )
 def test_odd_levels_are_logged(caplog, gain, offset, said):
     heard(np.random.default_rng(1).uniform(-0.3, 0.3, RATE) * gain + offset)
-    assert said in caplog.text if said else not caplog.text
+    assert re.search(said, caplog.text) if said else not caplog.text
 
 
 def test_silence_is_logged(caplog):
