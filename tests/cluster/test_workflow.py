@@ -17,6 +17,7 @@ from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.state import read_submission
 from pipeline.core.artifacts import Table
+from pipeline.core.json_csv import read_json
 from pipeline.papers.project import load_project
 
 pytestmark = pytest.mark.cluster
@@ -127,6 +128,15 @@ def ended(job: str) -> bool:
 def there(slurm, tmp_path_factory) -> Iterator[Workflow]:
     """A table made through Slurm, whose Snakemake was killed once and then ended before its time limit as a job."""
     workflow = Workflow(tmp_path_factory.mktemp("slurm") / "there")
+    try:
+        make_with_interruptions(workflow)
+        yield workflow
+    finally:
+        workflow.end()
+
+
+def make_with_interruptions(workflow: Workflow) -> None:
+    """Make the table by a Snakemake that is killed, then by a job that is ended before its time limit."""
     wanted = ("--config", "scale=smoke", "--", str(LAYOUT.path(TABLE)))
     killed = workflow.start("--profile", "slurm", *QUICK, *wanted)
     until(lambda: any(starts(run) for run in workflow.runs), "a training on Slurm")
@@ -136,30 +146,35 @@ def there(slurm, tmp_path_factory) -> Iterator[Workflow]:
     until(lambda: "Finished jobid" in workflow.driver_log, "the driver's first step")
     subprocess.run(["scancel", "--batch", "--signal=USR1", driver], check=True)  # as before its time limit
     until(lambda: ended(driver), "the end of the driver")
-    yield workflow
-    workflow.end()
 
 
 def test_slurm_run_with_kill_and_timeout_matches_the_local_run(there, tmp_path_factory):
     assert (there.folder / LAYOUT.path(TABLE)).exists(), there.driver_log[-5000:]
     assert all(outcomes(run) == ["done"] for run in there.runs)
+    # the first to start was submitted before the kill, which may have struck while others were
+    assert len(submitted(first_started(there))) == 1 and all(len(submitted(run)) <= 1 for run in there.runs)
     assert not [job for run in there.runs for job in run.glob("jobs/*")], "trainings decode at their end"
     here = finished_project(tmp_path_factory, [TABLE])
     assert all(weights_in(run) == weights_in(here / run.relative_to(there.folder)) for run in there.runs)
     assert len(table_in(there.folder)) > 1 and table_in(there.folder) == table_in(here)
 
 
+def first_started(workflow: Workflow) -> Path:
+    return min(workflow.runs, key=lambda run: starts(run)[0].time)
+
+
 def test_output_lost_later_is_decoded_again_by_one_job(there):
-    run = there.runs[0]
+    run = first_started(there)
     manifest = next(run.glob("*/outputs.json"))
-    lost, before = next(run.glob("translations/*/test.tok")), submitted(run)
+    assert {Path(name).parts[0] for name in read_json(manifest)["entries"]} >= {"translations"}
+    lost = next(run.glob("translations/*/test.tok"))
     lost.unlink()
     manifest.unlink()
     wanted = ("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", str(manifest.relative_to(there.folder)))
     assert there.start(*wanted).wait(PATIENCE_S) == 0, there.log[-5000:]
     assert lost.exists()
     (job,) = run.glob("jobs/decode-*")
-    assert submitted(run) == before and len(submitted(job)) == 1
+    assert (len(submitted(run)), len(submitted(job))) == (1, 1)
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])
