@@ -1,5 +1,5 @@
-# make demo: environment + results/table2.csv from the embedded data.   make unit: fast tests.   make test: all before a commit.
-# make qa: hours of faults in every stage (chaos), of all papers through Slurm as root (campaign), and mutants of PACKAGE.
+# make demo: environment + results/table2.csv from the embedded data.   make unit: fast tests.   make test: before a commit.
+# make qa: hours of faults in every stage (chaos), of all papers through Slurm as root (campaign), mutants of PACKAGE, qa-tests.
 SHELL := /bin/bash
 # the first Python that is new enough; `make PYTHON=…` chooses another
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -15,7 +15,7 @@ NOT_FAST := workflow cluster qa use site planning/test_free.py \
 FAST := -m "not slow and not cluster and not qa" $(addprefix --ignore tests/,$(NOT_FAST))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa
+.PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa qa-tests
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
@@ -60,7 +60,7 @@ demo: env
 	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
 	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 
-# before each commit; of three workers one mostly waits, for Slurm. A short chaos and campaign (-m qa) are left to .ci/run
+# before each commit; of three workers one mostly waits, for Slurm. `make qa-tests` has the others
 test: env
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
@@ -82,8 +82,12 @@ mutants: env
 	$(PIP) -e '.[mutants]'
 	$(BIN)/python qa/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
+# the tests that `make test` leaves out: a short chaos, a short campaign through Slurm, and hostile data
+qa-tests: env
+	$(BIN)/python -m pytest -m qa -n 2 --dist loadfile --no-loadscope-reorder tests/qa tests/cluster
+
 # what takes hours and is for the night: faults in every stage, a campaign of all papers, mutants of PACKAGE
-qa: chaos campaign $(if $(PACKAGE),mutants)
+qa: chaos campaign qa-tests $(if $(PACKAGE),mutants)
 
 # the documentation site in public/; Mermaid, which draws its diagram, is packed with it rather than loaded from elsewhere
 docs: env
