@@ -16,9 +16,8 @@ import numpy as np
 from pandas import DataFrame, Series, to_numeric
 
 from pipeline.analysis.training_curves import loss_curve
-from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project
-from pipeline.report.claims import row_of
+from pipeline.report.claims import results_in_words, row_of
 from pipeline.report.filled_table import fill
 from reprise.find_runs import find_project, find_run
 
@@ -73,7 +72,7 @@ def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
         project: The project at its scale.
         paper: Name of the paper.
     """
-    return [row_of(claim) for claim in project.claims[paper].evaluate(PaperView(project, paper))]
+    return [row_of(claim) for claim in results_in_words(project, paper)]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Verdict
+from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Faults, Verdict
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
@@ -29,10 +30,22 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
         project: The project and its settings.
     """
     loaded = project.load([paper])
-    view = PaperView(loaded, paper)
-    results = [Labels(view).result(result) for result in loaded.claims[paper].evaluate(view)]
+    results = results_in_words(loaded, paper)
     write_twins(out, [row_of(result) for result in results], render(loaded, paper, results))
     log.info("%s: %s", out, tally(results))
+
+
+def results_in_words(project: Project, paper: str, faults: Faults = (NotRun,)) -> list[ClaimResult]:
+    """Return the evaluated claims of a paper; their texts name systems and metrics as readers know them.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        faults: Exceptions that make a claim count as not run.
+    """
+    view = PaperView(project, paper)
+    labels = Labels(view)
+    return [labels.result(result) for result in project.claims[paper].evaluate(view, faults)]
 
 
 def row_of(result: ClaimResult) -> dict[str, str]:

@@ -184,7 +184,7 @@ class PartialReports:
             The missing claims in words; empty if there are none.
         """
         view, record = PaperView(self.project, paper), self.project.claims[paper]
-        results, whys = record.evaluate(view, (NotRun, UserError)), list[str]()
+        results, whys = claims.results_in_words(self.project, paper, (NotRun, UserError)), list[str]()
         for index, result in enumerate(results):
             whys.append(
                 self.causes.why(result.claim.needs(view, record.scores)) if result.verdict is Verdict.NOT_RUN else ""

@@ -13,7 +13,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims
-from pipeline.report.claims import row_of, tally
+from pipeline.report.claims import results_in_words, row_of, tally
 from pipeline.report.filled_table import FilledTable, fill
 from pipeline.report.markup import grid
 from pipeline.report.table import render
@@ -56,7 +56,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
     table = table or usual_table(project, paper)
     title = f"{project.papers[paper].title}: {table}, scale {project.config.scale}\n"
     if table == "claims":
-        results = project.claims[paper].evaluate(PaperView(project, paper))
+        results = results_in_words(project, paper)
         print(render_claims(project, paper, results) if wide else f"{title}\n{overview(results)}")
         return
     if scales := other_scales(project, paper, table):

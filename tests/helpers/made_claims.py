@@ -2,7 +2,8 @@
 
 from fabricated import perplexity_statistics, write_score
 
-from reprise.interface import claim_rows
+from pipeline.analysis.view import PaperView
+from pipeline.report import claims
 
 UPHELD, UNCLEAR, CONTRADICTED, NOT_RUN = "upheld", "not distinguishable", "contradicted", "not run"
 DATA = "wmt14-en-de"
@@ -19,6 +20,11 @@ def claims_of(**claim):
 
 def runs(project, system):
     return project.runs_of("weighted", system, DATA)
+
+
+def claim_rows(project, paper):
+    """Rows of evaluated claims, which name systems as settings files do."""
+    return [claims.row_of(result) for result in project.claims[paper].evaluate(PaperView(project, paper))]
 
 
 def row_of(project):

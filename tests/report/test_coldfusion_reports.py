@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import folder_of, table_rows, write_score, write_training
+from made_claims import claim_rows
 from real_project import real_project
 from scipy import stats
 
@@ -16,7 +17,6 @@ from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap
 from pipeline.papers.reports import transcripts
-from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]

@@ -4,11 +4,12 @@ import contextlib
 import csv
 import fcntl
 import os
+import random
 from pathlib import Path
 
 import pytest
 from copied_project import ROOT, call, require
-from fabricated import folder_of, write_training
+from fabricated import AT_PLATEAU, bleu_statistics, folder_of, write_score, write_training
 from real_project import real_project
 
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained, Translation
@@ -16,11 +17,14 @@ from pipeline.core.layout import path_in_run
 from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
+from pipeline.papers.project import ProjectOptions
+from pipeline.report.claims import write_claims
 from pipeline.report.partial import mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
 from pipeline.workflow.drivers import register_driver
 from pipeline.workflow.graph import Graph, flatten
 from reprise.__main__ import main
+from reprise.interface import claim_rows
 
 SCALE = "smoke"
 TABLE = Table("weighted", "table2")
@@ -66,6 +70,27 @@ def held(folder):
 def touch(path):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
+
+
+def test_all_writers_of_claims_name_systems_alike(project, tmp_path, capsys):
+    for system, share in (("attention/C3", random.uniform(0.2, 0.4)), ("N8", random.uniform(0.5, 0.7))):
+        for run in project.runs_of("weighted", system, "wmt14-en-de"):
+            write_training(project, run, AT_PLATEAU, AT_PLATEAU)
+            for metric in ("bleu_paper", "gleu"):
+                write_score(project, run, metric, "final", "dev", bleu_statistics(share))
+    settings = (f"work={project.layout.work}", f"scale={SCALE}")
+    make(project, "results/smoke/weighted/claims.csv")
+    write_claims(paper="weighted", out=tmp_path / "claims.csv", project=ProjectOptions(tmp_path, settings))
+    with open(tmp_path / "claims.csv", newline="") as file:
+        written = {row["claim"]: row for row in csv.DictReader(file)}["better-eight-layers"]
+    assert written["ours"].startswith("Transformer N = 8 ") and ", Weighted Transformer, N = 8, " in written["ours"]
+    assert written["evidence"].startswith("Weighted Transformer, N = 8, P_drop = 0.3 as printed − Transformer N = 8 ")
+    assert {row["claim"]: row for row in rows(project, Claims("weighted"))}["better-eight-layers"] == written
+    assert {row["claim"]: row for row in claim_rows(project, "weighted")}["better-eight-layers"] == written
+    capsys.readouterr()
+    assert main(["show", "--paper", "weighted", "--table", "claims", "--set", settings[0], "--set", settings[1]]) == 0
+    shown = next(line for line in capsys.readouterr().out.splitlines() if "better-eight-layers" in line)
+    assert "| Transformer N = 8 " in shown
 
 
 def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):

@@ -6,6 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from fabricated import AT_PLATEAU, folder_of, write_training
+from made_claims import claim_rows
 from real_project import real_project
 
 from pipeline.analysis.claims.inside_models import WordKind
@@ -13,7 +14,6 @@ from pipeline.core.artifacts import Gates
 from pipeline.core.json_csv import write_json
 from pipeline.metrics import write_statistics
 from pipeline.papers.reports import claim_products
-from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 

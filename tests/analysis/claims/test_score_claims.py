@@ -19,6 +19,7 @@ from made_claims import (
     SCORES,
     UNCLEAR,
     UPHELD,
+    claim_rows,
     claims_of,
     direction,
     put_perplexities,
@@ -33,7 +34,6 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import gleu_statistics
 from pipeline.papers.project import Project
-from reprise.interface import claim_rows
 
 
 @pytest.mark.parametrize(("second", "expected"), [(1.2, UPHELD), (0.8, CONTRADICTED), (1.005, UNCLEAR)])

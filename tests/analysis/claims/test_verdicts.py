@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from fabricated import perplexity_statistics, write_score
-from made_claims import claims_of, row_of, runs
+from made_claims import claim_rows, claims_of, row_of, runs
 
 from pipeline.analysis.claims.claim import Findings
 from pipeline.analysis.claims.verdicts import LEVEL, Verdict, false_discovery, holm
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.view import PaperView
 from pipeline.report.claims import tally
-from reprise.interface import claim_rows
 
 P_VALUES = np.random.default_rng(0).uniform(0, 0.2, (50, 6))
 
