@@ -281,11 +281,13 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
 
 def loaded(name: str) -> ModuleType:
     """Import a module with garbage collection off, which loads torch a fifth faster."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         return importlib.import_module(name)
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:

@@ -1,6 +1,7 @@
 """Commands: their options, help and names, and what the rules call them with."""
 
 import argparse
+import gc
 import importlib
 import re
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.command_line import documented
-from pipeline.stages import PIPELINE, STAGES, Program, parse, parsers
+from pipeline.stages import PIPELINE, STAGES, Program, loaded, parse, parsers
 from reprise.cli import COMMANDS, REPRISE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +29,19 @@ OF_A_STAGE = {
 
 def options(stage: str, program: Program = PIPELINE) -> argparse.ArgumentParser:
     return parsers(program, [stage])[1][stage]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_garbage_collection_is_as_before_after_an_import(is_enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        loaded("string")
+        with pytest.raises(ModuleNotFoundError):
+            loaded("no_such_module")
+        assert gc.isenabled() == is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @pytest.mark.parametrize(("words", "program"), [("python -m pipeline", PIPELINE), ("(?:`|^    )reprise", REPRISE)])

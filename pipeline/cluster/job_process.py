@@ -27,7 +27,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,8 +114,6 @@ def attempt(order: JobOrder) -> Exit:
             return Exit.TAKEN_OVER
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
-        loaded(order.function.partition(":")[0])
-        gc.freeze()  # loaded modules stay, so garbage collection may skip them
         call_function(order.function, run, order.key)
         if order.then and state.rank() == 0:
             pkgutil.resolve_name(order.then)(run)
@@ -143,7 +141,7 @@ def call_function(function: str, run: Path, key: str) -> None:
         SystemExit: The function was asked to stop.
     """
     if state.rank() > 0:
-        pkgutil.resolve_name(function)(run)
+        imported(function)(run)
         return
     ownership = Ownership(run, state.job_name())
     with ownership.hold():
@@ -152,12 +150,23 @@ def call_function(function: str, run: Path, key: str) -> None:
             return
         with recorded_start(run):
             try:
-                work = functools.partial(pkgutil.resolve_name(function), run)
+                work = functools.partial(imported(function), run)  # takes seconds, so only after the start is recorded
                 retry_stage(work) if state.world_size() == 1 else work()  # several would wait for one another
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
                 raise
+
+
+def imported(function: str) -> Callable[[Path], None]:
+    """Return a function whose module is imported, and exempt what was loaded from garbage collection.
+
+    Args:
+        function: `module:name` of the function.
+    """
+    loaded(function.partition(":")[0])
+    gc.freeze()
+    return pkgutil.resolve_name(function)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 would fail again, why."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,16 @@ def test_finished_work_is_skipped_and_old_failures_are_cleared(run):
     write_json(run / "done.json", {"key": KEY})
     before = len(calls)
     assert attempt(order(run)) is Exit.DONE and len(calls) == before
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_import_happens_within_the_recorded_start(run, monkeypatch, is_done):
+    (run / "slow_module.py").write_text("raise SystemExit(75)  # as the handler of a preemption does\n")
+    monkeypatch.syspath_prepend(str(run))
+    if is_done:
+        write_json(run / "done.json", {"key": KEY})
+    assert attempt(replace(order(run), function="slow_module:work")) is (Exit.DONE if is_done else Exit.STOPPED)
+    assert outcomes(run) == ([] if is_done else ["stopped"])
 
 
 def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
