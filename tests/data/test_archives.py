@@ -266,13 +266,26 @@ def test_small_file_of_gigabytes_is_refused_at_once(tmp_path, kind):
     else:
         tared = entry("a", content) + bytes(1024)
         path.write_bytes({"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](tared))
-    with pytest.raises(UserError, match=r"expands to more than 100 times its size\); [^\n]*fetch it again") as refusal:
+    with pytest.raises(
+        UserError, match=r"bytes expand to [\d,]+ or more, beyond the limit of 100 times; [^\n]*decompress it"
+    ) as refusal:
         [*members(path, lambda name: name == "b")] or read(path)
     assert str(path) in str(refusal.value)
     if kind == "gz":
-        with pytest.raises(UserError, match="expands to more than 100 times its size"):
+        with pytest.raises(UserError, match=r"a\.gz: its [^\n]*beyond the limit of 100 times"):
             sum(1 for _ in read_lines(Side(source="a.gz"), path))
     assert time.process_time() - began < 10
+
+
+def test_archive_may_begin_with_silence(tmp_path):
+    """Its beginning expands a thousandfold, the whole of it twelvefold."""
+    silence, noise = bytes(FREE_ARCHIVE + 1), RNG.randbytes(3_000_000)
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(entry("silence", silence) + entry("noise", noise) + bytes(1024)))
+    assert {name: len(content) for name, content in read(path).items()} == {
+        "silence": len(silence),
+        "noise": len(noise),
+    }
 
 
 def test_repetitive_text_of_common_size_is_read(tmp_path):

@@ -303,7 +303,7 @@ def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.
         UserError: The entry can't be read, e.g. encrypted ones, or is too large for its compressed size.
     """
     with parsing(archive, "fetch it again, or repack it in a common format"):
-        require_modest_size(entry.file_size, entry.compress_size)
+        require_modest_size(f"{archive}: {name}", entry.file_size, entry.compress_size)
         return name, entry.file_size, UntrustedStream(files.open(entry), archive)
 
 

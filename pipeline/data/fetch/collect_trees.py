@@ -157,5 +157,5 @@ def read_trees(files: list[Path]) -> Iterator[str]:
     """
     for path in files:
         with opened(path) as file:
-            lines = decoded_lines(gunzipped(file, path.name), path)
+            lines = decoded_lines(gunzipped(file, path.name, path, path.stat().st_size), path)
             yield from (tree for _, tree in bracketings(lines, str(path)))

@@ -132,7 +132,8 @@ def segments(side: Side, path: Path) -> Segments:
         found = xml_segments(path, side.translator, side.reference)
     else:
         with opened(path) as file:
-            found = sgml_segments(b"\n".join(lines_in(gunzipped(file, side.file_name), path)), path)
+            lines = lines_in(gunzipped(file, side.file_name, path, path.stat().st_size), path)
+            found = sgml_segments(b"\n".join(lines), path)
     if not found:
         raise UserError(f"{path}: has no segment <seg>; fetch the file again, or convert it to UTF-8")
     return found
@@ -152,7 +153,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
         yield from segments(side, path).values()
         return
     with opened(path) as file:
-        yield from lines_in(gunzipped(file, side.file_name), path)
+        yield from lines_in(gunzipped(file, side.file_name, path, path.stat().st_size), path)
 
 
 def write_raw_mark(corpus: Path) -> None:

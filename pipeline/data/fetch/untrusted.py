@@ -20,7 +20,7 @@ LONGEST_LINE = 1 << 26
 BLOCK = 1 << 18
 """Bytes of a block; splitting blocks into lines is several times faster than reading lines."""
 MOST_EXPANSION = 100
-"""Most bytes that a compressed byte may become; text becomes 2 to 10."""
+"""Most bytes that a compressed byte may become on average; text becomes 2 to 10."""
 FREE_TEXT, FREE_ARCHIVE = 1 << 23, 1 << 25
 """Bytes that any compressed text and archive may become."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -101,47 +101,40 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
     if opener is None:
         yield file
     else:
-        compressed = CountedStream(file)
         with parsing(path):
-            stream = opener(compressed)
+            stream = opener(file)
         with contextlib.closing(stream):
-            yield cast("IO[bytes]", ExpandedStream(stream, compressed, FREE_ARCHIVE))
+            yield cast("IO[bytes]", ExpandedStream(stream, str(path), path.stat().st_size, FREE_ARCHIVE))
 
 
-def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
+def gunzipped(stream: IO[bytes], name: str, path: Path, size: int) -> IO[bytes]:
     """Return the stream, decompressed if the file's name ends in `.gz`.
 
     Args:
         stream: Content of the file.
         name: Name of the file.
+        path: The file, or the archive that holds it, for messages.
+        size: Bytes of the file.
     """
     if not name.endswith(".gz"):
         return stream
-    compressed = CountedStream(stream)
-    expanded = gzip.GzipFile(fileobj=cast("IO[bytes]", compressed))
-    return cast("IO[bytes]", ExpandedStream(expanded, compressed, FREE_TEXT))
+    where = str(path) if path.name == name else f"{path}: {name}"
+    return cast("IO[bytes]", ExpandedStream(gzip.GzipFile(fileobj=stream), where, size, FREE_TEXT))
 
 
-class CountedStream:
-    """A stream that counts the bytes that were read from it."""
+class ExpandedStream:
+    """A decompressed stream that refuses to expand a small file to gigabytes.
 
-    def __init__(self, stream: IO[bytes]):
+    Attributes:
+        name: Name of the file, for the message.
+        compressed: Bytes of the whole file, so that its beginning may be more repetitive than the rest.
+        free: Size that is allowed in any case.
+    """
+
+    def __init__(self, stream: Any, name: str, compressed: int, free: int):
         self.stream = stream
+        self.name, self.compressed, self.free = name, compressed, free
         self.count = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes; all if it is negative."""
-        block = self.stream.read(size)
-        self.count += len(block)
-        return block
-
-
-class ExpandedStream(CountedStream):
-    """A decompressed stream that refuses to expand a small file to gigabytes."""
-
-    def __init__(self, stream: Any, compressed: CountedStream, free: int):
-        super().__init__(stream)
-        self.compressed, self.free = compressed, free
 
     def read(self, size: int = -1) -> bytes:
         """Read at most `size` bytes.
@@ -150,26 +143,31 @@ class ExpandedStream(CountedStream):
             Bytes; none at the end.
 
         Raises:
-            ValueError: The content is too large for the size of the file.
+            UserError: The content is too large for the size of the file.
         """
-        block = super().read(size)
-        require_modest_size(self.count, self.compressed.count, self.free)
+        block = self.stream.read(size)
+        self.count += len(block)
+        require_modest_size(self.name, self.count, self.compressed, self.free)
         return block
 
 
-def require_modest_size(size: int, compressed: int, free: int = FREE_ARCHIVE) -> None:
+def require_modest_size(name: str, size: int, compressed: int, free: int = FREE_ARCHIVE) -> None:
     """Check the size of content against its compressed size.
 
     Args:
+        name: Name of the file or member, for the message.
         size: Bytes of the content, so far or in all.
         compressed: Bytes of the file or member that holds them.
         free: Size that is allowed in any case.
 
     Raises:
-        ValueError: The content is too large.
+        UserError: The content is too large.
     """
     if size > free and size > MOST_EXPANSION * compressed:
-        raise ValueError(f"expands to more than {MOST_EXPANSION} times its size")
+        raise UserError(
+            f"{name}: its {compressed:,} bytes expand to {size:,} or more, beyond the limit of {MOST_EXPANSION} times; "
+            "if you trust it, decompress it yourself and name the result in the dataset file"
+        )
 
 
 class UntrustedStream(io.BufferedReader):

@@ -198,22 +198,23 @@ def part_content(part: TextPart, path: Path) -> Iterator[str]:
     member = part.member
     if member is None:
         with opened(path) as stream:
-            yield from sentences(part, path.name, stream, path)
+            yield from sentences(part, path.name, path.stat().st_size, stream, path)
         return
-    for name, _, content in members(path, lambda name: fnmatch(name, member), once=True):
-        yield from sentences(part, name, content, path)
+    for name, size, content in members(path, lambda name: fnmatch(name, member), once=True):
+        yield from sentences(part, name, size, content, path)
 
 
-def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Iterator[str]:
+def sentences(part: TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
     """Yield the sentences of one file.
 
     Args:
         part: Layout of the file.
         name: Name of the file, whose suffix gives the compression.
+        size: Bytes of the file.
         stream: Content of the file.
         path: The fetched file, or the archive that holds it, for messages.
     """
-    lines = decoded_lines(gunzipped(stream, name), path)
+    lines = decoded_lines(gunzipped(stream, name, path, size), path)
     match part.layout:
         case "plain":
             yield from lines
