@@ -1,6 +1,6 @@
 """Papers, scales, datasets and named decodings of a project, looked up by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,17 @@ class Catalogue:
             self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name
+
+    def partly_licensed(self) -> Iterator[str]:
+        """Yield a warning for each dataset of the scale of which config.yaml names some packages only."""
+        for name in dict.fromkeys(self.scale.datasets.values()):
+            record = self.dataset_records.get(name)
+            if not isinstance(record, LicensedPackages):
+                continue
+            missing = [package for package in record.packages if package not in self.licensed]
+            if 0 < len(missing) < len(record.packages):
+                lacks = f"config.yaml: licensed: lacks {', '.join(missing)}"
+                yield f"{lacks}, so {record.otherwise} is used instead of {name}"
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
         """Return the dataset if its scores have files of their own, as those of recognisers do.

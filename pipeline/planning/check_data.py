@@ -51,6 +51,8 @@ def check_data(
     loaded = project.load(paper)
     for name in dataset:
         loaded.known(name, loaded.datasets, "--dataset")
+    for warning in loaded.partly_licensed():
+        log.warning("%s", warning)
     graph = Graph(loaded)
     products = graph.closure(graph.reports(paper or loaded.reproduced))
     needed = dataset or datasets_in(products)

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import random
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import download
 from pipeline.data.fetch.download import fetch
-from pipeline.papers.project import load_project
+from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.planning import data_files
-from pipeline.planning.check_data import check
+from pipeline.planning.check_data import check, check_data
 from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,24 @@ def test_unset_package_is_reported_with_its_stand_in(tmp_path, caplog):
     check(toy_project(tmp_path, scale="paper"), [])
     assert "wsj: needs LDC99T42" in caplog.text and "craft stands in" in caplog.text
     assert "licensed: {LDC99T42: FOLDER}" in caplog.text
+
+
+def test_dataset_without_some_of_its_packages_is_warned_of(tmp_path):
+    packages = list(load_dataset(ROOT / "workflow/datasets/nist-zh-en.yaml").packages)
+    random.shuffle(packages)
+    for count in (0, random.randrange(1, len(packages)), len(packages)):
+        project = toy_project(tmp_path, scale="paper", licensed=dict.fromkeys(packages[:count], str(tmp_path)))
+        warnings = list(project.partly_licensed())
+        assert len(warnings) == (0 < count < len(packages))
+        for warning in warnings:
+            assert "\n" not in warning and warning.endswith("so news-un-zh-en is used instead of nist-zh-en")
+            assert {package for package in packages if package in warning} == set(packages[count:])
+
+
+def test_command_check_data_warns_of_missing_packages(tmp_path, caplog):
+    settings = ("scale=paper", f"work={tmp_path}", f"licensed={{ldc-zh-en: {tmp_path}}}", "mirror=null")
+    check_data(dataset=("grammar-text-full",), offline=True, project=ProjectOptions(ROOT, settings))
+    assert "licensed: lacks LDC2010T11, " in caplog.text
 
 
 def test_check_data_names_files_from_a_mirror_or_the_user(tmp_path):
