@@ -178,7 +178,8 @@ class Model:
         """Return the transcript of one recording.
 
         Args:
-            samples: Shape (n,) or (n, channels), in [-1, 1].
+            samples: Shape (n,) or (n, channels): floats in [-1, 1], or integers, which are scaled by their type. Wider
+                integers with values of 16 bits are scaled as 16 bits, with a warning.
             rate: Sampling rate in Hz.
 
         Raises:

@@ -33,10 +33,13 @@ QUIETEST = 1e-4
 """Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
 """Hz; a higher rate comes from a damaged header, and would be padded with gigabytes of silence."""
+SHORT = 2**15
+"""Values of a signed integer of 16 bits: from -SHORT to SHORT - 1."""
 
-
-CUT_OFF = re.compile(r"^ *(?:data|SSND|Data Size) *: (?!4294967295)(\d+) \(should be (\d+)\)", re.MULTILINE)
-"""Words of libsndfile about a header with another size than the file; a recording that was streamed has no size."""
+CUT_OFF = re.compile(r"^ *(?:data|SSND|Data Size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+"""Words of libsndfile about a header with another size than the file."""
+STREAMED = 2**31 - 2**16
+"""Least size that stands for "not known" in the header of a streamed recording; programs write different ones."""
 
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
@@ -54,7 +57,7 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
     try:
         with soundfile.SoundFile(path) as file:
             samples = file.read(dtype="float32")
-            if found := CUT_OFF.search(file.extra_info):
+            if (found := CUT_OFF.search(file.extra_info)) and int(found[1]) < STREAMED:
                 announced, present = found.groups()
                 log.warning(
                     "%s: its header says %s bytes of sound, it has %s; is it cut off?", path, announced, present
@@ -71,7 +74,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
 
     Args:
         name: The recording, for messages.
-        samples: Shape (n,) or (n, channels), in [-1, 1], or integers that fill their type.
+        samples: Shape (n,) or (n, channels), in [-1, 1], or integers as `from_integers` takes them.
         rate: Sampling rate in Hz.
         model_rate: Sampling rate of the model in Hz.
         high_hz: Upper edge of the mel filters in Hz.
@@ -87,7 +90,7 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
     if samples.ndim not in (1, 2) or rate < 1:
         raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
-    samples = from_integers(samples) if np.issubdtype(samples.dtype, np.integer) else samples.astype(np.float64)
+    samples = from_integers(name, samples) if np.issubdtype(samples.dtype, np.integer) else samples.astype(np.float64)
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:
         raise UserError(f"{name}: has samples that are not finite or far beyond ±1; convert it to WAV again")
@@ -106,8 +109,19 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     return frames.astype(FRAME_DTYPE)
 
 
-def from_integers(samples: np.ndarray) -> np.ndarray:
-    """Scale integers of any width to [-1, 1]; unsigned ones are silent at the middle of their range."""
+def from_integers(name: str, samples: np.ndarray) -> np.ndarray:
+    """Return integers scaled to [-1, 1] by their type; unsigned ones are silent at the middle of their range.
+
+    Wider ones with values of 16 bits are scaled as such, with a warning: by their type they would be silent.
+
+    Args:
+        name: The recording, for the log.
+        samples: Integers of any shape.
+    """
+    kind = samples.dtype
+    if kind.itemsize > 2 and kind.kind == "i" and samples.any() and samples.min() >= -SHORT and samples.max() < SHORT:
+        log.warning("%s: has samples of 16 bits in integers of %d; scaling them as 16 bits", name, 8 * kind.itemsize)
+        samples = samples.astype(np.int16)
     limits = np.iinfo(samples.dtype)
     middle = (limits.min + limits.max + 1) // 2
     return (samples.astype(np.float64) - middle) / (limits.max + 1 - middle)

@@ -101,6 +101,13 @@ def test_integers_are_scaled_by_their_type(caplog, kind, loudest):
     assert not caplog.text
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_wide_integers_of_16_bits_are_scaled_as_such(caplog, kind):
+    voice = np.random.default_rng(1).integers(-(2**15), 2**15, RATE)
+    np.testing.assert_array_equal(heard(voice.astype(kind)), heard(voice.astype(np.int16)))
+    assert f"a.wav: has samples of 16 bits in integers of {8 * np.dtype(kind).itemsize}" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAVEX", "FLOAT"), ("AU", "ULAW")]
 )
@@ -114,11 +121,12 @@ def test_recording_that_is_cut_off_is_logged(tmp_path, caplog, kind, subtype):
     assert f"{path}: its header says " in caplog.text and "is it cut off?" in caplog.text
 
 
-def test_recording_of_a_stream_has_no_size_to_check(tmp_path, caplog):
+@pytest.mark.parametrize("size", [0xFFFFFFFF, 0xFFFFFFDB, 0x80000000, 0x7FFFFFFF, 0x7FFFEFDC])
+def test_recording_of_a_stream_has_no_size_to_check(tmp_path, caplog, size):
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros(RATE), RATE)
     content = path.read_bytes()
-    path.write_bytes(content[:4] + b"\xff" * 4 + content[8:40] + b"\xff" * 4 + content[44:])
+    path.write_bytes(content[:4] + b"\xff" * 4 + content[8:40] + struct.pack("<I", size) + content[44:])
     assert len(read_sound(path)[0]) == RATE and not caplog.text
 
 
