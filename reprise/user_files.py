@@ -35,14 +35,23 @@ def lines_of(path: Path) -> Iterator[str]:
         raise UserError(not_text(str(path), error)) from error
 
 
+def refuse_pipe(path: Path) -> None:
+    """Refuse a pipe or device before it is read: it may never end.
+
+    Raises:
+        UserError: It is one.
+    """
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise UserError(f"{path}: is a pipe or device, which can't be read again; write its content to a file")
+
+
 def checked_path(path: Path) -> str:
     """Return the absolute path of a file.
 
     Raises:
-        UserError: A dataset file cannot contain its name, or it is a pipe or device, which can't be read again.
+        UserError: A dataset file cannot contain its name, or it is a pipe or device.
     """
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise UserError(f"{path}: is a pipe or device, which can't be read again; write its content to a file")
+    refuse_pipe(path)
     place = str(path.resolve())
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use printable characters")

@@ -18,6 +18,7 @@ from pipeline.papers.project import load_project
 from reprise.find_runs import find_root
 from reprise.new_data import read_shares, recordings, text, trees
 from reprise.scaffold import SCAFFOLD, fill_template, remove_on_failure, write_paper
+from reprise.user_files import refuse_pipe
 
 log = logging.getLogger(__name__)
 LONGEST_NAME = 60
@@ -155,6 +156,9 @@ def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{name}.yaml"
     if path.exists():
         raise UserError(f"{path}: exists already; choose another name, or remove it")
+    single = (given.src, given.tgt, given.pairs, given.trees, given.recordings)
+    for given_path in (*filter(None, single), *given.dev, *given.test):
+        refuse_pipe(given_path)
     splits = root / "data" / name
     with remove_on_failure(splits):
         template, facts = choose_template(name, given, splits)

@@ -22,7 +22,7 @@ from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
 from reprise.new_data import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
-from reprise.user_files import checked_path, lines_of, new_file
+from reprise.user_files import checked_path, lines_of, new_file, refuse_pipe
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,7 @@ def seconds_of(audio: Path, where: str) -> float:
     Raises:
         UserError: It is not readable or not mono.
     """
+    refuse_pipe(audio)
     try:
         found = soundfile.info(audio)
     except (soundfile.SoundFileError, OSError) as error:

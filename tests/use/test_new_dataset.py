@@ -1,5 +1,6 @@
 """Files of `reprise new dataset`: splits without overlap, a vocabulary that fits, and records that stages read."""
 
+import os
 import random
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pipeline.data.text.tokenisation import tokenise
 from reprise.__main__ import main as reprise
 from reprise.cli import new
 from reprise.new_data import read_shares
+from reprise.new_data.recordings import read_table
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
@@ -30,6 +32,18 @@ def sentences(count: int, seed: int, words: int = 300) -> list[str]:
 def write(path: Path, lines: list[str]) -> Path:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("option", ["src", "tgt", "pairs", "trees", "recordings", "dev", "test"])
+def test_device_or_pipe_is_no_data(tmp_path, option):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for path in (pipe, Path("/dev/zero")):
+        given = new.DataOptions(**{option: (path, path) if option in ("dev", "test") else path})
+        with pytest.raises(UserError, match=f"{path}: is a pipe or device"):
+            new.write_dataset("mine", given, tmp_path)
+    table = write(tmp_path / "table.tsv", ["audio\ttext", "pipe\tone"])
+    with pytest.raises(UserError, match=f"{pipe}: is a pipe or device"):
+        read_table(table, "mine")
 
 
 @pytest.mark.parametrize("seed", range(5))
