@@ -36,9 +36,9 @@ OF_FILES = {"inputs", "training", "weights", "weights_digest", "statistics"}
 def main(argv: list[str]) -> int:
     args = parse(argv)
     if args.command == "record":
-        args.out.write_text(json.dumps(facts_of(args.folder, args.scale), indent=1))
+        args.out.write_text(json.dumps(digests_of(args.folder, args.scale), indent=1))
         return 0
-    before, after = (facts_of(folder, args.scale) for folder in (args.before, args.after))
+    before, after = (digests_of(folder, args.scale) for folder in (args.before, args.after))
     differences = list(compare(before, after))
     print("\n".join(differences) or f"no difference in {len(before)} results")
     return bool(differences) or not before
@@ -58,18 +58,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def facts_of(folder: Path, scale: str) -> Digests:
+def digests_of(folder: Path, scale: str) -> Digests:
     """Return the digests of a project's results, or read those that were recorded in a file."""
     if folder.is_file():
         return json.loads(folder.read_text())
-    found = dict(facts_of_reports(folder / "results" / scale))
+    found = dict(digests_of_reports(folder / "results" / scale))
     for run in sorted((folder / "work" / scale / "runs").glob("*/*/*/seed*")):
         name = "/".join(run.parts[-4:])
-        found |= {f"{kind} {name}/{file}": digest for kind, file, digest in facts_of_run(run)}
+        found |= {f"{kind} {name}/{file}": digest for kind, file, digest in digests_of_run(run)}
     return found
 
 
-def facts_of_run(run: Path) -> Iterator[tuple[str, str, str]]:
+def digests_of_run(run: Path) -> Iterator[tuple[str, str, str]]:
     """Yield kind, file and digest of each result of a run."""
     for path in sorted(path for path in run.rglob("*") if path.is_file() and ".digests" not in path.parts):
         file = str(path.relative_to(run))
@@ -86,7 +86,7 @@ def facts_of_run(run: Path) -> Iterator[tuple[str, str, str]]:
             yield "statistics", file, digest_of_arrays(path)
 
 
-def facts_of_reports(folder: Path) -> Iterator[tuple[str, str]]:
+def digests_of_reports(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield name and digest of each column of each table and figure, and of each claim."""
     for path in sorted(folder.glob("*/*.csv")):
         with open(path, newline="") as file:

@@ -12,7 +12,7 @@ import torch
 import yaml
 
 from pipeline.training.tensor_file import write_tensor_file
-from qa.freeze import compare, facts_of, main
+from qa.freeze import compare, digests_of, main
 
 RUN = "work/smoke/runs/paper/system/data/seed1-01234567"
 ROWS = [{"model": "A", "bleu_ours": "20.1", "commit": "abc", "device_hours": "0.1"}]
@@ -47,7 +47,7 @@ def copy(project) -> Path:
 
 
 def differences(before: Path, after: Path) -> list[str]:
-    return list(compare(facts_of(before, "smoke"), facts_of(after, "smoke")))
+    return list(compare(digests_of(before, "smoke"), digests_of(after, "smoke")))
 
 
 CHANGES = {
