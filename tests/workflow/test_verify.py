@@ -170,7 +170,7 @@ def test_verify_finds_damage_by_recorded_digests_without_notes(file, project):
     for notes in project.rglob(".digests"):
         shutil.rmtree(notes)
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    path = random.choice(sorted((project / "work").rglob(file)))
+    path = random.choice(sorted(path for folder in (RUN, CORPUS) for path in (project / folder).rglob(file)))
     content = bytearray(path.read_bytes())
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
     path.write_bytes(content)
