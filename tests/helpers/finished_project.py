@@ -9,7 +9,7 @@ import pytest
 from copied_project import call, copy_project, require
 from filelock import FileLock
 
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Product, RunArtifact
 from pipeline.core.digests import commit
 from pipeline.core.files import NOTES
 from pipeline.core.json_csv import read_json
@@ -32,14 +32,27 @@ def finished_project(factory: pytest.TempPathFactory, products: Iterable[Product
         if not shared.exists():
             copy_project(shared)
         project = load_project(shared, {"scale": "smoke"})
-        layout, needed = project.layout, Graph(project).closure(products)
+        layout, graph = project.layout, Graph(project)
+        needed = graph.closure(products)
         if smoke := os.environ.get("REPRISE_SMOKE"):
+            needed = with_all_outputs(graph, needed)
             adopt(Path(smoke), shared, layout, needed)
         targets = [str(layout.target(product)) for product in products]
         require(call(shared, "snakemake", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
         copy = shutil.copytree(shared, factory.mktemp("finished") / "project", symlinks=True)
     remove_others(copy, layout, needed)
     return copy
+
+
+def with_all_outputs(graph: Graph, needed: list[Product]) -> list[Product]:
+    """Add all outputs of the needed runs, which are in the folder of an adopted run, and what they depend on."""
+    every = graph.closure(graph.readable(graph.project.papers))
+    found: list[Product] = []
+    while len(found) < len(needed):
+        found, runs = needed, set(runs_in(needed))
+        outputs = [product for product in every if isinstance(product, RunArtifact) and product.run in runs]
+        needed = graph.closure([*found, *outputs])
+    return found
 
 
 def adopt(smoke: Path, folder: Path, layout: Layout, needed: list[Product]) -> None:
@@ -59,7 +72,8 @@ def adopt(smoke: Path, folder: Path, layout: Layout, needed: list[Product]) -> N
         assert record.exists(), f"REPRISE_SMOKE: {record}: no such file; {advice}"
         by = read_json(record)["provenance"]["commit"]
         assert by == here, f"REPRISE_SMOKE: {record}: trained by commit {by}, this is {here}; remove it and {advice}"
-    for part in [*runs, *map(layout.corpus, datasets_in(needed))]:
+    records = ".snakemake/metadata"  # without them, Snakemake does not see that a rewritten input is the same
+    for part in [records, *runs, *map(layout.corpus, datasets_in(needed))]:
         if not (folder / part).exists():
             shutil.copytree(smoke / part, folder / part)
 

@@ -8,9 +8,9 @@ import finished_project
 import pytest
 from copied_project import ROOT
 
-from pipeline.core.artifacts import Figure, ModelSizes, RunId, Trained
+from pipeline.core.artifacts import Figure, ModelSizes, RunArtifact, RunId, Trained
 from pipeline.papers.project import load_project
-from pipeline.workflow.graph import Graph, datasets_in
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
 
 PROJECT = load_project(ROOT, {"scale": "smoke"})
 LAYOUT = PROJECT.layout
@@ -26,6 +26,7 @@ def smoke(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(finished_project, "commit", lambda: COMMIT)
     for part in [LAYOUT.run(TRAINING), *map(LAYOUT.corpus, datasets_in(NEEDED))]:
         write(tmp_path / "smoke" / part / "done.json", json.dumps({"provenance": {"commit": COMMIT}}))
+    write(tmp_path / "smoke/.snakemake/metadata/record")
     return tmp_path / "smoke"
 
 
@@ -64,6 +65,17 @@ def test_checkout_of_no_commit_adopts_nothing(here, smoke, monkeypatch):
     monkeypatch.setattr(finished_project, "commit", lambda: here)
     with pytest.raises(AssertionError, match=re.escape(f"this checkout is of no commit ({here}); unset it")):
         adopt(smoke)
+
+
+def test_outputs_of_an_adopted_run_come_with_their_corpora():
+    run = RunId("coldfusion", "attention-source", "grammar-smoke-speech-source", 1)
+    graph = Graph(PROJECT)
+    needed = graph.closure([Trained(run)])
+    found = finished_project.with_all_outputs(graph, needed)
+    assert "grammar-smoke-speech-target" in set(datasets_in(found)) - set(datasets_in(needed))
+    every = [product for product in graph.closure(graph.reports(PROJECT.papers)) if isinstance(product, RunArtifact)]
+    assert {product for product in every if product.run in runs_in(found)} <= set(found)
+    assert finished_project.with_all_outputs(graph, found) == found
 
 
 def test_a_run_that_is_missing_or_unfinished_is_refused(smoke):
