@@ -49,7 +49,7 @@ class FoundRun:
         return records[self.spec.dataset]
 
     def missing(self, product: DecodingArtifact | Score) -> str:
-        """Explain that a product of the run does not exist, and name the command that makes it and nothing else.
+        """Explain that a product of the run does not exist, and give the command that makes only this product.
 
         Returns:
             A message with the state: "trained, not decoded" or "decoded, not scored".
@@ -87,7 +87,7 @@ def find_root() -> Path:
     """Return the working folder.
 
     Raises:
-        UserError: It is not that of a project.
+        UserError: It is not the folder of a project.
     """
     require_project(Path(), "name the folder of a run or model")
     return Path()
@@ -153,7 +153,7 @@ def resolve_run(project: Project, name: str) -> RunId:
 
     Args:
         project: The project.
-        name: The name; by default the only trained dataset and the first seed are meant.
+        name: The name; by default the only trained dataset and the first seed are used.
 
     Returns:
         The identity of the run, which may be untrained if the dataset is named.

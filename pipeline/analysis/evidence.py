@@ -126,7 +126,7 @@ class Sample:
         )
 
     def __add__(self, other: "Sample") -> "Sample":
-        """Add a sample of the same trainings; its noise is then estimated from the sum alone."""
+        """Add a sample of the same trainings; the noise is then estimated from the sum alone."""
         return replace(
             self, by_seed=self.by_seed + other.by_seed, draws=self.draws + other.draws, pool=(), noise=Sample.noise
         )
@@ -246,7 +246,7 @@ def contrast(
 
 
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
-    """Return evidence, positive if the factor b / a is smaller than d / c, by the difference of logarithms.
+    """Return evidence that the factor b / a is smaller than d / c, by the difference of logarithms.
 
     Args:
         a: First value of the smaller factor.
@@ -264,8 +264,8 @@ def summed_by_system(terms: Sequence[Sample]) -> list[Sample]:
 
 
 def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
-    """Return the run-to-run variance of the systems' sum (one estimate a pool), and its degrees; 0, 0 if unknown."""
-    variances: dict[tuple[float, int], float] = {}  # of each pool, by its variance and degrees of freedom
+    """Return the run-to-run variance of the systems' sum (one estimate per pool) and its degrees; 0, 0 if unknown."""
+    variances: dict[tuple[float, int], float] = {}  # what each pool adds; key: its variance and degrees
     for system in systems:
         if not (degrees := degrees_of_freedom(system.groups)):
             return 0.0, 0.0

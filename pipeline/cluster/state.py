@@ -6,7 +6,7 @@
 
 The *key* of a run or job is a digest of its settings and inputs. docs/reference/files.md describes all state files.
 
-A stage as a job is a command line in a folder of its own, done when the files that it makes exist.
+A stage that runs as a job has a folder of its own, which records its command line. It is done when its outputs exist.
 """
 
 import os
@@ -92,10 +92,10 @@ def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
 
 
 def unfit_nodes(run: Path) -> list[jobs.UnfitNode]:
-    """Return the nodes that failed their check within a day, each with its last check.
+    """Return the nodes that failed their check in the last 24 hours, each with its last check.
 
-    A broken node may have a slow clock. So a check counts as no older than the last submission before it, whose time is
-    from the clock of the launcher.
+    A broken node may have a slow clock. So a check counts as no older than the submission before it, which has the time
+    of the launcher's clock.
     """
     found: dict[str, jobs.UnfitNode] = {}
     submitted = 0.0
@@ -158,7 +158,7 @@ def input_state(argument: str) -> str | list[int] | None:
     """Return the recorded digest of a file that a command names, else its size and time; None if it is no file."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError if the argument is too long for a name
         return None
-    if digest := noted_digest(Path(argument)):  # Snakemake sets a new time
+    if digest := noted_digest(Path(argument)):  # Snakemake touches files, which changes their time
         return digest
     status = os.stat(argument)
     return [status.st_size, status.st_mtime_ns]

@@ -107,7 +107,7 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
     given_up_after = done.returned.to if done.returned else None  # later ones were removed by a roll-back
     gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
     if gaps not in ([], [given_up_after]):
-        raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
+        raise UserError(f"{run_folder}/checkpoints: a checkpoint between steps {steps} is missing; {REPAIR}")
     return [path for step, path in kept if not best or step in best_steps(run_folder, steps, count)]
 
 

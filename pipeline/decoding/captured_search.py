@@ -45,8 +45,8 @@ from pipeline.training.guards import is_out_of_memory
 log = logging.getLogger(__name__)
 LEAST_ROWS, LEAST_SOURCE, LEAST_PLACES = 8, 8, 32
 BeamState = dict[str, Tree]
-"""`source` as from `start`, and all that a step changes: `tokens` (R, K), `log_probs` (R, K), `left` (R,), the number
-of symbols that each output may still have, and `cache`."""
+"""`source` as `start` returned it, and everything that a step changes: `tokens` (R, K), `log_probs` (R, K), `cache`,
+and `left` (R,), the number of symbols that may still be added to each output."""
 
 
 def rounded_up(size: int, least: int) -> int:
@@ -225,7 +225,7 @@ class CapturedSearch:
         Returns:
             - The candidates, from `pack`, shape (R, 7K).
             - The new values of `tokens`, `log_probs` and `left`.
-            - The cache of the hypotheses that were read.
+            - The cache of the hypotheses that were extended.
             - The hypotheses that the new ones continue, as indices into R * K, shape (R, K).
         """
         scores, cache = self.scorer.step(state["tokens"], state["source"], state["cache"])
@@ -308,7 +308,7 @@ class CapturedBeam:
         return unpack(copy.wait()[torch.from_numpy(rows)], self.search.beam_size)
 
     def keep(self, remaining: np.ndarray) -> None:
-        """Ignore the rows of other sentences from now on; see `Beam`."""
+        """Ignore the rows of all other sentences; see `Beam`."""
         self.rows = self.rows[remaining]
         self.queue = [(copy, rows[remaining]) for copy, rows in self.queue]
 

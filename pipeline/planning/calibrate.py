@@ -49,7 +49,7 @@ def calibrate(
 
         python -m pipeline calibrate --set scale=demo --threads 1 --out work/demo/calibration.json
 
-    reads   nothing of the corpora but their sizes
+    reads   only the sizes of the corpora
     writes  <out>, for `plan`: FLOPs and seconds of a training step and of a beam search, for each shape measured
 
     The widest and the narrowest shapes of each family of models come first. `plan` interpolates the shapes that are not
@@ -89,14 +89,14 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
         dataset = project.dataset_records[run_id.dataset]
         corpus = Corpus.of(dataset, project.layout.corpus(run_id.dataset))
         spec = project.run_spec(run_id)
-        of_kind = found.setdefault(family_of(spec), {})
-        if (shape := shape_of(spec, (corpus.src_vocab, corpus.tgt_vocab))) not in of_kind:
-            of_kind[shape] = forecast_run(spec, corpus), corpus
-    return [sorted(of_kind.values(), key=lambda entry: entry[0].step_flops) for of_kind in found.values()]
+        by_shape = found.setdefault(family_of(spec), {})
+        if (shape := shape_of(spec, (corpus.src_vocab, corpus.tgt_vocab))) not in by_shape:
+            by_shape[shape] = forecast_run(spec, corpus), corpus
+    return [sorted(by_shape.values(), key=lambda entry: entry[0].step_flops) for by_shape in found.values()]
 
 
 def interleaved(groups: Iterable[list[Item]]) -> Iterator[Item]:
-    """Yield items of all groups in turn: of each group the first, the last, then ever finer between them."""
+    """Yield items of all groups in turn, each group in the order of `bisected`."""
     for item in chain.from_iterable(zip_longest(*map(bisected, groups))):
         if item is not None:
             yield item
@@ -140,15 +140,15 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
             sums = model.loss(batch, spec.training.label_smoothing)
         (sums.loss / sums.tokens).backward()
 
-    in_step = step.tgt_positions / step.tgt_length
-    parts = -(-round(max(step.src_positions, step.tgt_positions)) // batch_size(spec, corpus.kind))
+    sentences_per_step = step.tgt_positions / step.tgt_length
+    micro_batches = -(-round(max(step.src_positions, step.tgt_positions)) // batch_size(spec, corpus.kind))
     probe = sequences(PROBE_SENTENCES)
     backward(probe)
     probed = timed(lambda: backward(probe), device, 1)
-    rows = max(1, round(min(in_step / parts, PROBE_SENTENCES * LONGEST_S / probed)))
+    rows = max(1, round(min(sentences_per_step / micro_batches, PROBE_SENTENCES * LONGEST_S / probed)))
     batch = sequences(rows)
     backward(batch)
-    backward_s = timed(lambda: backward(batch), device, REPEATS) * in_step / rows
+    backward_s = timed(lambda: backward(batch), device, REPEATS) * sentences_per_step / rows
     step_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
     decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sequences, device)
     return Point(
@@ -182,7 +182,7 @@ def decoding_seconds(
 ) -> tuple[float, float]:
     """Return FLOPs and seconds of a beam search over one batch.
 
-    Untrained weights end no sequence before its limit. A language model writes nothing, so its forward pass is timed.
+    Untrained weights end no sequence before its limit. A language model decodes nothing, so its forward pass is timed.
 
     Args:
         model: In evaluation mode.
@@ -211,7 +211,7 @@ def decoding_seconds(
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Return the median time in seconds; on a CPU its own CPU time, so that other load does not matter.
+    """Return the median time in seconds; on a CPU that of the process, so that other load does not matter.
 
     Args:
         work: Work to time.

@@ -22,7 +22,7 @@ ALIGNED_UTTERANCES = 64  # utterances that the output `alignments` reads
 # Sentence pairs per second on one core of a 2020s server (bench/prepare.py)
 PREPARED_PER_SECOND = 6000
 ENCODED_PER_SECOND = 11_000
-SPELT_PER_SECOND = 100_000
+CHARACTER_TEXT_PER_SECOND = 100_000
 # Seconds of speech per second on one core (bench/features.py)
 SPOKEN_PER_SECOND, FEATURES_PER_SECOND = 600, 340
 PREPARED_BYTES = 1.9  # bytes of cleaned and tokenised text per byte of raw text
@@ -100,7 +100,7 @@ class Jobs:
 
     @cached_property
     def all(self) -> list[Job]:
-        """Return a job for each product of the papers, except those that take no time."""
+        """Return a job for each product of the papers, except those that take almost no time."""
         graph = Graph(self.project)
         needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
@@ -140,17 +140,17 @@ class Jobs:
             data_bytes=0 if isinstance(record, ReadAloudDataset) else raw,
             download_bytes=sum(missing.values()),
         )
-        prepared = float(self.is_there(Prepared(name)))
-        encoded = float(self.is_there(Encoded(name)))
+        prepared = float(self.exists(Prepared(name)))
+        encoded = float(self.exists(Encoded(name)))
         seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
         if isinstance(record, ReadAloudDataset):
-            spoken = float(self.is_there(Spoken(name)))
+            spoken = float(self.exists(Spoken(name)))
             yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, data_bytes=raw)
         match record:
             case SpokenRecord():
                 encoding, working = "features", seconds / FEATURES_PER_SECOND
             case TextRecord():
-                encoding, working = "encode", pairs / SPELT_PER_SECOND
+                encoding, working = "encode", pairs / CHARACTER_TEXT_PER_SECOND
             case _:
                 working = pairs / PREPARED_PER_SECOND / threads
                 yield Job("prepare", name, name, prepared, seconds=working, data_bytes=PREPARED_BYTES * raw)
@@ -165,7 +165,7 @@ class Jobs:
         return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 
     def forecast(self, run: RunId) -> RunForecast:
-        """Forecast a training. Seeds of a system share the forecast, as counting its parameters builds the model."""
+        """Forecast a training. Seeds of a system share the forecast, because counting parameters builds the model."""
         key = (run.paper, run.system, run.dataset)
         if key not in self.forecasts:
             self.forecasts[key] = forecast_run(self.project.run_spec(run), self.corpus(run.dataset))
@@ -203,7 +203,7 @@ class Jobs:
         run = product.run
         match product:
             case products.Averaged(_, decoding):
-                done = float(self.is_there(product))
+                done = float(self.exists(product))
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, done, averaged=forecast)
             case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
                 yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
@@ -267,13 +267,13 @@ class Jobs:
             name: Name of the job in the plan.
             flops: Forward FLOPs of the job.
         """
-        cost, done = self.calibration, float(self.is_there(product))
+        cost, done = self.calibration, float(self.exists(product))
         seconds = cost.decoding_seconds(forecast, flops) if cost else None
         precision = forecast.spec.training.precision
         return Job(kind, name, product.run.dataset, done, None, flops, precision, seconds, run=product.run)
 
-    def is_there(self, product: Product) -> bool:
-        """Return whether a product is made."""
+    def exists(self, product: Product) -> bool:
+        """Return whether a product exists."""
         return self.project.layout.path(product).exists()
 
 

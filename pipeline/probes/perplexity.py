@@ -80,7 +80,7 @@ def measure_perplexity(
     corpus = elsewhere or own
     record = read_corpus(corpus)
     if corpus != own and record.target_digest != trained.corpus.target_digest:
-        raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
+        raise UserError(f"{corpus}: has another vocabulary than the one that {trained.spec.name} was trained with")
     require_whole(corpus)
     kind = input_kind(trained.spec)
     pairs = evaluation_split(corpus, split, normalisation_corpus(trained.spec), kind)

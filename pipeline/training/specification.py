@@ -1,8 +1,8 @@
 """Files of a run that say what it trains and how far it came, read without torch.
 
-`run.yaml` is the specification, from which the run's key and FLOPs follow. The folder `checkpoints/` holds
-`step-<n>.<kind>` files, n the training steps before it was written. Each is a safetensors file whose header holds a
-JSON object of metadata (tensor_file.py). Without torch, help, planning and status start fast.
+`run.yaml` is the specification, from which the run's key and FLOPs follow. The folder `checkpoints/` contains files
+`step-<n>.<kind>`, written after n training steps. Each is a safetensors file whose header contains a JSON object of
+metadata (tensor_file.py). Without torch, help, planning and status start fast.
 """
 
 import re
@@ -64,8 +64,9 @@ def write_specification(run_folder: Path, specification: str) -> None:
 def run_key(run_folder: Path) -> str:
     """Return the digest of everything that decides the final weights of the run in `run_folder`.
 
-    Two runs with the same key end in the same weights on the same machine. Checkpoints and `done.json` carry the key,
-    so that files of another run are noticed. The folder's name does not hold it, as the built corpus is part of it.
+    Two runs with the same key end in the same weights on the same machine. Checkpoints and `done.json` contain the key,
+    so that files of another run are detected. The folder's name does not contain it, because it depends on the
+    built corpus.
 
     Raises:
         UserError: `run.yaml` or the corpus is missing or faulty.
@@ -76,8 +77,8 @@ def run_key(run_folder: Path) -> str:
 def key_of(spec: RunSpec) -> str:
     """Return the digest of a run's specification and of the corpus that it names.
 
-    Settings at their defaults are left out, so that a setting added later does not change finished runs. Runs that
-    provide initial weights count by their own keys.
+    Settings at their defaults are left out, so that a setting added later does not change the keys of finished runs.
+    Runs that provide weights contribute their own keys.
     """
     parts = {name: run_key(Path(folder)) for name, folder in spec.weight_sources.items()}
     corpus = read_corpus(Path(spec.corpus)).digest
@@ -85,7 +86,7 @@ def key_of(spec: RunSpec) -> str:
 
 
 def run_flops(spec: RunSpec, shape: BatchShape) -> float:
-    """Return the FLOPs of forward and backward pass of a batch, those of a fused language model included.
+    """Return the FLOPs of forward and backward pass of a batch, including a fused language model.
 
     Args:
         spec: Specification of the run.
@@ -99,9 +100,9 @@ def run_flops(spec: RunSpec, shape: BatchShape) -> float:
 
 WEIGHTS, RESUME = "safetensors", "resume.safetensors"
 RESUME_FILES = 2
-"""Resume files that are kept, the newest ones."""
+"""Number of resume files to keep, the newest ones."""
 METADATA_ENTRY = "reprise"
-"""One header entry for all metadata: the order of several is not fixed, and equal content should give equal bytes."""
+"""Header entry of all metadata: the order of several entries is not fixed, and equal content must give equal bytes."""
 
 
 class DamagedFileError(Exception):
@@ -125,10 +126,10 @@ def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """Return the metadata of a tensor file, `key` and `digest` among them, from its header.
+    """Return the metadata of a tensor file from its header, with at least `key` and `digest`.
 
     Raises:
-        DamagedFileError: The file is missing, or its header is not ours.
+        DamagedFileError: The file is missing, or its header is not one of this project.
         UserError: The file cannot be read, which says nothing about its content.
     """
     try:
@@ -138,7 +139,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def header_length(handle: IO[bytes]) -> int:
-    """Return the bytes before the tensors: the length of the JSON header, as eight bytes, and the header."""
+    """Return the number of bytes before the tensors: eight for the length of the JSON header, and the header."""
     return 8 + int.from_bytes(handle.read(8), "little")
 
 
@@ -150,7 +151,7 @@ def parse_metadata(content: bytes, path: Path) -> dict[str, Any]:
         path: The file, for messages.
 
     Raises:
-        DamagedFileError: They are not the header of a tensor file with metadata.
+        DamagedFileError: The bytes are not the header of a tensor file with metadata.
     """
     try:
         header = parse(content[8 : 8 + int.from_bytes(content[:8], "little")])

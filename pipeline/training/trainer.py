@@ -18,7 +18,7 @@ from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
 SAVING_SHARE = 0.01
-"""Largest share of the time for which training waits for resume files."""
+"""Largest share of the time that training spends waiting for resume files."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Trainer:
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
         self.prefetcher = Prefetcher(self.steps.prepare)
         self.stop_step: int | None = None
-        """The step in whose sums all processes saw that one of them was asked to stop."""
+        """The step whose summed results showed all processes that one of them was asked to stop."""
         self.pending_step: tuple[int, PreparedStep, AsyncScalars, float] | None = None
         """The step still being computed: its number, data, results and learning rate."""
 
@@ -161,7 +161,7 @@ class Trainer:
     def roll_back(self, fault: str) -> None:
         """Load the last good weights, reset the optimiser, and continue with the next step.
 
-        No step is repeated, so training skips the data that caused the divergence.
+        Steps are not repeated, so training skips the data that caused the divergence.
 
         Raises:
             UserError: The training has rolled back before, has no good weights, or has no step left.

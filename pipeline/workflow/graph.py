@@ -1,7 +1,7 @@
-"""The dependencies of all products, read by rules, plan, checks of data and clean-up.
+"""The dependencies of all products, which rules, `plan`, `check_data` and `free` read.
 
-`inputs` is one step. `closure` follows averaged weights, language models, runs that others start from, and corpora that
-are only scored on, down to the raw data.
+`inputs` returns direct inputs. `closure` follows averaged weights, language models, runs that others start from, and
+corpora that are only scored on, down to the raw data.
 """
 
 import logging
@@ -21,7 +21,7 @@ class Graph:
     """The papers of a project as a directed acyclic graph of products.
 
     Attributes:
-        logged: Faults of datasets that were logged.
+        logged: Faults of datasets that have been logged.
     """
 
     def __init__(self, project: Project):
@@ -156,22 +156,22 @@ class Graph:
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
             case products.Trained():
-                taken: list[products.Product] = [
+                sources: list[products.Product] = [
                     products.Trained(other) for other in self.project.weight_sources(run).values()
                 ]
-                return {**corpus, "others": taken}
+                return {**corpus, "others": sources}
             case products.Averaged():
                 return {"trained": products.Trained(run)}
             case products.Gates() | products.Alignments():
                 return {"trained": products.Trained(run), **corpus}
             case products.Translation(_, decoding, _) | products.Parse(_, decoding, _) | products.Tuned(_, decoding):
-                return {**self.decoded_with(run, decoding), **corpus}
+                return {**self.decoding_inputs(run, decoding), **corpus}
             case products.AttentionMaps(_, decoding, _, _):
                 return {"weights": self.weights(run, decoding), **corpus}
             case products.Transcript(_, decoding, _, scored_on):
                 tuned = self.project.decoding(run.paper, run.system, decoding).tuned
                 chosen = {"tuned": products.Tuned(run, decoding)} if tuned else {}
-                return {**self.decoded_with(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
+                return {**self.decoding_inputs(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
             case products.Score():
                 return self.score_inputs(product)
         raise TypeError(f"no inputs are known for {product!r}")
@@ -180,11 +180,11 @@ class Graph:
         """Return the inputs of a score, which depend on what is scored."""
         run, decoding, split = score.run, score.decoding, score.split
         corpus = {"corpus": products.Encoded(run.dataset)}
-        elsewhere = {"scored_on": products.Encoded(score.scored_on)} if score.scored_on else {}
+        other_corpus = {"scored_on": products.Encoded(score.scored_on)} if score.scored_on else {}
         if score.measure == "perplexities":
-            return {"weights": self.weights(run, decoding), **corpus, **elsewhere}
+            return {"weights": self.weights(run, decoding), **corpus, **other_corpus}
         if score.scored_on:
-            return {"transcript": products.Transcript(run, decoding, split, score.scored_on), **elsewhere}
+            return {"transcript": products.Transcript(run, decoding, split, score.scored_on), **other_corpus}
         if self.project.dataset_records[run.dataset].form == "trees":
             return {"parse": products.Parse(run, decoding, split), "prepared": products.Prepared(run.dataset)}
         translation = {"translation": products.Translation(run, decoding, split)}
@@ -194,7 +194,7 @@ class Graph:
         return translation | prepared
 
     def weights(self, run: products.RunId, decoding: str) -> products.Product:
-        """Return what a decoding loads: averaged checkpoints, or the final weights of the training.
+        """Return the weights that a decoding loads: averaged checkpoints, or the final weights of the training.
 
         Args:
             run: The run.
@@ -203,7 +203,7 @@ class Graph:
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
         return products.Averaged(run, decoding) if averages else products.Trained(run)
 
-    def decoded_with(self, run: products.RunId, decoding: str) -> Inputs:
+    def decoding_inputs(self, run: products.RunId, decoding: str) -> Inputs:
         """Return the weights of a decoding, and its external language model if there is one.
 
         Args:

@@ -93,7 +93,7 @@ class RunRecord(Record):
         if there := RunRecord.read_if_there(path):
             if there.trained.weights_digest != self.trained.weights_digest:
                 weights = there.trained.weights_digest[:12]
-                raise UserError(f"{path}: is of another training (weights {weights}); remove it first")
+                raise UserError(f"{path}: belongs to another training (weights {weights}); remove it first")
             scores = there.scores | scores
         self.model_copy(update={"scores": scores}).write(path)
         return path
@@ -152,7 +152,7 @@ def table_rows(records: Iterable[RunRecord], metrics: list[str]) -> list[dict[st
         by_system[record.system].append(record)
     every = {metric for seeds in by_system.values() for _, metric in score_columns(seeds, metrics)}
     if missing := set(metrics) - every:
-        raise UserError(f"nothing recorded has the metric {', '.join(sorted(missing))}")
+        raise UserError(f"no record has the metric {', '.join(sorted(missing))}")
     rows = [system_row(seeds, metrics) for seeds in by_system.values()]
     columns = dict.fromkeys(name for row in rows for name in row)
     last = ("hours", "commit")

@@ -35,7 +35,7 @@ HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 
 
 def read_table(path: Path, name: str) -> list[Utterance]:
-    """Return the utterances of a table in order; missing lengths are those of the audio.
+    """Return the utterances of a table in order; a missing length is that of the audio.
 
     Args:
         path: The TSV file.
@@ -46,14 +46,14 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     """
     checked_path(path)
     if path.is_dir():
-        raise UserError(f"{path}: is a folder; name a table with the columns audio and text, with tabs between")
+        raise UserError(f"{path}: is a folder; name a table with the columns audio and text, separated by tabs")
     try:
         (_, columns), *rows = read_rows(lines_of(path), str(path)) or [(1, [""])]
     except UserError as error:
         raise UserError(f"can't be read as a table: {error}") from error
     if missing := NEEDED - set(columns):
         raise UserError(
-            f"{path}: the first line must name the columns, with tabs between; missing: {', '.join(sorted(missing))}"
+            f"{path}: the first line must name the columns, separated by tabs; missing: {', '.join(sorted(missing))}"
         )
     if wrong := [column for column, count in Counter(columns).items() if count > 1 or column not in KNOWN]:
         raise UserError(f"{path}: unknown or repeated columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
@@ -130,12 +130,12 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
         UserError: There are too few speakers and transcripts, or files of several sampling rates.
     """
     speakers = {comparison_key(utterance.speaker) for utterance in utterances}
-    apart = len(speakers) >= len(SPLITS)
+    by_speaker = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
     for utterance in utterances:
-        by_key[comparison_key(utterance.speaker if apart else utterance.text)].append(utterance)
+        by_key[comparison_key(utterance.speaker if by_speaker else utterance.text)].append(utterance)
     weights = {key: sum(utterance.seconds for utterance in of_key) for key, of_key in by_key.items()}
-    chosen = by_weight(weights, shares, "speakers") if apart else by_split(by_key, shares, "transcripts")
+    chosen = by_weight(weights, shares, "speakers") if by_speaker else by_split(by_key, shares, "transcripts")
     warn_of_shares(chosen, weights, shares)
     counts = []
     for split, keys in chosen.items():
@@ -144,7 +144,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
             write_manifest(new, [utterance for key in keys for utterance in by_key[key]])
     rate, seconds = common_rate(utterances), sum(utterance.seconds for utterance in utterances)
     return {
-        "disjoint": str(apart).lower(),
+        "disjoint": str(by_speaker).lower(),
         "sample_rate": rate,
         "high_hz": min(HIGHEST_HZ, int(rate / 2 * BELOW_HALF_THE_RATE)),
         "max_seconds": math.ceil(max(utterance.seconds for utterance in utterances)) + 1,
@@ -159,7 +159,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
 
 
 def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:
-    """Log the shares of seconds that the splits have if they differ from the requested ones.
+    """Warn if the splits' shares of the audio differ from the requested ones.
 
     Args:
         chosen: Keys of each split.
@@ -170,7 +170,7 @@ def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shar
     found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
     if max(abs(actual - share) for actual, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
         log.warning(
-            "train, dev and test have %s %% of the sound: no speaker or transcript is in two of them",
+            "train, dev and test have %s %% of the audio, because no speaker or transcript is in two of them",
             "/".join(f"{100 * actual:.0f}" for actual in found),
         )
 

@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
 """Vocabulary entries beside characters: four special ids and the word-start marker."""
-LOOKED_AT = 200_000
-"""Lines that are read to choose the vocabulary size."""
+SAMPLE_LINES = 200_000
+"""Lines that are read to choose the vocabulary size and to check the text."""
 ENOUGH = 1000
 """Test sentences for which a difference of 1 BLEU is significant: its paired standard error is about 0.5."""
 WORD = re.compile(r"\w+")
 BYTES_A_SUBWORD = 4.7
-"""Average of the corpora here, for all languages; for trees, over words only."""
+"""Average over the corpora of this project, for all languages; for trees, over words only."""
 Pair = tuple[str, str]
 Sides = tuple[Path, Path]
 
@@ -49,7 +49,7 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
     Raises:
         UserError: Two files differ in their number of lines, or a dev or test line is empty.
     """
-    # Names are unique over all datasets, as fetched files share one folder.
+    # Names are unique across datasets, because fetched files share one folder.
     named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
     sources = {
         named[path]: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
@@ -79,13 +79,13 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
             tgt_subwords=subwords(splits["train"][1].stat().st_size, lines["train"]),
             raw_bytes=sum(path.stat().st_size for sides in splits.values() for path in sides),
         ),
-        "vocab_size": min(largest, fitting_vocabulary(islice(read_pairs(splits["train"]), LOOKED_AT))),
+        "vocab_size": min(largest, fitting_vocabulary(islice(read_pairs(splits["train"]), SAMPLE_LINES))),
     }
 
 
 def warn_of_quoted_lines(path: Path) -> None:
     """Warn of the first line with the quotation marks of a spreadsheet, which are kept as text."""
-    for number, line in enumerate(islice(lines_of(path), LOOKED_AT), start=1):
+    for number, line in enumerate(islice(lines_of(path), SAMPLE_LINES), start=1):
         if is_certain(line.strip()):
             log.warning("%s: line %d has the quotation marks of a spreadsheet; remove them", path, number)
             return
@@ -120,10 +120,10 @@ def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "c
         UserError: The text is tokenised.
     """
     try:
-        check_untokenised(path, list(islice(lines, LOOKED_AT)))
+        check_untokenised(path, list(islice(lines, SAMPLE_LINES)))
     except UserError as error:
-        makes = f"{reads} {shlex.quote(str(path))} | sacremoses -l {language} detokenize > RAW"
-        raise UserError(f"{error}, or detokenise it: `{makes}`") from None
+        command = f"{reads} {shlex.quote(str(path))} | sacremoses -l {language} detokenize > RAW"
+        raise UserError(f"{error}, or detokenise it: `{command}`") from None
 
 
 def flow(**entries: Any) -> str:
@@ -199,7 +199,7 @@ def read_columns(path: Path) -> Iterator[Pair]:
     """
     for number, fields in read_rows(lines_of(path), str(path)):
         if len(fields) != 2:
-            raise UserError(f"{path}: line {number}: {len(fields)} columns; must be two with a tab between")
+            raise UserError(f"{path}: line {number}: {len(fields)} columns; write two, separated by a tab")
         yield fields[0].strip(), fields[1].strip()
 
 

@@ -14,7 +14,7 @@ from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from pipeline.models.settings import EOS
 from reprise.new_data import by_split
-from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, flow, indented, subwords
+from reprise.new_data.text import LARGEST_VOCABULARY, SAMPLE_LINES, fitting_vocabulary, flow, indented, subwords
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 
 
@@ -73,7 +73,7 @@ def template_values(name: str, splits: dict[str, Path], free: bool) -> dict[str,
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}
     if empty := [split for split, count in lines.items() if not count]:
         raise UserError(f"{splits[empty[0]]}: has no trees")
-    looked_at = [*islice(sentences_and_trees(splits["train"]), LOOKED_AT)]
+    looked_at = [*islice(sentences_and_trees(splits["train"]), SAMPLE_LINES)]
     symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, "")))]
     return {
         "sources": indented(sources),

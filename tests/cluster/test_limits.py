@@ -36,7 +36,7 @@ def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
     until(lambda: starts(run), "start")
     job = read_submission(run).job
     subprocess.run(["scontrol", "requeuehold", job], check=True)
-    until(lambda: f"`scontrol release {job}` lets it go on" in launcher.text(), "what to do")
+    until(lambda: f"`scontrol release {job}` releases it" in launcher.text(), "what to do")
     time.sleep(2)
     subprocess.run(["scontrol", "release", job], check=True)
     assert launcher.wait() == 0, launcher.text()

@@ -93,7 +93,7 @@ def test_pending_reasons_in_sbatch_errors_are_not_retried(words):
 
 def test_waiting_job_is_explained_with_its_remedy():
     held = QueuedJob("7", "PENDING", "JobHeldUser")
-    assert held.in_words == "waits: somebody of your account holds it: `scontrol release 7` lets it go on"
+    assert held.in_words == "waits: a user of your account has put it on hold: `scontrol release 7` releases it"
     assert QueuedJob("7", "PENDING", "Priority").in_words == "waits: other jobs come first"
     assert QueuedJob("7", "PENDING", "WhatSlurm30Says").in_words == "waits: PENDING WhatSlurm30Says"
     assert QueuedJob("7", "RUNNING", "None", "n1").in_words == "is running on n1"

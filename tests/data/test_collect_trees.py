@@ -197,5 +197,5 @@ def test_sources_and_packages_are_those_that_splits_name(tmp_path):
 
 @pytest.mark.parametrize("pattern", ["{1..999999999}", "{0..100000}", "{1.." + "9" * 5000 + "}"])
 def test_pattern_of_too_many_files_is_refused(pattern):
-    with pytest.raises(UserError, match="stands for more than 100,000 files"):
+    with pytest.raises(UserError, match="matches more than 100,000 files"):
         expand_numbers(f"wsj_{pattern}.mrg")

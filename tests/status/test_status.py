@@ -226,7 +226,7 @@ def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
         ("7|COMPLETING|None|n1|toy", "running", "", ""),
         ("7|PENDING|Priority||toy", "waiting", "other jobs come first", ""),
         ("7|PENDING|QOSMaxJobsPerUserLimit||toy", "waiting", "as many of your or your group's jobs run", ""),
-        ("7|PENDING|JobHeldUser||toy", "waiting", "somebody of your account holds it", "`scontrol release 7`"),
+        ("7|PENDING|JobHeldUser||toy", "waiting", "a user of your account has put it on hold", "`scontrol release 7`"),
         ("7|PENDING|AssocMaxGRESPerJob||toy", "waiting", "it asks for more or less", "change its `gpus`"),
         ("7|CANCELLED|None||toy", "not run", "", ""),
         ("8|RUNNING|None|n1|toy", "not run", "", ""),

@@ -77,7 +77,7 @@ def test_kept_runs_are_read_back_and_not_overwritten_by_others(record, tmp_path)
         run.store(tmp_path / "records")
     assert read_records(tmp_path / "records") == [one, two]
     other = one.model_copy(update={"trained": trained_run(weights_digest="other")})
-    with pytest.raises(UserError, match="is of another training"):
+    with pytest.raises(UserError, match="belongs to another training"):
         other.store(tmp_path / "records")
     assert read_records(tmp_path / "records") == [one, two]
 
@@ -140,7 +140,7 @@ def test_errors_say_what_is_missing(record, tmp_path, capsys):
     record(1, 2.0, (30.0, 29.0, 31.0)).store(tmp_path)
     assert "has no records" in told(tmp_path / "none")
     assert "unknown name 'bleau'" in told(tmp_path, "--metric", "bleau")
-    assert "nothing recorded has the metric gleu" in told(tmp_path, "--metric", "gleu")
+    assert "no record has the metric gleu" in told(tmp_path, "--metric", "gleu")
     assert reprise(["record", "--into", str(tmp_path)]) == 0
 
 

@@ -38,4 +38,4 @@ def test_few_speakers_have_one_split_each_with_a_warning(caplog):
     weights = {"a": 38.0, "b": 22.0, "c": 40.0}
     assert found_shares(weights) == [0.4, 0.38, 0.22]
     warn_of_shares(by_weight(weights, SHARES, "speakers"), weights, SHARES)
-    assert "train, dev and test have 40/38/22 % of the sound" in caplog.text
+    assert "train, dev and test have 40/38/22 % of the audio" in caplog.text

@@ -120,12 +120,12 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
     try:
         found = claim.findings(measured)
         baselines, winner = claim.baselines(measured.scores), claim.expected_winner(measured.scores)
-        against = found.p_value is not None and found.p_value <= LEVEL and not found.favours_claim
+        contradicts = found.p_value is not None and found.p_value <= LEVEL and not found.favours_claim
         curves = {
             training: [measured.folders.loss_curve(run) for run in measured.view.runs(*training)]
             for training in baselines + winner
         }
-        unfinished = not_at_plateau(baselines + winner if against else baselines, curves)
+        unfinished = not_at_plateau(baselines + winner if contradicts else baselines, curves)
         caveat = over_fitted(curves)
     except faults as missing:
         return ClaimResult(name, claim, group, Verdict.NOT_RUN, str(missing))

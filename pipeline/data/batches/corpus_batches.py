@@ -96,14 +96,14 @@ def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) ->
         statistics_of: Encoded corpus whose statistics normalise speech; None uses this corpus.
 
     Raises:
-        UserError: The corpus holds text alone.
+        UserError: The corpus contains text only.
     """
     match read_corpus(corpus_folder).kind:
         case "parallel":
             return ParallelSplit(corpus_folder, split)
         case "speech":
             return SpeechSplit(corpus_folder, split, statistics_of)
-    raise UserError(f"{corpus_folder}: has no source to decode: it holds text alone")
+    raise UserError(f"{corpus_folder}: has no source to decode: it contains text only")
 
 
 def check_targets(spec: RunSpec, pairs: AnySplit) -> None:

@@ -91,6 +91,6 @@ def expand_numbers(pattern: str) -> list[str]:
         return [pattern]
     first, last = found.groups()
     if len(first) > 9 or len(last) > 9 or int(last) - int(first) >= MOST_FILES:
-        raise UserError(f"{shown(pattern)}: stands for more than {MOST_FILES:,} files; correct it in the dataset file")
+        raise UserError(f"{shown(pattern)}: matches more than {MOST_FILES:,} files; correct it in the dataset file")
     head, tail = pattern[: found.start()], pattern[found.end() :]
     return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]

@@ -129,7 +129,7 @@ def utterance(path: Path, number: int, columns: list[str], fields: list[str]) ->
     """
     where = f"{path}: line {number}"
     if len(fields) != len(columns):
-        raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not hold tabs")
+        raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not contain tabs")
     values = dict(zip(columns, fields, strict=True))
     return Utterance(
         audio=path.parent / values["audio"],

@@ -1,4 +1,4 @@
-"""Spaces between the tokens of Moses, whose own detokeniser knows ASCII alone.
+"""Corrections to the spaces that Moses's detokeniser, which knows only ASCII, sets between tokens.
 
 Tables of languages follow the typographic rules of Unicode's CLDR and common style guides.
 """
@@ -64,7 +64,7 @@ def correct_spaces(tokens: list[str], text: str, language: str) -> str:
 
 
 UNKNOWN = re.compile(r"[^\x00-\x7f]|[_/$':#@%&+(]")
-"""Characters whose spaces Moses may set wrongly."""
+"""Characters beside which Moses may set spaces wrongly."""
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
@@ -88,7 +88,7 @@ def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
 
 
 def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
-    """Yield the gaps between tokens that a rule here decides.
+    """Yield the gaps between tokens that a rule of this module decides.
 
     Args:
         tokens: Tokens of one line.
@@ -107,7 +107,7 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
         else:
             at = Context(tokens, place, language, opened, joined=after is False, single=single)
             before, after = spaces_around(token, at)
-        if unspaced and place and (borders(tokens[place - 1][-1]) or borders(token[0])):
+        if unspaced and place and (forbids_space(tokens[place - 1][-1]) or forbids_space(token[0])):
             before = False
         if before is not None and place:
             yield place - 1, before
@@ -116,17 +116,17 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
 
 
 def is_word(token: str) -> bool:
-    """Return whether a token is a plain word or number, around which Moses sets the spaces unless it is Korean."""
+    """Return whether a token is a plain word or number; Moses sets the spaces around these, except in Korean."""
     return (token.isalpha() and token[0] not in LEFT) or (token.isascii() and token.isalnum())
 
 
-def borders(character: str) -> bool:
-    """Return whether no space stands beside a character in a script without spaces."""
+def forbids_space(character: str) -> bool:
+    """Return whether text in a script without spaces has none beside this character."""
     return bool(UNSPACED.match(character)) or unicodedata.east_asian_width(character) in "WF" or character in "“”‘’…—·"
 
 
 def spaces_around(token: str, at: Context) -> Spaces:
-    """Return whether a space stands before and after a token; None = as Moses has it."""
+    """Return whether a space stands before and after a token; None leaves the choice to Moses."""
     left, right, language = at.left, at.right, at.language
     if token in BETWEEN_DIGITS and left[-1:].isdecimal() and right[:1].isdecimal():
         return False, False
@@ -200,7 +200,7 @@ def ascii_spaces(token: str, at: Context) -> Spaces:
 
 
 def slash(at: Context) -> Spaces:
-    """Return the spaces around `/`, which joins words and begins an address."""
+    """Return the spaces around `/`, which joins words and is part of addresses."""
     if at.left in (":", "/") and at.joined:
         return False, False
     if at.right == "/" and at.left == ":":
@@ -232,7 +232,7 @@ def is_letter(at: Context) -> bool:
 
 
 def opens(token: str, at: Context) -> bool:
-    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`."""
+    """Return whether a mark that usually closes a quotation opens one here: `”so”`, `»so«`, `“so“`."""
     if token in "“„‘":
         return True
     if token == "’" or (token in "»›" and at.language not in REVERSED_GUILLEMETS):

@@ -32,11 +32,12 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     )
     residuals: Literal["sub-layers", "block"] = Field(
         default="sub-layers",
-        description="A residual connection and normalisation after each of attention and network, the first inside the "
-        "branches, or one around both",
+        description="sub-layers: residual connections and normalisations after the attention, inside the branches, and "
+        "after the network; block: one around both",
     )
     branch_scale: Literal["one", "weights", "start"] = Field(
-        default="one", description="As printed; or kappa and alpha, or the initial W^O and W_2, times M"
+        default="one",
+        description="weights: kappa and alpha times M; start: the initial W^O and W_2 times M; one: as printed",
     )
 
     @model_validator(mode="after")
