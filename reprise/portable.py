@@ -86,7 +86,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     """
     chosen = decoding_of(found, decoding)
     if chosen.config.reads_language_model:
-        raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
+        raise UserError(f"--decoding {chosen.name}: its external language model isn't packed; choose another decoding")
     model = Model.of_run(found, decoding)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is not empty; name a new folder")

@@ -118,7 +118,7 @@ def loss_curve(run_folder: Path) -> LossCurve:
     """
     records = read_events(run_folder, ValidationLine)
     if not records:
-        raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
+        raise UserError(f"{run_folder}/progress.jsonl: no validation; lower training.validate_every")
     return LossCurve(
         np.array([record.step for record in records]),
         np.array([record.fit.nll_per_token if record.fit else np.nan for record in records]),

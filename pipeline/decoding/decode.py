@@ -1,4 +1,4 @@
-"""Decoding of a split: translations, parses and transcripts, one a line, and a report beside them."""
+"""Decoding of a split: translations, parses and transcripts, one per line, and a report beside them."""
 
 import logging
 import time
@@ -41,7 +41,7 @@ def translate(
             --weights work/demo/runs/weighted/A/grammar-en-de/seed1-…/model.safetensors \
             --out final/test.tok --text final/test.txt
 
-    Write final/test.tok (tokenised, one line a sentence, in the order of the split), final/test.txt (the same
+    Write final/test.tok (tokenised, one line per sentence, in the order of the split), final/test.txt (the same
     detokenised) and final/test.json (weights, settings, speed). The run is the one whose folder holds the weights.
 
     Args:

@@ -143,7 +143,7 @@ class Corpus:
         """Return source and target lengths with EOS of sampled training pairs, real or drawn around the means."""
         if self.encoded:
             tgt = TokenStore(self.encoded / "train.tgt").lengths()
-            src, step = self.encoded_sources(self.encoded, len(tgt)), max(1, self.pairs["train"] // SAMPLED_PAIRS)
+            src, step = self.source_lengths(self.encoded, len(tgt)), max(1, self.pairs["train"] // SAMPLED_PAIRS)
             return src[::step].astype(np.int64) + 1, tgt[::step].astype(np.int64) + 1
         rng = np.random.default_rng(1)
         count = min(self.pairs["train"], SAMPLED_PAIRS)
@@ -154,7 +154,7 @@ class Corpus:
             sides.append(np.maximum(1, np.round(lengths)).astype(np.int64) + 1)
         return sides[0], sides[1]
 
-    def encoded_sources(self, encoded: Path, pairs: int) -> np.ndarray:
+    def source_lengths(self, encoded: Path, pairs: int) -> np.ndarray:
         """Return the lengths of the encoded training sources, shape (pairs,).
 
         Args:
@@ -174,14 +174,14 @@ class Corpus:
         parallel = self.kind == "parallel"
         key = (training.tokens_per_update, *counted) if parallel else (training.max_frames, *counted)
         if key not in self.shapes:
-            self.shapes[key] = self.cut(training) if parallel else self.counted(training)
+            self.shapes[key] = self.parallel_step(training) if parallel else self.fixed_size_step(training)
         return self.shapes[key]
 
-    def counted(self, training: TrainingConfig) -> StepShape:
+    def fixed_size_step(self, training: TrainingConfig) -> StepShape:
         """Return the mean step of trainings whose batches count utterances, or sentences without a source.
 
         Raises:
-            UserError: The training does not say how many sentences a step has.
+            UserError: The training has no number of sentences per step.
         """
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
@@ -198,7 +198,7 @@ class Corpus:
             positions[0] = 0.0
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
-    def cut(self, training: TrainingConfig) -> StepShape:
+    def parallel_step(self, training: TrainingConfig) -> StepShape:
         """Return the mean step of trainings on sentence pairs."""
         src, tgt = self.lengths
         max_length, tokens_per_update = training.max_length, training.tokens_per_update
@@ -225,7 +225,7 @@ def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]
 
 
 def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
-    """Return the expected entries of the target vocabulary.
+    """Return the expected number of entries of the target vocabulary.
 
     Args:
         dataset: Dataset of parallel text.

@@ -1,10 +1,10 @@
 """The checkpoints of one run, in its folder `checkpoints/`.
 
     step-<n>.safetensors          weights after n steps, kept for averaging: the newest `keep_checkpoints`
-    step-<n>.resume.safetensors   all that resuming after n steps needs: the newest two; of a finished run the last,
+    step-<n>.resume.safetensors   everything to resume after n steps: the newest two; of a finished run the last one,
                                   from which a longer training continues
 
-A resume file holds weights, moments, step and measurements. Learning rate, place in the data and dropout seeds are
+A resume file holds weights, moments, step and measurements. Learning rate, position in the data and dropout seeds are
 functions of these. Weights are written before the resume file of the same step, so that no kill loses the weights of a
 periodic step. During training a thread writes copies, in order. A file with damaged content is renamed to
 `NAME.damaged`; one that cannot be read is left alone.
@@ -186,8 +186,8 @@ class Checkpoints:
             if number != good:
                 path.unlink()
 
-    def remove_given_up(self, returned: RollBack | None) -> None:
-        """Remove the checkpoints between the weights that a training rolled back to and where it did so."""
+    def remove_rolled_back(self, returned: RollBack | None) -> None:
+        """Remove the checkpoints between the step that a training rolled back to and the step at which it did."""
         for kind in (WEIGHTS, RESUME):
             for step, path in numbered(self.folder, kind):
                 if returned and returned.gave_up(step):
@@ -254,7 +254,7 @@ class Checkpoints:
         def tidy() -> None:
             for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
                 older.unlink()
-            self.remove_given_up(returned)
+            self.remove_rolled_back(returned)
             then()
 
         self._write_later(path, resume_tensors(model, optimiser), metadata, tidy)

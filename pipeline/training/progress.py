@@ -37,7 +37,7 @@ LINE_EVERY_S = 5.0
 LEAST_LINES = 25
 """Progress lines of a training that takes a few seconds, so that its learning curve has enough points."""
 MONITORED = 200
-"""Number of times a training records the values that its model monitors."""
+"""Number of times that a training records the values that its model monitors."""
 
 
 class JsonLines:
@@ -148,7 +148,7 @@ class Progress:
         self.write(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
-        """Write the values that a model monitors, `MONITORED` times a training, without a log line.
+        """Write the values that a model monitors, `MONITORED` times per training, without a log line.
 
         Args:
             step: Steps done.

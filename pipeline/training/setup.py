@@ -70,7 +70,7 @@ def build_trainer(
     reporting = {"silent": not group.is_first, "tensorboard": training.tensorboard}
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **reporting)
     if group.is_first:
-        checkpoints.remove_given_up(state.returned)
+        checkpoints.remove_rolled_back(state.returned)
         JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         log_setup(spec, model, batches, group, description, state)
@@ -134,10 +134,10 @@ def log_setup(
     where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
     log.info("%s: %.2f M parameters", where, millions)
     log.info(
-        "  modules, frozen ones included: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items())
+        "  modules, including frozen ones: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items())
     )
     log.info(
-        "  %d steps of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
+        "  %d steps of %s, %d per epoch; padding %.1f %%; %d pairs over %d subwords left out",
         *(training.max_steps, format_step_size(training, batches), len(batches), 100 * batches.padding),
         *(batches.left_out, training.max_length),
     )
@@ -149,7 +149,7 @@ def log_setup(
     micro_batches = len(batches.largest_micro_batches())
     if micro_batches % group.size:
         log.warning(
-            "  about %d micro-batches a step cannot be shared equally by %d processes: some will wait; lower "
+            "  about %d micro-batches per step cannot be shared equally by %d processes: some will wait; lower "
             "training.micro_batch_tokens (now %d)",
             *(micro_batches, group.size, training.micro_batch_tokens),
         )

@@ -60,7 +60,7 @@ def register_driver(makes: Iterable[str]) -> None:
             path.unlink(missing_ok=True)
         elif shared := set(own.makes).intersection(driver.makes):
             note.unlink(missing_ok=True)
-            raise UserError(f"{os.path.relpath(min(shared))} is being made already: {reason}")
+            raise UserError(f"{os.path.relpath(min(shared))} is already being built: {reason}")
 
 
 def read_drivers(root: Path = Path()) -> dict[Path, Driver]:

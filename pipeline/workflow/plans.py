@@ -164,7 +164,7 @@ class Plans:
         if isinstance(product, products.Outputs | products.Scores):
             made = self.of(product)
             if not made:
-                raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
+                raise UserError(f"{self.layout.path(product)}: no report needs this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)
         if product in self.on_request:  # so that missing data is reported before anything runs
             read = chain(read, map(products.Encoded, self.datasets_of(product)))

@@ -108,7 +108,7 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
             "that starts with a letter"
         )
     if unused := unused_options(what, given):
-        raise UserError(f"--{unused[0]}: has no effect beside the other options")
+        raise UserError(f"--{unused[0]}: has no effect with the other options")
     root = find_root()
     if what == "dataset":
         made = write_dataset(name, given, root)

@@ -60,7 +60,7 @@ class RunRecord(Record):
         """
         trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
         if not (scores := dict(read_scores(folder, trained.weights_digest))):
-            raise UserError(f"{folder}: not scored yet; run `snakemake` for a table that shows it")
+            raise UserError(f"{folder}: not scored yet; run `snakemake` for a table that reads it")
         provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
         starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
         gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
@@ -260,8 +260,8 @@ def describe_test_sets(records: list[RunRecord]) -> list[str]:
 
 log = logging.getLogger(__name__)
 NOTES = """\
-Dev loss in nats a symbol. Scores of one seed have their 95 % interval over sentences; means of several the standard
-deviation between trainings (±). Fewer than three seeds decide nothing. A system whose losses fell by 0.5 % or more on
+Dev loss in nats per symbol. Scores of one seed have their 95 % interval over sentences; means of several have the
+run-to-run standard deviation (±). Fewer than three seeds decide nothing. A system whose losses fell by 0.5 % or more on
 average over the last fifth of its updates is not at its plateau."""
 
 

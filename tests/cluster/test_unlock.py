@@ -72,7 +72,7 @@ def test_a_living_driver_is_kept_and_named_beside_dead_ones():
 def test_second_driver_of_a_file_is_refused_and_names_the_first():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("a", "b"))
-        with pytest.raises(UserError, match=f"^b is being made already: .* as process {pid}; end it first") as raised:
+        with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; end it first") as raised:
             register_driver(["b", "c"])
         assert "\n" not in str(raised.value) and [driver.pid for driver in read_drivers().values()] == [pid]
 
@@ -105,7 +105,7 @@ def test_driver_in_another_container_is_assumed_alive():
     if own is None:
         pytest.skip("this system does not say which start of its kernel it is")
     note(socket.gethostname(), dead_pid(), machine=f"{own.split()[0]} pid:[1]")
-    with pytest.raises(UserError, match=r"x is being made already: .* --force` here"):
+    with pytest.raises(UserError, match=r"x is already being built: .* --force` here"):
         register_driver(["x"])
     release(force=True)
     register_driver(["x"])
@@ -115,7 +115,7 @@ def test_a_file_is_known_by_whatever_path_names_it():
     with living() as pid:
         note(socket.gethostname(), pid, makes=("work/a",))
         for spelt in ("work/../work/a", os.path.abspath("work/a")):
-            with pytest.raises(UserError, match=f"^work/a is being made already: .* process {pid}"):
+            with pytest.raises(UserError, match=f"^work/a is already being built: .* process {pid}"):
                 register_driver([spelt])
 
 
@@ -146,7 +146,9 @@ def test_release_removes_old_locks_unless_a_driver_lives():
 def test_a_driver_elsewhere_that_may_live_keeps_its_files_alone():
     note("elsewhere", 1)
     register_driver(["y"])
-    with pytest.raises(UserError, match=r"^x is being made already: .* process 1 on elsewhere; .*unlock --force` here"):
+    with pytest.raises(
+        UserError, match=r"^x is already being built: .* process 1 on elsewhere; .*unlock --force` here"
+    ):
         register_driver(["x"])
 
 

@@ -140,7 +140,7 @@ def test_an_archive_that_escapes_its_folder_is_not_used(tmp_path):
     (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\n")
     part = [{"source": "a.tar", "table": "a.tsv", "members": "*"}]
     files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
-    with pytest.raises(UserError, match="leads out of its folder"):
+    with pytest.raises(UserError, match="points outside its folder"):
         collect(dataset("table", {"train": part, "dev": part, "test": part}), files, tmp_path / "corpus")
     assert not (tmp_path / "corpus/audio").exists() and not list(tmp_path.glob("a/*"))
 

@@ -202,9 +202,9 @@ def test_missing_members_wrong_counts_and_damage_are_named(tmp_path):
 @pytest.mark.parametrize("name", ["../escape.en", "dir/../../escape.en", "/tmp/escape.en", "..\\escape.en"])
 def test_archive_member_that_escapes_its_folder_is_refused(tmp_path, mode, name):
     (tmp_path / "a").write_bytes(packed({name: b"no\n"} | MEMBERS, mode))
-    with pytest.raises(UserError, match="leads out of its folder"):
+    with pytest.raises(UserError, match="points outside its folder"):
         unpack(tmp_path / "a", "a", {"dir/train.de"}, tmp_path / "unpacked")
-    with pytest.raises(UserError, match="leads out of its folder"):
+    with pytest.raises(UserError, match="points outside its folder"):
         unpack(tmp_path / "a", "a", {name}, tmp_path / "unpacked")
     assert not list(tmp_path.rglob("escape.en")) and not list((tmp_path / "unpacked").iterdir())
 

@@ -127,8 +127,8 @@ def test_nist_source_meets_each_of_its_four_references(tmp_path, seed):
         ("mt.xml", {"reference": 1}, "mt.xml: has 0 <refset>, but a <refset> number 1 is needed"),
         ("mt-ref.xml", {"reference": 3}, "mt-ref.xml: has 2 <refset>, but a <refset> number 3 is needed"),
         ("mt-ref.xml", {}, "mt-ref.xml: has 0 <srcset>, but the one <srcset> is needed"),
-        ("mt-ref.xml", {"translator": "E01"}, "mt-ref.xml: is a file of NIST; choose one of its references by"),
-        ("wmt.xml", {"reference": 1}, "wmt.xml: is not a file of NIST"),
+        ("mt-ref.xml", {"translator": "E01"}, "mt-ref.xml: is a NIST file; choose one of its references by"),
+        ("wmt.xml", {"reference": 1}, "wmt.xml: is not a NIST file"),
     ],
 )
 def test_a_side_that_a_nist_file_lacks_is_named(tmp_path, file, choice, message):

@@ -88,7 +88,7 @@ def test_effect_is_unknown_if_noise_is_of_other_scale_or_data(monkeypatch, tmp_p
     assert any(design.printed and design.smallest is None for design in found.values())
     if scale == "paper":
         text = shown_designs("attention", list(found.values()))
-        assert not on_these_data and "| unknown" in text and "if the noise between trainings is known" in text
+        assert not on_these_data and "| unknown" in text and "if the run-to-run variance is known" in text
 
 
 def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):
@@ -98,4 +98,4 @@ def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):
     assert cells[:4] == ["one-head", "primary", "perplexity", "3 and 3"]
     assert float(cells[4]) == pytest.approx(found("attention")["one-head"].smallest, rel=0.05)
     assert cells[5] == "0.073"
-    assert "as 20 trainings of toy/system at scale demo had" in text
+    assert "of 20 trainings of toy/system at scale demo" in text

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_systems_of_scores_and_trainings_are_named(name):
     project = load_project(ROOT)
     claim = project.claims["weighted"].claims[name]
-    evidence = [Evidence("C less attention/C1", 1.0, 0.5, noise="as 20 trainings of attention/C1 had")]
+    evidence = [Evidence("C less attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
     why = "C: wer of 9 is high: symbol frequencies alone give less in most vocabularies"
     one = ClaimResult(
         name, claim, "other", Verdict.NOT_TRAINED, why, Findings("attention/C1 3.0, C 4.0", evidence, "t")
@@ -29,7 +29,7 @@ def test_systems_of_scores_and_trainings_are_named(name):
     assert found.why == f"{ours}: WER of 9 is high: symbol frequencies alone give less in most vocabularies"
     assert found.found is not None and found.found.ours == f"{theirs} 3.0, {ours} 4.0"
     assert found.found.evidence == [
-        replace(evidence[0], name=f"{ours} − {theirs}", noise=f"as 20 trainings of {theirs} had")
+        replace(evidence[0], name=f"{ours} − {theirs}", noise=f"of 20 trainings of {theirs}")
     ]
 
 

@@ -235,7 +235,7 @@ def test_job_logs_its_training_at_the_start(new_run, caplog):
     said = caplog.text
     assert "test/copy seed 1 on copy at scale test" in said
     assert re.search(
-        r"3 steps of 200 tokens per side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
+        r"3 steps of 200 tokens per side \(\d+ pairs\), \d+ per epoch; padding .* %; [1-9]\d* pairs over 7", said
     )
     assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
 

@@ -47,7 +47,7 @@ def said(new_run, caplog):
 
 def test_setup_log_describes_steps_and_start(said):
     text = said(max_steps=40, tokens_per_update=160)
-    assert "40 steps of 160 tokens per side (10 pairs), 9 an epoch; padding 37.5 %; 3 pairs over" in text
+    assert "40 steps of 160 tokens per side (10 pairs), 9 per epoch; padding 37.5 %; 3 pairs over" in text
     assert "2 process(es)" in text and text.endswith("from the start")
     assert said(step=7).endswith("resumed after step 7")
 
@@ -56,7 +56,7 @@ def test_setup_log_describes_steps_and_start(said):
 def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, processes, warned):
     text = said(micro_batches, processes)
     assert (
-        f"about {micro_batches} micro-batches a step cannot be shared equally by {processes} processes" in text
+        f"about {micro_batches} micro-batches per step cannot be shared equally by {processes} processes" in text
     ) is warned
 
 

@@ -214,4 +214,4 @@ SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
 )
 def test_an_option_without_effect_is_refused(capsys, words, option):
     assert reprise(["new", *words]) == 1
-    assert f"--{option}: has no effect beside the other options" in capsys.readouterr().err
+    assert f"--{option}: has no effect with the other options" in capsys.readouterr().err

@@ -35,7 +35,7 @@ def test_an_archive_without_a_folder_is_refused_in_a_line(tmp_path, members):
 
 def test_refused_archive_leaves_no_files_behind(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {"model/a": b"a", "model/../../evil": b"b"})
-    with pytest.raises(UserError, match="leads out of its folder"):
+    with pytest.raises(UserError, match="points outside its folder"):
         unpack(archive, tmp_path / "into")
     assert not list((tmp_path / "into").glob("*")) and not (tmp_path / "evil").exists()
 

@@ -62,7 +62,7 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     second = call(project, *FIRST)
     assert second.returncode == 1 and first.poll() is None
     refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]
-    assert len(refused) == 1 and "is being made already" in refused[0]
+    assert len(refused) == 1 and "is already being built" in refused[0]
     unlocked = call(project, "reprise", "unlock")
     assert unlocked.returncode == 1 and f"process {first.pid}" in unlocked.stderr
     repair = call(project, "reprise", "verify", "--repair", "--set", "scale=smoke")

@@ -35,7 +35,7 @@ class Findings:
     @property
     def test_description(self) -> str:
         """Describe the test: the unit that was resampled, and the source of the run-to-run variance."""
-        noise = dict.fromkeys(f"noise between trainings {effect.noise}" for effect in self.evidence if effect.noise)
+        noise = dict.fromkeys(f"run-to-run variance {effect.noise}" for effect in self.evidence if effect.noise)
         return "; ".join(filter(None, (self.test, *noise)))
 
     @property

@@ -219,4 +219,4 @@ class MeasuredNoise(Record):
     @property
     def title(self) -> str:
         """Describe the measured trainings."""
-        return f"as {len(self.seeds)} trainings of {self.system} at scale {self.scale} had"
+        return f"of {len(self.seeds)} trainings of {self.system} at scale {self.scale}"

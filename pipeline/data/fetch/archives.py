@@ -81,7 +81,7 @@ def members(archive: Path, wanted: Wanted, once: bool = False) -> Iterator[Membe
         once: Read a file under one of its wanted names only, and log the others.
 
     Raises:
-        UserError: The archive is damaged, or the name of any member leads out of the archive's folder.
+        UserError: The archive is damaged, or the name of any member points outside the archive's folder.
     """
     read: set[int] | None = set() if once else None
     yield from (zip_members if is_zip(archive) else tar_members)(archive, wanted, read)
@@ -103,12 +103,12 @@ def member_name(name: str, archive: Path) -> str:
         archive: Archive, for the message.
 
     Raises:
-        UserError: The name leads out of the archive's folder.
+        UserError: The name points outside the archive's folder.
     """
     path = unicodedata.normalize("NFC", name).replace("\\", "/")
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts:
-        raise UserError(f"{archive}: member {name!r} leads out of its folder; fetch the archive from another source")
+        raise UserError(f"{archive}: member {name!r} points outside its folder; fetch the archive from another source")
     return "" if path.endswith("/") or not parts.parts else str(parts)
 
 

@@ -68,7 +68,7 @@ def linked_names(archive: Path, symbolic: dict[str, str], files: Collection[str]
 
 
 def resolve(name: str, links: dict[str, str]) -> str | None:
-    """Return the path of a name without links, as Linux resolves it; None if it leads out of the archive.
+    """Return the path of a name without links, as Linux resolves it; None if it points outside the archive.
 
     Args:
         name: Path from the top of the archive.

@@ -100,10 +100,10 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
         root = ElementTree.parse(file).getroot()
     if root.tag == "mteval":
         if translator is not None:
-            raise UserError(f"{path}: is a file of NIST; choose one of its references by `reference`, not `translator`")
+            raise UserError(f"{path}: is a NIST file; choose one of its references by `reference`, not `translator`")
         documents = [(document.get("docid", ""), document) for document in nist_documents(root, reference, path)]
     elif reference is not None:
-        raise UserError(f"{path}: is not a file of NIST, whose root is <mteval>; remove `reference` from the dataset")
+        raise UserError(f"{path}: is not a NIST file, whose root is <mteval>; remove `reference` from the dataset")
     else:
         documents = wmt_documents(root, translator, path)
     found, keys = Segments(), Keys()

@@ -46,7 +46,7 @@ def read_lines(path: Path, expected: int | None = None) -> list[str]:
     lines = list(lines_of(path, "create it again"))
     if expected not in (None, len(lines)):
         raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or another set's"
+            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or the wrong one"
         )
     return lines
 

@@ -60,7 +60,7 @@ def test_every_verdict_follows_from_the_gates(project, name, first, second, expe
     found = judge(project, name)
     assert found["verdict"].removeprefix("provisional ") == expected
     assert found["ours"] == f"mean z: {claim.words[0]} {first:.3f}, {claim.words[1]} {second:.3f}"
-    assert found["test"] == "paired bootstrap over sentences; noise between trainings unknown and not counted"
+    assert found["test"] == "paired bootstrap over sentences; run-to-run variance unknown and not counted"
 
 
 def test_too_few_words_say_nothing_and_no_run_is_no_verdict(project):

@@ -114,7 +114,7 @@ def test_noise_between_seeds_counts(project_with, spread, expected):
             write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(mean + shift, run.seed))
     row = row_of(project)
     assert direction(row) == expected
-    assert row["test"].endswith("noise between trainings pooled over 2 systems (transformer, 4 degrees of freedom)")
+    assert row["test"].endswith("run-to-run variance pooled over 2 systems (transformer, 4 degrees of freedom)")
 
 
 def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
@@ -147,7 +147,7 @@ def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch
         write_score(project, run, "bleu_paper", "uniform", "dev", bleu_statistics(precision, 1))
     row = row_of(project)
     assert row["verdict"] == verdict
-    assert row["test"].endswith("over its own seeds" if seeds > 1 else "trainings of toy/system at scale demo had")
+    assert row["test"].endswith("over its own seeds" if seeds > 1 else "trainings of toy/system at scale demo")
 
 
 @pytest.mark.parametrize(
