@@ -168,7 +168,7 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
 
 
 def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
-    """Return the mean of upper's less lower's dev loss at equal training loss; None if they share no training loss.
+    """Return the mean of upper's minus lower's dev loss at equal training loss; None if they share no training loss.
 
     Both curves are taken on their way down: validations after a rise of the training loss are left out.
 

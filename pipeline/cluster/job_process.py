@@ -193,7 +193,7 @@ def recorded_start(run: Path) -> Iterator[None]:
 
 
 def report_failure(order: JobOrder, error: BaseException) -> Exit:
-    """Record an error that another start would meet again; a lost peer is none.
+    """Record an error that another start would meet again; the loss of a peer is not recorded.
 
     Args:
         order: The work of the job.

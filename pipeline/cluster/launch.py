@@ -58,7 +58,7 @@ class LaunchOptions(ResourceOptions):
 
     Attributes:
         launcher: Where the job runs.
-        queue_interval: Least number of seconds between two squeue queries of all launchers together.
+        queue_interval: Minimum number of seconds between two squeue queries of all launchers together.
         trainings_per_gpu: Jobs that may share a GPU of this machine; Slurm lends GPUs by its own rules.
     """
 
@@ -125,7 +125,7 @@ def launch(
         run_until_done(options, folder, "pipeline.cluster.state:perform_command")
     else:
         acquire_gpus(options.gpus, options.trainings_per_gpu)
-        perform_stage([*command])  # nothing to adopt, and nothing saved on the way: no process of its own
+        perform_stage([*command])  # needs no own process: nothing to adopt or save
 
 
 def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside: Path | None) -> bool:
@@ -162,7 +162,7 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
         job = queue.look_up(note.job, begun)
         if job and job.is_over:
             return
-        time.sleep(min(10.0, queue.interval_s))  # each look hashes what was made
+        time.sleep(min(10.0, queue.interval_s))  # each check hashes the outputs
 
 
 def run_until_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:

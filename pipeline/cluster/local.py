@@ -56,7 +56,7 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
 
 
 def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
-    """Lock places on free GPUs until `count` are acquired; a GPU gets a second job when all have a first.
+    """Lock slots on free GPUs until `count` are acquired; a GPU gets a second job when all have one.
 
     Args:
         cards: All GPUs of this machine, as `visible_gpus` names them.
@@ -75,7 +75,7 @@ def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
 
 
 def lock_file(name: str) -> Path:
-    """Return the lock file of a place on a GPU, or of the queue; a surrounding Slurm job has names of its own."""
+    """Return the lock file of a slot on a GPU, or of the queue; a surrounding Slurm job has its own files."""
     return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # GPU names may differ by job
 
 

@@ -107,7 +107,7 @@ class Queue:
     """The shared snapshot.
 
     Args:
-        interval_s: Least number of seconds between two queries of all launchers together.
+        interval_s: Minimum number of seconds between two queries of all launchers together.
         folder: Folder of the snapshot.
     """
 

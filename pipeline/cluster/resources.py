@@ -155,7 +155,7 @@ class Site(Closed):
         default=50,
         ge=1,
         le=10**6,
-        description="Most jobs at once, pending ones included; at most the limit of the site",
+        description="Maximum number of jobs at once, pending ones included; at most the limit of the site",
     )
 
     @property

@@ -26,7 +26,7 @@ class TrainingConfig(Closed):
         },
     }
 
-    max_steps: Count = Field(description="Most training steps")
+    max_steps: Count = Field(description="Maximum number of training steps")
     optimiser: Literal["adam", "adadelta", "nag"] = Field(
         default="adam", description="nag: gradient descent with Nesterov's momentum"
     )
@@ -164,7 +164,10 @@ class DecodingSettings(Closed):
     length_penalty: Number = Field(default=0.6, ge=0, le=10, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: int = Field(
-        default=50, ge=1, le=10_000, description="Most subwords by which the output may be longer than the source"
+        default=50,
+        ge=1,
+        le=10_000,
+        description="Maximum number of subwords by which the output may be longer than the source",
     )
     average_last: Count = Field(default=1, description="Number of checkpoints averaged; 1 = the final weights alone")
     averaged: Literal["last", "best"] = Field(

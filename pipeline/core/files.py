@@ -267,7 +267,7 @@ def tail(path: Path, size: int) -> bytes:
 
     Args:
         path: The file.
-        size: Most bytes to read.
+        size: Maximum number of bytes to read.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -77,7 +77,7 @@ class Limits:
     """Limits of length and vocabulary, by which a small model can learn the grammar in minutes.
 
     Attributes:
-        words: Fewest and most English words, without punctuation.
+        words: Minimum and maximum number of English words, without punctuation.
         vocabulary: Number of most frequent English words allowed in the domain, besides names; None = all.
     """
 

@@ -1,6 +1,6 @@
 """Outputs of trained models and their scores, with one manifest for each run and decoding.
 
-- `plan`: what is made and scored; `manifest`: what is there.
+- `plan`: outputs and scores to make; `manifest`: those that exist.
 - `decode`, `maker`: translations, transcripts, parses, perplexities, attention maps, gates and alignments.
 - `score`, `score_text`, `score_trees`: score files.
 """

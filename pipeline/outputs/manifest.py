@@ -36,7 +36,7 @@ def entries_of(path: Path) -> dict[str, Output]:
 def reopen(path: Path) -> Path:
     """Turn a complete manifest into an incomplete one, and return its new path.
 
-    Its job then runs again, compares each entry with its files, and makes what is not good.
+    Its job then runs again, compares each entry with its files, and makes missing or damaged ones.
 
     Returns:
         The path of the partial manifest.

@@ -27,8 +27,9 @@ def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> N
             --plan '{"name": "final", …}'
 
     Writes a score file with the statistics of each sentence for every output. Lists them in `{decoding}/scores.json`,
-    each with the digest of its inputs and its files. Keeps what is there and unchanged. If one output can't be scored,
-    the others are, its cause is recorded in `{decoding}/scores.json.part`, and the exit status is 1. Needs no GPU.
+    each with the digest of its inputs and its files. Keeps score files that are unchanged. If an output can't be
+    scored, the others are scored, the cause is recorded in `{decoding}/scores.json.part`, and the exit status is 1.
+    Needs no GPU.
 
     Args:
         run: Folder of a decoded run.

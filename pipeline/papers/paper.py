@@ -108,7 +108,7 @@ class Examples(Closed):
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets from which the sentence is chosen")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
     words: tuple[CountOrNone, CountOrNone] = Field(
-        strict=False, description="Fewest and most source words of the sentence"
+        strict=False, description="Minimum and maximum number of source words of the sentence"
     )
 
 
@@ -125,7 +125,7 @@ class TranscriptTable(Closed):
     split: ScoredSplit = Field(description="Split whose utterances are shown")
     decoding: DecodingName = Field(description="Named decoding")
     chosen_by: SystemName = Field(description="System whose word errors decide which utterances are shown")
-    least_words: Count = Field(description="Fewest words of an utterance")
+    least_words: Count = Field(description="Minimum number of words of an utterance")
 
 
 class LayerCosts(Closed):

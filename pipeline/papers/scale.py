@@ -97,7 +97,7 @@ class Scale(Rules):
         default={}, description="Rules that replace those above for `paper/system` and its variants"
     )
     seeds: dict[str, Count] = Field(
-        default={}, description="Fewest seeds of `paper/system`; applies if config.yaml asks for fewer"
+        default={}, description="Minimum number of seeds of `paper/system`; applies if config.yaml asks for fewer"
     )
     resources: dict[Job, Resources] = Field(
         default={}, description="Resources by kind of job: prepare, train, decode, score"

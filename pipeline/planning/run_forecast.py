@@ -64,7 +64,7 @@ class RunForecast:
 
     @property
     def peak_bytes(self) -> int:
-        """Return the most disk space while it runs; a resume file has moments besides weights."""
+        """Return the maximum disk space while it runs; a resume file has moments besides weights."""
         return (self._kept_files + 3 * (RESUME_FILES + 1)) * self.weight_bytes
 
     @property

@@ -4,7 +4,7 @@ A graph holds a whole step: forward, backward, gradient norm, clipping, and the 
 loss or the norm is not finite. If a step has several micro-batches, each is a graph that adds to the gradients, and
 clipping and optimiser are one more graph.
 
-A graph reads the batch, the learning rates and the divisor of the loss from memory that is filled before. Random
+A graph reads the batch, the learning rates and the divisor of the loss from memory that is filled beforehand. Random
 numbers are seeded before each replay, so that they equal those of an eager step. Every step is a replay, even the first
 of its shape, and a dropped graph is recorded again. So an interrupted run ends in the same bytes.
 """

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pipeline.core.errors import LostPeer, UserError
 
 TIMEOUT = datetime.timedelta(minutes=10)
-"""Longest wait of one process for another; longer than the first takes to save and to write samples."""
+"""Longest wait of one process for another; the first process saves and writes samples in less time."""
 BUCKET_BYTES = 25 << 20
 """Bytes of gradients exchanged at once, enough to use the full bandwidth of a network."""
 

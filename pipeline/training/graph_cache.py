@@ -73,7 +73,7 @@ def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
     Args:
         shapes: Distinct shapes, (N, 3).
         counts: Number of occurrences of each, (N,).
-        most: Most shapes of the result.
+        most: Largest number of shapes of the result.
 
     Returns:
         Shapes, (most, 3).
@@ -91,7 +91,7 @@ def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
 
 log = logging.getLogger(__name__)
 MOST_GRAPHS = 96
-"""Most graphs in the cache: each takes some megabytes besides the memory pool that all share."""
+"""Maximum number of graphs in the cache; each takes some megabytes besides the memory pool that all share."""
 
 Replay = Callable[[], None]
 Graph = TypeVar("Graph")

@@ -26,7 +26,7 @@ from pipeline.core.records.training import MatmulSettings
 log = logging.getLogger(__name__)
 Matmul = Callable[..., Tensor]
 ONEDNN_SPEEDUP, FLOAT32_SPEEDUP = 1.5, 1.3
-"""Least speed-ups that count: larger than load on the machine can cause."""
+"""Smallest speed-ups that count; load on the machine can cause smaller ones."""
 LEAST = 1 << 20
 """Multiply-adds below which calling oneDNN takes longer than the matmul."""
 ROUNDS, ROWS, WIDTH = 5, 512, 256

@@ -41,7 +41,7 @@ MONITORED = 200
 
 
 class JsonLines:
-    """A file with one record a line, each with the `step` at which it was written."""
+    """A file with one record per line, each with the `step` at which it was written."""
 
     def __init__(self, path: Path):
         self.path = Path(path)

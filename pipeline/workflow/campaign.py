@@ -78,7 +78,7 @@ class Watch:
     Args:
         project: The project.
         reports: Reports whose products are watched.
-        interval_s: Least number of seconds between two queries of Slurm.
+        interval_s: Minimum number of seconds between two queries of Slurm.
     """
 
     def __init__(self, project: Project, reports: Iterable[products.Product], interval_s: float = 60.0):

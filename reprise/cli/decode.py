@@ -72,7 +72,7 @@ def transcribe(
         reprise transcribe coldfusion/ctc/source/1 speech.wav talk.flac
 
     Reads WAV, FLAC or OGG, of any sampling rate, mono or stereo. A model of a corpus with `speaker_cmvn` assumes that
-    all files of a call have the same speaker: give all recordings of a speaker at once.
+    all files of a call have the same speaker: pass all recordings of a speaker in one call.
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.

@@ -59,12 +59,12 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         reprise free --set scale=paper --remove checkpoints text   remove it
 
     Kinds:
-        checkpoints   weights kept for averaging, and optimiser states left over, of runs whose every score is written.
+        checkpoints   weights kept for averaging and optimiser states, of runs whose every score is written.
                       The final and the averaged weights stay; averaging other checkpoints would need a new training
         text          raw and prepared training text of encoded corpora; development and test text stay
         audio         audio of encoded corpora of speech; to hear it, fetch or synthesise it again
         old-runs      finished trainings with settings or data other than the current ones; no report reads them
-        unfinished    such trainings that did not end; removing them loses their steps
+        unfinished    the same for trainings that did not end; removing them loses their steps
         old-corpora   corpora of datasets that have changed since
         downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 

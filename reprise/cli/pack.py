@@ -80,8 +80,8 @@ def publish(
         reprise publish base-en-de/ my-name/base-en-de --private
 
     Creates the repository if it does not exist; every upload is one commit of it. Needs the extra `hub`
-    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model of data that may not be passed
-    on is only uploaded with --private.
+    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be passed on
+    is only uploaded with --private.
 
     Args:
         model: Packed model: the .tar file or folder that `reprise pack` wrote.

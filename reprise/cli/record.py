@@ -278,7 +278,7 @@ def record(
         reprise record --into measured/readings --metric bleu_tok_lc         # rewrite the table only
 
     writes  <FOLDER>/<paper>-<system>-<dataset>-<scale>-seed<n>.json: settings, digests, commit, cost, losses and
-                scores; no weights, no text, no name or folder of a machine. Seeds may come one by one, from several
+                scores; no weights, no text, no name or folder of a machine. Seeds may be added one by one, from several
                 machines
             <FOLDER>/table.csv and .md: one row per system, means over seeds and their standard deviations
 

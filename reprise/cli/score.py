@@ -34,7 +34,7 @@ def score(
     split: str = "test",
     options: DecodingOptions,
 ) -> None:
-    """Decode a test set of a run's dataset again, and score it by every metric, with 95 % intervals.
+    """Decode a test set of a run's dataset again, and score it with every metric and 95 % intervals.
 
         reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
 

@@ -1,7 +1,7 @@
 """Kinds of measured columns of a table, by the `kind` that paper.yaml gives.
 
 A new kind is a class derived from `Cell` and a member of `AnyCell`. Every dry run imports them, so they may import
-numpy, but neither torch nor a library that counts scores.
+numpy, but neither torch nor a library that computes scores.
 """
 
 from typing import Annotated

@@ -27,7 +27,7 @@ class Cell(Closed):
 
     @property
     def compared_metric(self) -> str | None:
-        """Return the metric that a printed number has to be of; None if the kind itself says what is measured."""
+        """Return the metric that a printed number must have; None if the kind determines what is measured."""
         return None
 
     def columns(self) -> set[str]:
@@ -70,7 +70,7 @@ class Cell(Closed):
         return iter(())
 
     def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:
-        """Return the cells that must be comparable with printed numbers for this one to be.
+        """Return the cells that must be comparable with printed numbers before this one is.
 
         Args:
             table: The table.
@@ -87,7 +87,7 @@ class Cell(Closed):
         raise NotImplementedError
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return what Markdown shows of `fill`'s columns, by heading."""
+        """Return the texts that Markdown shows, by heading, from the columns of `fill`."""
         return {key: short(values[key]) for key in ("printed", "ours")}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
@@ -161,7 +161,7 @@ class RunCell(Cell):
 
 
 def is_ours(row: Row) -> bool:
-    """Return whether a row is of a system to be run, rather than cited or computed."""
+    """Return whether our runs fill in a row, rather than a citation or a calculation."""
     return row["source"] == "ours-to-run"
 
 

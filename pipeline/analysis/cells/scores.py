@@ -87,7 +87,7 @@ class ScoreCell(MeasuredCell):
 
 
 def difference(ours: float, printed: str, why_not: str) -> str:
-    """Return our number less the printed one, or that they are not comparable; empty if none is printed.
+    """Return our number minus the printed one, or that they are not comparable; empty if none is printed.
 
     Args:
         ours: Our mean over seeds.

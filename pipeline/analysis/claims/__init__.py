@@ -1,8 +1,8 @@
 """Claims of a paper: the record of `workflow/papers/<paper>/claims.yaml`, and kinds of claims by their `kind`.
 
-A claim states what has to hold as a predicate over measurements, never what was found. A new kind is a class
-derived from `Claim` and a member of `AnyClaim`. Every dry run imports them, so they may import numpy, but neither torch
-nor a library that counts scores.
+A claim states what has to hold as a predicate over measurements, never what was found. A new kind is a class derived
+from `Claim` and a member of `AnyClaim`. Every dry run imports them, so they may import numpy, but neither torch nor a
+library that computes scores.
 """
 
 from pathlib import Path

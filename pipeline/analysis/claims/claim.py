@@ -130,7 +130,7 @@ class Claim(Closed):
         return self.scales is None or scale in self.scales
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        """Yield all products that it is evaluated by, including every training.
+        """Yield all products from which it is evaluated, including every training.
 
         Args:
             view: The paper at one scale.

@@ -1,4 +1,4 @@
-"""Claims about what a trained model has inside: branch weights of a Transformer, gates between channels."""
+"""Claims about quantities inside a trained model: branch weights of a Transformer, gates between channels."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal

@@ -72,7 +72,7 @@ class TrainedPair(Claim):
             theirs: Sample of the baseline.
 
         Returns:
-            The baseline's less the system's quantity.
+            The baseline's quantity minus the system's.
         """
         return contrast(f"{self.baseline} less {self.system}, {name}", [(1, theirs), (-1, ours)])
 
@@ -112,7 +112,7 @@ class EqualTimeClaim(TrainedPair):
         """Compare losses when the shorter training ended; all steps of a training count as equally long.
 
         Returns:
-            The baseline's less the system's lowest dev loss by that time, in nats.
+            The baseline's lowest dev loss by that time minus the system's, in nats.
 
         Raises:
             NotRun: Both were trained on different hardware, or one was not validated by then.
@@ -165,7 +165,7 @@ class StepsClaim(TrainedPair):
         """Test how far (in nats) the system's dev loss, in the share of steps, is below the baseline's final one.
 
         Returns:
-            The baseline's final dev loss less the system's, in nats.
+            The baseline's final dev loss minus the system's, in nats.
 
         Raises:
             NotRun: The system was not validated by then.

@@ -70,7 +70,7 @@ class ScoreClaim(Claim):
 
 
 class OrderClaim(ScoreClaim):
-    """A metric rises from each term to the next. Each pair of neighbours is tested alone."""
+    """A metric rises from each term to the next. Each pair of neighbours is tested separately."""
 
     kind: Literal["order"]
     ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
@@ -266,7 +266,7 @@ class GapClaim(ScoreClaim):
 
 
 class AgreementClaim(Claim):
-    """A second metric shows a gain over another system if the first does. Each pair is tested alone."""
+    """A second metric shows a gain over another system if the first does. Each pair is tested separately."""
 
     kind: Literal["agreement"]
     scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")

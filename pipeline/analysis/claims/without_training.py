@@ -74,7 +74,7 @@ class LayerTimings:
         return slopes[1 if variable == "n" else 2].tolist()
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
-        """Test at every size with n < d how many times longer another layer takes, less one.
+        """Test at every size with n < d how many times longer another layer takes, minus one.
 
         Args:
             layer: Name of the layer that should be cheaper.
@@ -92,7 +92,7 @@ class LayerTimings:
     def log_ratios(self, layer: str, than: str) -> np.ndarray:
         """Return the mean logarithm of t(layer) / t(than), shape (repeats,).
 
-        It is over the larger halves of n and d, without sizes at which one of both was not timed.
+        The mean covers the larger halves of n and d, without sizes at which either layer was not timed.
 
         Args:
             layer: Name of the layer.
@@ -106,7 +106,7 @@ class LayerTimings:
 
 
 def upper_half(sizes: list[int]) -> list[int]:
-    """Return the larger half of the sizes; of more than three, with the middle one or the next smaller one."""
+    """Return the larger half of the sizes, and one more size below if there are more than three."""
     return sizes[len(sizes) // 2 - (len(sizes) > 3) :]
 
 

@@ -161,7 +161,7 @@ def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
 
 
 FEWEST = 20
-"""Fewest sentences of a point; other points are left out."""
+"""Minimum number of sentences of a point; other points are left out."""
 
 
 class BleuByLength(Figure):

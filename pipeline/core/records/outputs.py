@@ -147,8 +147,8 @@ class ScoreFile(Scored, Record):
         """
         if self.training not in (None, digest):
             raise UserError(
-                f"{path}: scores weights of another training (it ended in {self.training[:12]}, the training of its run "
-                f"in {digest[:12]}); remove it and score the run again"
+                f"{path}: scores weights of another training (it ended in {self.training[:12]}, that of its run in "
+                f"{digest[:12]}); remove it and score the run again"
             )
 
 

@@ -219,7 +219,7 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
 
     Attributes:
         pairs: The split that is trained on.
-        micro_batch_positions: Most positions of a micro-batch, padding included; does not change the steps.
+        micro_batch_positions: Maximum number of positions of a micro-batch, with padding; does not change the steps.
         sequences: Number of sequences in an epoch.
         left_out: Number of sequences that are not trained on.
         padding: Share of padding in the positions of an epoch.

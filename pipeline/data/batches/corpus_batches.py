@@ -145,7 +145,7 @@ class EvalBatches(Generic[SplitT, BatchT]):
 
     Args:
         pairs: Split to evaluate on.
-        batch_positions: Most source positions of a batch, padding included; a single sequence may have more.
+        batch_positions: Maximum number of source positions of a batch, with padding; a single sequence may have more.
     """
 
     def __init__(self, pairs: SplitT, batch_positions: int):
@@ -162,7 +162,7 @@ def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int)
     Args:
         src_lengths: Source lengths, (N,).
         tgt_lengths: Target lengths, (N,), which order sources of equal length.
-        budget: Most padded source positions of a group of several sequences.
+        budget: Maximum number of padded source positions of a group of several sequences.
     """
     order = np.lexsort((tgt_lengths, src_lengths))[::-1]
     begin = 0

@@ -24,7 +24,7 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
         pairs: Split to train on.
         kept: Indices of the sequences to train on; at least one.
         training: Settings of the training.
-        micro_batch_positions: Most positions of a micro-batch, padding included.
+        micro_batch_positions: Maximum number of positions of a micro-batch, padding included.
         seed: Seed of the run.
     """
 

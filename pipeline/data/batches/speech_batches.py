@@ -28,7 +28,7 @@ from pipeline.models.settings import PAD, ModelSettings
 log = logging.getLogger(__name__)
 
 FRAMES_PER_CHARACTER = 3
-"""Fewest frames per character; speech has at most 33 characters per second."""
+"""Minimum number of frames per character; speech has at most 33 characters per second."""
 
 
 class NoiseMixer:

@@ -30,7 +30,7 @@ def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.
 # Relative widths of the cells: narrow enough for little padding, wide enough that a pair meets new neighbours.
 TGT_CELL_WIDTH, SRC_CELL_WIDTH = 1 / 12, 1 / 6
 LARGEST_CELL = 1 << 14
-"""Most pairs of a cell; permuting a cell is then cheap."""
+"""Maximum number of pairs of a cell; permuting a cell is then cheap."""
 
 
 def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def cut_into_steps(
     Args:
         bounds: First place of each cell, and the number of places, (cells + 1,).
         widths: Longest source and target of each cell, (cells, 2).
-        tokens: Most padded positions of a step per side; ignored if `sentences` is set.
+        tokens: Maximum number of padded positions of a step per side; ignored if `sentences` is set.
         sentences: Pairs of a step; None uses `tokens`.
 
     Returns:
@@ -118,7 +118,7 @@ def cut_evenly(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.
     Args:
         bounds: First place of each cell, and the number of places, (cells + 1,).
         widths: Longest source and target of each cell, (cells, 2).
-        budget: Most padded positions of a step per side.
+        budget: Maximum number of padded positions of a step per side.
 
     Returns:
         Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
@@ -140,7 +140,7 @@ def cut_greedily(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[n
     Args:
         bounds: First place of each cell, and the number of places, (cells + 1,).
         widths: Longest source and target of each cell, (cells, 2).
-        budget: Most padded positions of a step per side.
+        budget: Maximum number of padded positions of a step per side.
 
     Returns:
         Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).

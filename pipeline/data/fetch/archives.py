@@ -31,7 +31,7 @@ Wanted = Callable[[str], bool]
 READ_FORMATS = "zip and tar archives are read, tar also if compressed by gzip, bzip2 or xz"
 MOST_MEMBERS = 10_000_000
 LONGEST_HEADER = 1 << 14
-"""Most bytes between two members (names, extended attributes); tarfile parses longer ones in quadratic time."""
+"""Maximum number of bytes between two members (names, extended attributes); tarfile parses more in quadratic time."""
 BLOCK = 1 << 14
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26

@@ -10,11 +10,11 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 
 MOST_LINKS = 40
-"""Most symbolic links in a chain, as in Linux."""
+"""Maximum number of symbolic links in a chain, as in Linux."""
 DEEPEST = 255
-"""Most folders in a path with links."""
+"""Maximum number of folders in a path with links."""
 MOST_LINKED = 500_000
-"""Most names below links to folders; a few links to links name exponentially many."""
+"""Maximum number of names below links to folders; a few links to links name exponentially many."""
 
 
 def link_target(folder: str, link: str) -> str:

@@ -154,7 +154,7 @@ def read_block(response: requests.Response, size: int, deadline: Deadline) -> by
 
     Args:
         response: Response, whose body is being read.
-        size: Most bytes to return.
+        size: Maximum number of bytes to return.
         deadline: Limit of the exchange.
 
     Raises:

@@ -56,7 +56,7 @@ def select(
     Args:
         dataset: Text to read aloud, or of a language model.
         corpus: Folder of the corpus, with `raw/`.
-        wanted: Most sentences of each split; splits not named have all that fit.
+        wanted: Maximum number of sentences of each split; splits not named have all that fit.
 
     Returns:
         The selected sentences of each split, with counts of those left out.
@@ -96,7 +96,7 @@ def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
         text: Spelling of the sentence.
         strange: Its characters outside the alphabet.
         seen: Spellings selected so far.
-        most: Most characters of a sentence.
+        most: Maximum number of characters of a sentence.
     """
     if strange:
         return "outside the alphabet"

@@ -121,7 +121,7 @@ GERMAN_CLITICS = frozenset({"s", "n", "ne", "nen", "nem", "ner", "m", "r", "se",
 LEADING = frozenset({"tis", "twas", "til", "em", "cause", "cos", "n", "round", "bout"})
 """English words whose first letter an apostrophe replaces."""
 LONGEST_ENCLITIC = 3
-"""Most letters of a word that follows an apostrophe, as in `geht's`."""
+"""Maximum number of letters of a word that follows an apostrophe, as in `geht's`."""
 
 OPENING = frozenset("“«‹„")
 """Quotation marks that follow an elision: `l’“amico”`."""

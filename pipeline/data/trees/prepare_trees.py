@@ -151,7 +151,7 @@ class SplitCounts:
 
     @property
     def longest(self) -> tuple[int, int]:
-        """Most words and symbols of a tree."""
+        """Maximum number of words and symbols of a tree."""
         return max(self.words), max(self.symbols)
 
     def add(self, tree: Tree, sentence_words: int, symbols: int) -> None:

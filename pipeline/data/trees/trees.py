@@ -22,7 +22,7 @@ BRACKETS = frozenset("()")
 SYMBOL = re.compile(r"[()]|[^ \t\r\n()]+")  # not \s: a treebank's word may hold a no-break space
 FUNCTION = re.compile(r"[-=].*")
 MOST_SYMBOLS = 200_000
-"""Most symbols of a tree; more mean a missing bracket, as no sentence is that long."""
+"""Maximum number of symbols of a tree; more mean a missing bracket, as no sentence is that long."""
 
 
 @dataclass(frozen=True, slots=True)
