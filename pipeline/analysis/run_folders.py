@@ -294,7 +294,7 @@ def present(path: Path) -> Path:
 
 
 def basis(scores: Iterable[ScoreFile], metric: str) -> str:
-    """Return in words what comparable scores of two systems have in common beside the test set.
+    """Return in words what comparable scores of two systems have in common besides the test set.
 
     Args:
         scores: Score files of one seed, one per split.

@@ -148,7 +148,7 @@ def read_errors(otherwise: str) -> Iterator[None]:
 def remove_orphans(folder: Path) -> None:
     """Remove temporary files that killed processes left in a folder.
 
-    Those of other hosts and users are removed after a day. Each folder is swept once a process.
+    Those of other hosts and users are removed after a day. Each folder is swept once per process.
     """
     for path in folder.glob(".*.tmp"):
         with contextlib.suppress(OSError):  # its writer finished it, or only its owner may remove it

@@ -112,7 +112,7 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
 
 
 def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
-    """Return the steps of lowest development loss, lowest first; of equal ones, the earlier.
+    """Return the steps of lowest development loss, lowest first; ties go to the earlier one.
 
     Args:
         run_folder: Folder of the run, which holds its progress log.

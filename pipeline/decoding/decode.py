@@ -77,7 +77,7 @@ def transcribe(
             --corpus work/corpora/grammar-speech-target/encoded --split test --decoding '{"beam_size": 8}' \
             --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out transcripts/test.txt
 
-    Write transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json
+    Write transcripts/test.txt, one line per utterance in the order of the split, and transcripts/test.json
     (weights, settings, speed). Features are normalised as in the training of the model's encoder.
 
     Args:
@@ -276,7 +276,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
 
 
 def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
-    """Write one line a sequence, and the report beside them.
+    """Write one line per sequence, and the report beside them.
 
     Args:
         path: Text file to write; the report gets the suffix .json.

@@ -115,7 +115,7 @@ class Examples(Closed):
 class TranscriptTable(Closed):
     """A table of transcripts of a few utterances by several systems.
 
-    The utterances have enough words, and one system makes most word errors on them. The first of equal ones is taken.
+    The utterances have enough words, and one system makes the most word errors on them. Ties go to the first.
     """
 
     caption: str = Field(description="Self-contained caption: what is shown, and how the utterances were chosen")

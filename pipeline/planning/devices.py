@@ -117,8 +117,8 @@ class LaunchCounts(NamedTuple):
         always: Launches of every micro-batch.
         source: Launches for each position of the longest source.
         target: Launches for each position of the longest target.
-        moved: Bytes moved beside matrix multiplications, per FLOP, times the width of the model. Recognisers have parts
-            of several widths, so theirs is not multiplied.
+        moved: Bytes moved outside matrix multiplications, per FLOP, times the width of the model. Recognisers have
+            parts of several widths, so theirs is not multiplied.
     """
 
     always: float

@@ -75,7 +75,7 @@ def choose_sentence(project: Project, paper: str, entry: Examples, runs: dict[st
         runs: Run of each row.
 
     Returns:
-        The sentence whose scores have the largest standard deviation; of equals the first.
+        The sentence whose scores have the largest standard deviation; ties go to the first.
 
     Raises:
         UserError: No sentence has a length in the range.

@@ -28,8 +28,8 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
         python -m pipeline transcript-table --paper coldfusion --table table1 --out results/demo/coldfusion/table1.csv
 
     Write the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
-    those with enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
-    Transcripts are those of the first seed.
+    those with enough words on which one system, named by the paper's file, makes the most word errors. Ties go to the
+    first. Transcripts are those of the first seed.
 
     Args:
         paper: Name of a paper in workflow/papers.
@@ -88,7 +88,7 @@ class Texts:
         return product.run.folder, read_lines(path, len(self.references))
 
     def chosen(self, count: int) -> list[int] | None:
-        """Choose the utterances with most word errors of one system; of equals the first.
+        """Choose the utterances with the most word errors of one system; ties go to the first.
 
         Returns:
             Their numbers, from 0, in order; None if the system on which the choice depends was not run.

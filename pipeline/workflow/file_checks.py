@@ -146,7 +146,7 @@ def has_damaged_note(path: Path) -> bool:
 
 @cache
 def cached_digest(path: Path) -> str:
-    """Return the digest of a file, computed once a process."""
+    """Return the digest of a file, computed once per process."""
     return retry_read(path, partial(digest_of, path))
 
 

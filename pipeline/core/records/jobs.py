@@ -162,7 +162,7 @@ def read_events(folder: Path, after: int = 0) -> list[Event]:
 
 @cache
 def log_damage(path: Path, number: int) -> None:
-    """Log a damaged line, once a process.
+    """Log a damaged line, once per process.
 
     Args:
         path: The file.

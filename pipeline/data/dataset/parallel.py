@@ -106,7 +106,7 @@ class Expected(Closed):
 
 
 class Cleaning(Closed):
-    """Limits on training pairs, beside those with an empty side.
+    """Limits on training pairs; pairs with an empty side are always left out.
 
     Counts are of tokens, or of words with `tokeniser: none`.
     """
@@ -161,7 +161,7 @@ class CorpusRecord(base.TokenisedRecord):
         if self.segmenter and "zh" not in map(base_language, self.languages):
             raise ValueError("segmenter is for Chinese, which is on neither side")
         if self.segmenter and self.tokeniser == "none":
-            raise ValueError("segmenter has no effect beside tokeniser: none")
+            raise ValueError("segmenter has no effect with tokeniser: none")
         return self
 
     @model_validator(mode="after")

@@ -133,7 +133,7 @@ def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
 
     Args:
         lines: Tokenised lines.
-        model: Subword model, loaded once a process.
+        model: Subword model, loaded once per process.
 
     Returns:
         Ids of all lines in a row, and what the model loses.

@@ -11,7 +11,7 @@ QUOTES = {"„": "“”„", "“": "”", "”": "”", "«": "»", "»": "«�
 """Opening quotation marks with their closing ones."""
 CLOSING = frozenset("".join(QUOTES.values()))
 LEFT = frozenset("™®ºª°\u200e\u200f")
-"""Symbols without a space before them, beside final punctuation."""
+"""Symbols without a space before them, in addition to final punctuation."""
 NOT_FINAL = frozenset("§¶†‡•※‖¿¡@#&/*\\\"'")
 """Punctuation of Unicode's class Po that does not end a phrase."""
 
