@@ -219,7 +219,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def commit() -> str:
-    """Return the commit of this checkout, or `unknown` where it is none.
+    """Return the commit of this checkout, or `unknown` if there is none.
 
     Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a repository that
     this folder was unpacked in.

@@ -88,7 +88,7 @@ class Seq2Seq(nn.Module):
 
         Args:
             cache: Second result of `start`, or a fixed cache to which places are added.
-            places: Steps in all, those that the cache has read included.
+            places: Total number of steps, including those that the cache has read.
 
         Returns:
             A cache for `step`, whose result has the same shapes.

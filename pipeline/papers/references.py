@@ -294,7 +294,7 @@ def _loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple
 
 
 def _misused_decodings(project: Project) -> Faults:
-    """Yield a fault for each decoding that a system makes invalid, and for each named language model that is none."""
+    """Yield a fault for each decoding that a system makes invalid, and for each wrongly named language model."""
     for paper, record in project.papers.items():
         for system in record.systems:
             for name in record.decodings:

@@ -240,7 +240,7 @@ class ModelScores:
 
         Args:
             cache: Second result of `start`, or a fixed cache.
-            places: Steps in all.
+            places: Total number of steps.
         """
         return self.model.fixed_cache(cache, places)
 
@@ -284,7 +284,7 @@ class ShallowFusion(ModelScores):
 
         Args:
             cache: Caches of model and language model.
-            places: Steps in all.
+            places: Total number of steps.
 
         Returns:
             Both caches.

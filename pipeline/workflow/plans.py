@@ -1,4 +1,4 @@
-"""List the outputs and scores that reports want of each run and decoding, and plan the jobs that make them."""
+"""List the outputs and scores that reports need of each run and decoding, and plan the jobs that make them."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -39,10 +39,10 @@ class Plans:
 
     @cached_property
     def wanted(self) -> dict[products.Product, list[products.RunArtifact]]:
-        """List the products of each manifest that the reports of all papers want.
+        """List the products of each manifest that the reports of all papers need.
 
-        What only a table on request wants joins a manifest of other reports once its data is here. Before that, no
-        other report may wait for this data.
+        A product that only a table on request needs joins the manifest of other reports once its data is here. Before
+        that, no other report may wait for this data.
         """
         found = self.by_manifest(self.graph.reports(self.project.papers))
         for manifest, made in self.by_manifest(self.on_request).items():
@@ -56,7 +56,7 @@ class Plans:
         return found
 
     def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.RunArtifact]]:
-        """List what reports want by manifest, without reports whose dataset files can't be read."""
+        """List the products that reports need by manifest, without reports whose dataset files can't be read."""
         found: dict[products.Product, list[products.RunArtifact]] = {}
         for product in self.graph.closure(self.graph.without_faults(list(reports))):
             manifest = products.manifest_of(product)
@@ -158,7 +158,7 @@ class Plans:
         """Return the files that the job for a product reads.
 
         Raises:
-            UserError: No report wants this decoding, or a dataset file is faulty.
+            UserError: No report needs this decoding, or a dataset file is faulty.
         """
         made: Iterable[products.Product] = [product]
         if isinstance(product, products.Outputs | products.Scores):

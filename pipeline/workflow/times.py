@@ -57,7 +57,7 @@ def restore_inputs(graph: Graph, product: Product) -> int:
 
 
 def restore_report(graph: Graph, report: Report) -> int:
-    """Compare a report with what is made of it: the site, and the view of the configured paper's tables.
+    """Compare a report with the files made from it: the site, and the view of the configured paper's tables.
 
     Args:
         graph: The papers of the project.

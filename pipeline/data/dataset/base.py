@@ -261,11 +261,11 @@ class GrammarSource(Closed):
     seed: Seed = Field(description="Seed of all random choices")
     chained: dict[SplitName, Count] = Field(
         default={},
-        description="Splits whose lines join several sentences, with the minimum of English words per line, "
+        description="Splits whose lines join several sentences, with the minimum number of English words per line, "
         "punctuation excluded",
     )
     words: Annotated[tuple[Count, Count], Field(strict=False)] = Field(
-        default=(3, 40), description="Minimum and maximum of English words per sentence, punctuation excluded"
+        default=(3, 40), description="Minimum and maximum number of English words per sentence, without punctuation"
     )
     vocabulary: Count | None = Field(
         default=None, description="Use only the most frequent English words of the domain, names excluded; null = all"

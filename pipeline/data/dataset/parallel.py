@@ -26,7 +26,7 @@ class Side(base.Placed):
         default=None, description="Translator whose reference is read from an .xml file; null = the source side"
     )
     reference: Count | None = Field(
-        default=None, description="Number, from 1, of the reference that is read from an .xml file of NIST"
+        default=None, description="Number, from 1, of the reference that is read from a NIST .xml file"
     )
 
     @model_validator(mode="after")

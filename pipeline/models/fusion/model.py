@@ -22,7 +22,7 @@ class FusionLayer(nn.Module):
     """Fused output layer: logits = DNN([s_t; g_t ∘ h_t]), g_t = σ(W [s_t; h_t] + b).
 
     h_t is the language model's state (Deep Fusion, and Cold Fusion before its last row), or an affine function of its
-    logits less their maximum (eq. 4a), which depends only on the distribution.
+    logits minus their maximum (eq. 4a), which depends only on the distribution.
 
     Args:
         config: Form of gate, feature and output.
@@ -152,7 +152,7 @@ class FusedModel(Seq2Seq):
 
         Args:
             cache: Caches of the task model and of the language model.
-            places: Steps in all.
+            places: Total number of steps.
 
         Returns:
             Both caches; that of the language model never grows.

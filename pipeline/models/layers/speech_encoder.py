@@ -96,8 +96,8 @@ def spec_augment(frames: Tensor, lengths: Tensor, times: tuple[int, int, float],
     Args:
         frames: Shape (B, S, F).
         lengths: Frames of each utterance, shape (B,).
-        times: Number of spans, the most frames of one, and its largest share of an utterance.
-        bands: Number of bands, and the most features of one.
+        times: Number of spans, maximum frames of a span, and its maximum share of an utterance.
+        bands: Number of bands, and maximum features of a band.
 
     Returns:
         Shape (B, S, F).

@@ -211,7 +211,7 @@ class Transformer(TaskModel):
 
         Args:
             cache: Second result of `start`, or a fixed cache to which places are added.
-            places: T, positions in all.
+            places: T, the total number of positions.
 
         Returns:
             Number of symbols read (B, K); and per layer keys (B, K, H, T, d_k) and values (B, K, H, T, d_v), of which
