@@ -319,8 +319,8 @@ def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: 
     for split in zip(*scores, strict=True):
         if len({score.basis(metric) for score in split if metric in score.metrics}) > 1:
             raise UserError(
-                f"{name}: seeds were scored on different references of {split[0].split}, or their {metric} was counted "
-                "in different ways; delete the older score files and run the same command again"
+                f"{name}: seeds were scored on different references of {split[0].split}, or their {metric} was "
+                "computed in different ways; delete the older score files and run the same command again"
             )
 
 

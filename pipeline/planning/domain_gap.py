@@ -1,9 +1,9 @@
 """Check that two domains of speech differ in language, not in vocabulary, and that a recogniser can spell.
 
-Cold Fusion's domains share their words but combine them differently: its source language model finds target text 1.6
-times as perplexing as the target's own does (Table 2). If the words differ too, no language model can choose among
-hypotheses that are all wrong. If an encoder position holds more than a character, the recogniser memorises words. A
-dataset declares its limits in `gap`. They are checked on the text before anything is trained.
+Cold Fusion's domains share their words but combine them differently: target text has 1.6 times the perplexity under the
+source language model that it has under the target's own (Table 2). If the words differ too, no language model can
+choose among hypotheses that are all wrong. If an encoder position holds more than a character, the recogniser memorises
+words. A dataset declares its limits in `gap`. They are checked on the text before anything is trained.
 """
 
 import math
@@ -119,8 +119,14 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
         faults.append(f"{unknown:.1%} of its words are unknown to {gap.source}, more than {gap.unknown_words:.0%}")
     least, most = gap.perplexity_ratio
     if not least <= other / own <= most:
-        faults.append(f"it is {other / own:.2f} times as perplexing to {gap.source}, not {least:g} to {most:g} times")
-    summary = f"{unknown:.1%} of its words unknown to {gap.source}, {other / own:.2f} times as perplexing to it"
+        faults.append(
+            f"its perplexity is {other / own:.2f} times as high under {gap.source} as under its own model, "
+            f"not {least:g} to {most:g} times"
+        )
+    summary = (
+        f"{unknown:.1%} of its words unknown to {gap.source}, "
+        f"perplexity {other / own:.2f} times as high under its model"
+    )
     return f"{summary} ({other:.2f} against {own:.2f} per character, {ORDER}-grams)", faults
 
 

@@ -149,8 +149,8 @@ def render(project: Project, paper: str, table: str, choice: ChosenSentence, row
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
         f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "
-        f"{entry.words[0]} to {entry.words[1]} words about which the systems' BLEU (of the sentence alone, smoothed) "
-        f"differs most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
+        f"{entry.words[0]} to {entry.words[1]} words on which the systems' smoothed sentence BLEU differs "
+        f"most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
     )
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {table}, scale {project.config.scale}",

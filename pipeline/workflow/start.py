@@ -132,6 +132,8 @@ def last_words(path: Path) -> str:
     if not errors and path.name == "train.log" and was_taken_over(run := path.parents[1], BEGUN):
         what = "another job or process has taken this run over and continues it"
         return f"error: {run}: {what}"
-    return (errors or [f"error: failed, saying last: {line}" for line in lines] or ["error: failed without a message"])[
-        -1
-    ]
+    return (
+        errors
+        or [f"error: failed; the last line of its log: {line}" for line in lines]
+        or ["error: failed without a message"]
+    )[-1]

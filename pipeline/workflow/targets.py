@@ -164,7 +164,7 @@ def former_name(project: Project, target: str) -> str | None:
         folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
     except (ValueError, KeyError, UserError):
         return None
-    return f"{target}: the folder of the run has digits of its content now: {folder.joinpath(*rest)}"
+    return f"{target}: the name of the run's folder now ends in digits of its content: {folder.joinpath(*rest)}"
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:

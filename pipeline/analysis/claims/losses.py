@@ -148,7 +148,7 @@ def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[f
     """
     reached = seconds / whole * curves[0].steps[-1]
     if reached < curves[0].steps[0]:
-        raise NotRun(f"not both were validated in the first {seconds:.0f} s of training")
+        raise NotRun(f"one of the two was not validated in the first {seconds:.0f} s of training")
     return [curve.best_dev_within(reached) for curve in curves]
 
 
