@@ -1,4 +1,4 @@
-"""Commands: their options, help and names, and what the rules call them with."""
+"""Commands: their options, help and names, and the arguments that rules pass to them."""
 
 import argparse
 import gc

@@ -1,4 +1,4 @@
-"""Programs whose output can't be written say so in a line; what they write is UTF-8; torch's threads don't spin."""
+"""Programs report in one line that their output can't be written; they write UTF-8; torch's threads don't spin."""
 
 import hashlib
 import logging

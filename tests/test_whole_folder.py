@@ -1,4 +1,4 @@
-"""A folder is there whole, under its own name alone, or not at all."""
+"""A folder appears complete and under its final name, or not at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stage as a job: done once, done again when what it reads or makes is no longer there."""
+"""A stage as a job runs once, and again when an input or output is no longer there."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever happens to the cluster, a training ends in the same weights, and is never worked on twice at a time.
+"""Under any fault of the cluster, a training ends in the same weights, and no two jobs work on it at a time.
 
 All faults strike at once, each its own run, on two pretend nodes: this takes as long as the slowest of them. The
 job is the real training, slowed down, each of whose steps leaves a trace. Slurm has no accounting here, so nothing

@@ -1,5 +1,4 @@
-"""What one start of a job leaves, whatever its work does: an exit code, a line of its start, and, where another start
-would fail again, why."""
+"""One start of a job leaves an exit code, a record of the start and, if another start would fail again, the cause."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One question for all: how seldom Slurm is asked, and what is made of its answers."""
+"""All launchers share one query of Slurm, which is rare, and its answers are interpreted correctly."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Whatever Slurm gives as a reason is said in words, and whether it passes by itself.
+"""Every reason that Slurm gives is explained in words, with whether it resolves itself.
 
 reasons.txt: the words for reasons that Slurm 22.05.8 has in its library, as `strings` prints them.
 """

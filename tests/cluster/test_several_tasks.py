@@ -1,4 +1,4 @@
-"""One model trained by several tasks on several nodes ends in the same losses as by one, whatever happens to them."""
+"""A model trained by several tasks on several nodes ends in the same losses as with one task, under any fault."""
 
 import os
 import signal

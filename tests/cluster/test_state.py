@@ -1,4 +1,4 @@
-"""The events of a run that several processes append at once, and what their last ones mean."""
+"""Several processes append events of a run at once; the last event of a kind counts."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The traces that the jobs of these tests leave, and what they prove."""
+"""Traces that the jobs of these tests leave, and the proofs that follow from them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Whatever error number a system call gives, a file is whole or as before, and the user reads one line."""
+"""For every error number of a system call, a file is complete or unchanged, and the user reads one line."""
 
 import errno
 import importlib.util

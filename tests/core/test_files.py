@@ -1,4 +1,4 @@
-"""Files are whole or absent; what can't be written is said in one line; what killed processes left is swept."""
+"""Files are complete or absent; a write error is one line; leftovers of killed processes are removed."""
 
 import errno
 import hashlib

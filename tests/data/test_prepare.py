@@ -1,4 +1,4 @@
-"""Cleaning leaves out what it counts, and nothing else; dev and test lines are kept or refused."""
+"""Cleaning leaves out exactly the lines that it counts; dev and test lines are kept or rejected."""
 
 import numpy as np
 import pytest

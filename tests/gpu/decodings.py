@@ -1,4 +1,4 @@
-"""A search by the search itself; what it reads of the device is made up so that it goes on for a few positions."""
+"""The real search with made-up device values, so that it continues for a few positions."""
 
 import itertools
 from collections.abc import Callable

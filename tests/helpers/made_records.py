@@ -1,4 +1,4 @@
-"""Records as the stages write them, of made-up values: what a test says nothing of has some value."""
+"""Records as the stages write them, with made-up values for all fields that a test does not set."""
 
 import math
 

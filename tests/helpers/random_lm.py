@@ -1,4 +1,4 @@
-"""A language model with random weights, and what it says of a text, symbol by symbol."""
+"""A language model with random weights, and its scores of a text, symbol by symbol."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Folders of pipeline/models: what makes an architecture, and what is said when a part of one is missing."""
+"""A folder of pipeline/models is an architecture if it has all parts; a missing part is reported."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""CTC and attention on one encoder: what its loss adds up, and what its encoder reads."""
+"""CTC and attention on one encoder: the sum of their losses, and the input of the encoder."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A manifest keeps what is there and unchanged, records what fails, and is complete or has another name."""
+"""A manifest keeps unchanged outputs, records failures, and has another name until it is complete."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sequences that a model wrote become parses and a score file, whatever was written; the test set is checked."""
+"""Any output of a model becomes parses and a score file; the test set is checked."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Comparability follows from what was run: data, metric, scale and deviations."""
+"""Comparability follows from the run: data, metric, scale and deviations."""
 
 import shutil
 from pathlib import Path

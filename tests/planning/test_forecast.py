@@ -1,4 +1,4 @@
-"""A forecast is what the training then counts, from real lengths or expected ones; nothing is built in memory."""
+"""A forecast equals the counts of the training, from real or expected lengths, without allocating the model."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The plan has every job that the workflow has, what is done, and totals; afterwards facts stand next to it."""
+"""The plan has every job of the workflow, its progress, and totals; later the actual cost stands next to it."""
 
 import csv
 import shlex

@@ -1,4 +1,4 @@
-"""The screen of a campaign shows the state of each run by its files and Slurm's queue, and what to do."""
+"""The screen of a campaign shows the state of each run, from its files and Slurm's queue, and the remedy."""
 
 import contextlib
 import fcntl

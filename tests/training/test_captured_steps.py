@@ -1,4 +1,4 @@
-"""Steps replayed from a recording: the same bytes as eager ones, whatever is dropped, refused or stopped on the way.
+"""Replayed steps give the same bytes as eager ones, even if graphs are dropped or refused, or the run is interrupted.
 
 A tape of operators stands in for a CUDA graph (tape.py).
 """

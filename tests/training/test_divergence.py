@@ -1,4 +1,4 @@
-"""A training that explodes goes back once to its last good weights, passes over what led astray, and then says so."""
+"""A training that diverges rolls back once to its last good weights, skips the harmful data, and then reports it."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Eight processes train one model: what they reach, and what becomes of them when one of them dies or hangs."""
+"""Eight processes train a model to the result of one; peers fail if one ends or hangs, and a restart resumes."""
 
 import os
 import random

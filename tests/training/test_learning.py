@@ -1,4 +1,4 @@
-"""Models learn, and the loop computes what its equations say."""
+"""Models learn, and the loop computes its equations."""
 
 import random
 

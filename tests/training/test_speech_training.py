@@ -1,4 +1,4 @@
-"""Recognisers, fusions and language models through the trainer: they learn, and one that was stopped goes on."""
+"""Recognisers, fusions and language models learn in the trainer, and resume after a stop."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever happens to a training, the same command goes on and ends in the same bytes."""
+"""After any interruption of a training, the same command resumes it and ends in the same bytes."""
 
 import builtins
 import errno

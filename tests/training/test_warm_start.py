@@ -1,4 +1,4 @@
-"""A training that is made longer goes on from where it ended; what was trained with other settings stays beside it."""
+"""A longer training continues from the end of the shorter one; runs with other settings stay beside it."""
 
 import re
 

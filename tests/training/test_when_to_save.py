@@ -1,4 +1,4 @@
-"""When a training writes what it can go on from, and when it measures: by its count of updates, and by the clock."""
+"""A training saves resume files and validates by its count of steps, and saves by the clock too."""
 
 import json
 from types import SimpleNamespace as Some

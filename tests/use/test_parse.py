@@ -1,4 +1,4 @@
-"""Trees of `reprise parse` equal those that the workflow scored, and are trees whatever their words."""
+"""Trees of `reprise parse` equal those that the workflow scored, and are valid for any words."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Commands that a new user gets wrong end in one line that says what is wrong and what to do."""
+"""Commands that a new user gets wrong end in one line with the fault and the remedy."""
 
 import re
 from pathlib import Path

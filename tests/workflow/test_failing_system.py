@@ -1,4 +1,4 @@
-"""One training that fails costs no score and no table: its row says why, and what is mended is made."""
+"""A failed training costs no other score and no table: its row gives the cause, and a repaired run is rebuilt."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""Whatever stops the workflow, the last that it says is why, where, and what to do."""
+"""Whenever the workflow stops, its last lines give the cause, the place and the remedy."""
 
 import os
 import time

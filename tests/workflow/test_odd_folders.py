@@ -1,4 +1,4 @@
-"""Whatever a work folder is called, a rule works in it, or what is wrong with its name is said at once."""
+"""For any name of a work folder, rules work in it, or the fault of its name is reported at once."""
 
 import pytest
 from copied_project import ROOT, copy_project

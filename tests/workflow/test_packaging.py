@@ -1,4 +1,4 @@
-"""The package says its licence and all that it imports, each pinned; `make clean` keeps what took hours."""
+"""The package declares its licence and pins all imports; `make clean` keeps expensive files."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The documentation of the paper scale says what the workflow does: its jobs, its depth, how it splits an update."""
+"""The documentation of the paper scale matches the workflow: its jobs, its depth, and how it splits a step."""
 
 import re
 import resource

@@ -1,4 +1,4 @@
-"""The plans of `decode` and `score` list what reports want of a run, and nothing else changes a training."""
+"""The plans of `decode` and `score` list the outputs that reports need, and nothing else changes a training."""
 
 import pytest
 from real_project import real_project

@@ -1,4 +1,4 @@
-"""A copied input gets its time of change back only if its content is what was noted."""
+"""A copied input gets its modification time back only if its content matches the recorded digest."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A metric, a cell, a claim, a figure and an architecture of one's own: a file each, and an entry in a list."""
+"""A new metric, cell, claim, figure or architecture takes one file and at most one entry in a list."""
 
 import csv
 import json

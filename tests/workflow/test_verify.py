@@ -1,4 +1,4 @@
-"""Whatever file of a finished target is deleted or damaged: `verify --repair`, then the same command, mends it all."""
+"""If any file of a finished target is lost or damaged, `verify --repair` and the same command restore everything."""
 
 import os
 import random

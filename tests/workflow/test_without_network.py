@@ -1,4 +1,4 @@
-"""Nothing but what fetches needs a network: nodes of a cluster often have none."""
+"""Only the stages that fetch need a network, because nodes of a cluster often have none."""
 
 import subprocess
 import sys

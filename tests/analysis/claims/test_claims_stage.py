@@ -1,4 +1,4 @@
-"""A table of claims: every claim with its verdict, or what is missing, or what is wrong with it."""
+"""A table of claims: every claim has its verdict, names what is missing, or reports a fault."""
 
 import csv
 from contextlib import nullcontext
