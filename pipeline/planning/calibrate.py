@@ -211,7 +211,7 @@ def decoding_seconds(
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Return the median time in seconds; on a CPU that of the process, so that other load does not matter.
+    """Return the median time in seconds; on a CPU, the CPU time per thread, so that other load does not matter.
 
     Args:
         work: Work to time.

@@ -120,12 +120,12 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
     least, most = gap.perplexity_ratio
     if not least <= other / own <= most:
         faults.append(
-            f"its perplexity is {other / own:.2f} times as high under {gap.source} as under its own model, "
+            f"its perplexity is {other / own:.2f} times as high under {gap.source}'s model as under its own, "
             f"not {least:g} to {most:g} times"
         )
     summary = (
         f"{unknown:.1%} of its words unknown to {gap.source}, "
-        f"perplexity {other / own:.2f} times as high under its model"
+        f"perplexity {other / own:.2f} times as high under {gap.source}'s model as under its own"
     )
     return f"{summary} ({other:.2f} against {own:.2f} per character, {ORDER}-grams)", faults
 

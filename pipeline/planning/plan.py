@@ -149,7 +149,7 @@ def shown_designs(paper: str, found: list[Design]) -> str:
         for design in found
     ]
     noise = next((design.noise for design in found if design.noise), "")
-    known = f"with run-to-run variance {noise}" if noise else "if the run-to-run variance is known"
+    known = f"with the run-to-run variance {noise}" if noise else "if the run-to-run variance is known"
     about = (
         f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before p-values are "
         f"adjusted, {known}. Perplexities are in nats. An effect is unknown if no variance was measured at this scale "

@@ -94,7 +94,9 @@ def test_domain_gap_fails_on_unknown_words_and_on_perplexity():
 def test_one_domain_twice_fails_by_its_perplexity_alone():
     said, faults = faults_of_text(GAP, domain(told, seed=2), domain(told))
     (times,) = re.findall(r"[\d.]+ times", said)
-    assert len(faults) == 1 and f"{times} as high under source as under its own model, not 1.5 to 2 times" in faults[0]
+    assert (
+        len(faults) == 1 and f"{times} as high under source's model as under its own, not 1.5 to 2 times" in faults[0]
+    )
 
 
 def test_both_models_learn_from_as_many_lines_from_all_over_each():

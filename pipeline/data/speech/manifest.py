@@ -110,7 +110,8 @@ def check_header(path: Path, columns: list[str]) -> None:
     missing, unknown = set(REQUIRED) - set(columns), set(columns) - set(COLUMNS)
     if missing or unknown or len(set(columns)) != len(columns):
         raise UserError(
-            f"{path}: its first line must name the columns {', '.join(REQUIRED)}, optionally start, separated by tabs; "
+            f"{path}: its first line must name the columns {', '.join(REQUIRED)} and optionally start, "
+            "separated by tabs; "
             f"missing: {', '.join(sorted(missing)) or 'none'}; unknown: {', '.join(sorted(unknown)) or 'none'}"
         )
 
