@@ -17,7 +17,7 @@ COMMANDS = {
         "transcribe": ("reprise.cli.decode:transcribe", "Transcribe audio files, one line per file"),
         "score": (
             "reprise.cli.score:score",
-            "Decode a test set of a run's dataset again, and score it by every metric, with 95 % intervals",
+            "Decode a test set of a run's dataset again, and score it with every metric and 95 % intervals",
         ),
         "compare": ("reprise.cli.score:compare", "Test whether one run's score is better than another's"),
         "continue": ("reprise.cli.continue_run:continue_run", "Train a run for more steps, from its last checkpoint"),

@@ -129,5 +129,5 @@ def register(root: Path) -> None:
         path = root / package / "__init__.py"
         source = path.read_text(encoding="utf-8")
         assert old in source, f"{path} lists its kinds in another way"
-        head, _, rest = source.partition("\nfrom ")
-        path.write_text(f"{head}\n{line}\nfrom {rest}".replace(old, new), encoding="utf-8")
+        docstring, end, code = source.partition('"""\n\n')
+        path.write_text(f"{docstring}{end}{line}\n{code}".replace(old, new), encoding="utf-8")
