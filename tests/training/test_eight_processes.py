@@ -56,7 +56,8 @@ def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]
 
 
 def test_eight_processes_match_one_with_many_buckets(new_run, monkeypatch):
-    settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4}
+    # with a small eps, Adam turns the rounding of a gradient near zero into a whole step
+    settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4, "adam_eps": 1e-3}
     alone, shared = (new_run(name, **settings) for name in ("alone", "shared"))
     train_run(alone, threads=1)
     monkeypatch.setattr(distributed, "BUCKET_BYTES", 2000)
