@@ -126,7 +126,7 @@ def nearest(name: Any, names: Iterable[str]) -> str:
         name: A misspelt name.
         names: The allowed names.
     """
-    by_case = {name.lower(): name for name in sorted(names)}
+    by_case = {allowed.lower(): allowed for allowed in sorted(names)}
     close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
 

@@ -24,7 +24,7 @@ FINENESS = 16
 
 
 class ShapeGrid:
-    """At most `most` shapes that cover `shapes`.
+    """Grid of no more than `most` shapes that cover `shapes`.
 
     Attributes:
         shapes: Sequences, source and target positions of each shape, (shapes, 3).

@@ -86,7 +86,7 @@ def prove(
         calm: Returns the folder of the undisturbed campaign once that has ended.
         targets: What both make.
         faults: What happens, in random order.
-        looks: How often partial reports are read meanwhile.
+        looks: How often partial reports are read while it runs.
         seed: Of the order and the moments of the faults.
     """
     campaign = Campaign(struck, targets)

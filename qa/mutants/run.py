@@ -44,7 +44,7 @@ class Results:
             return {key(row): row for row in csv.DictReader(handle)}
 
     def add(self, row: Row) -> None:
-        """Add a row, and keep the rows that other processes have added meanwhile."""
+        """Add a row, and keep the rows that other processes have added since it was read."""
         self.rows = self._read() | {key(row): row}
         with open(self.path, "w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")

@@ -14,7 +14,7 @@ LINK_TO_NODES = Path("/sys/class/net/reprise-host")  # of slurm.sh
 
 TARGETS = (Table("multichannel", "table2"),)
 SECONDS = 60.0
-"""How long a training takes. All faults strike meanwhile, in the order that the seed draws."""
+"""Seconds that a training takes. All faults strike in that time, in the order that the seed draws."""
 
 
 def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):

@@ -13,7 +13,7 @@ NAME = "REPRISE_SEARCH_GRAPHS"
 
 
 def recorder(monkeypatch, device: str = "cuda", cuda_graphs: bool = True):
-    """What a run on a device would record its searches with."""
+    """Return the recorder of searches that a run on a device would use."""
     monkeypatch.setattr(trained_model, "CudaRecorder", lambda device: f"graphs on {device}")
     spec = SimpleNamespace(training=SimpleNamespace(cuda_graphs=cuda_graphs))
     return TrainedModel(spec, torch.nn.Linear(2, 2), torch.device(device), None, "", None).recorder()

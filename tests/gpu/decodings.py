@@ -56,7 +56,7 @@ def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
 
 
 def whole_search(case: Decoding, device: torch.device, recorder: Recorder | None) -> Callable[[], None]:
-    """What searches a batch of the case to its end; by graphs if there is a recorder."""
+    """Return a function that searches a batch of the case to its end, by graphs if there is a recorder."""
     spec = spec_of(case.system)
     vocab = vocabulary(spec)
     (batch,) = batches_of(spec, case).micro_batches()

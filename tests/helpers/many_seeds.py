@@ -153,7 +153,7 @@ def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[
 
 
 def remember_files(monkeypatch) -> None:
-    """Remember the files of the trainings, which every deal reads again; nothing is written meanwhile."""
+    """Remember the files of the trainings, which every deal reads again; no deal writes to them."""
     read = {run_folders: ["read_statistics", "loss_curve", "fit_curve"]}
     for module, names in {**read, record: ["read_as"]}.items():
         for name in names:

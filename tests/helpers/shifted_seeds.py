@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 SHIFT = int(os.environ.get("REPRISE_TEST_SEED", "0"))
-"""What REPRISE_TEST_SEED adds to seeds. Bounds on random inputs may be wider if it is not 0."""
+"""Number that REPRISE_TEST_SEED adds to seeds. Bounds on random inputs may be wider if it is not 0."""
 TESTS = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 

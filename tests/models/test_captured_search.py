@@ -66,7 +66,7 @@ def eager(model: Seq2Seq, external_lm: ExternalLM | None = None) -> Search:
 
 
 def text_model(name: str = "transformer") -> Seq2Seq:
-    """With sharp predictions, so that hardly two continuations are equally likely."""
+    """Return a model of sharp predictions, so that hardly two continuations are equally likely."""
     model = build_model(TEXT[name], (small_models.VOCAB, small_models.VOCAB)).eval()
     with torch.no_grad():
         for weight in model.parameters():

@@ -101,7 +101,7 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
     if root.tag == "mteval":
         if translator is not None:
             raise UserError(f"{path}: is a NIST file; choose one of its references by `reference`, not `translator`")
-        documents = [(document.get("docid", ""), document) for document in nist_documents(root, reference, path)]
+        documents = nist_documents(root, reference, path)
     elif reference is not None:
         raise UserError(f"{path}: is not a NIST file, whose root is <mteval>; remove `reference` from the dataset")
     else:
@@ -114,8 +114,10 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
     return found
 
 
-def nist_documents(root: ElementTree.Element, reference: int | None, path: Path) -> list[ElementTree.Element]:
-    """Return the documents of one side of a NIST test set.
+def nist_documents(
+    root: ElementTree.Element, reference: int | None, path: Path
+) -> list[tuple[str, ElementTree.Element]]:
+    """Return name and text of each document of one side of a NIST test set.
 
     The source is a <srcset> in one file; the references are the <refset>s of another.
 
@@ -132,7 +134,7 @@ def nist_documents(root: ElementTree.Element, reference: int | None, path: Path)
     if len(sets) < (reference or 1) or (reference is None and len(sets) > 1):
         wanted = "the one <srcset>" if reference is None else f"a <refset> number {reference}"
         raise UserError(f"{path}: has {len(sets)} <{tag}>, but {wanted} is needed; correct `member` or `reference`")
-    return sets[(reference or 1) - 1].findall("doc")
+    return [(document.get("docid", ""), document) for document in sets[(reference or 1) - 1].findall("doc")]
 
 
 def wmt_documents(
