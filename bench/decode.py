@@ -1,4 +1,4 @@
-"""How fast is beam search? Ours against a plain cached one in PyTorch, and CTranslate2's, with the same weights.
+"""Speed of beam search: ours against a plain cached one in PyTorch, and CTranslate2's, with the same weights.
 
     python bench/decode.py
     python bench/decode.py --shape base --sentences 50 --threads 1

@@ -4,7 +4,7 @@
     python bench/features.py --utterances 400
 
 One JSON line a measurement: seconds of speech, processor seconds of this process, and their ratio, the real-time factor
-of one core; `clock_s` is what passed meanwhile. `speak` synthesises and writes FLAC; `features` reads FLAC, spells the
+of one core; `clock_s` is the time that passed. `speak` synthesises and writes FLAC; `features` reads FLAC, spells the
 transcript and computes log-mel features, at the rate of each shipped corpus; `batches` puts training batches of 64
 utterances together, with noise on two fifths of them.
 """

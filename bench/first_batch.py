@@ -1,4 +1,4 @@
-"""How long does the first batch of a training take, and how much memory, as the corpus grows?
+"""Time and memory of a training's first batch as the corpus grows.
 
     python bench/first_batch.py --pairs 3000000 36000000
 

@@ -1,4 +1,4 @@
-"""How fast is a corpus prepared, and in how much memory, as it grows?
+"""Speed and memory of preparing a corpus as it grows.
 
     python bench/prepare.py --pairs 100000
     python bench/prepare.py --pairs 100000 1000000 3000000 --processes 2 --folder /scratch/prepare

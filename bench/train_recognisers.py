@@ -1,4 +1,4 @@
-"""How fast do recognisers train, *Cold Fusion*'s and the modern one? CTC against what one writes first with torch.
+"""Training speed of recognisers, *Cold Fusion*'s and the modern one: CTC against what one writes first with torch.
 
     python bench/train_recognisers.py
     python bench/train_recognisers.py --shape paper --threads 1 --rounds 3

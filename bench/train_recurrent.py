@@ -1,4 +1,4 @@
-"""How fast do the recurrent models of *Multi-channel Encoder* train? Against what one writes first with torch.nn.GRU.
+"""Training speed of the recurrent models of *Multi-channel Encoder* against what one writes first with torch.nn.GRU.
 
     python bench/train_recurrent.py
     python bench/train_recurrent.py --shape paper --rounds 3

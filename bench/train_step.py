@@ -1,4 +1,4 @@
-"""How fast is a training step? Ours against what one writes first: torch.nn.Transformer and torch.optim.Adam.
+"""Speed of a training step: ours against what one writes first: torch.nn.Transformer and torch.optim.Adam.
 
     python bench/train_step.py
     python bench/train_step.py --rounds 3 --curve-steps 60

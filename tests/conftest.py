@@ -30,7 +30,7 @@ class OneSlurm(LoadFileScheduling):
         return "slurm" if needs_slurm(HERE.parent / file) else file
 
 
-@cache  # asked anew for each of thousands of tests
+@cache  # asked by each of thousands of tests
 def needs_slurm(file: Path) -> bool:
     return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
 

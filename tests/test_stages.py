@@ -60,7 +60,7 @@ def test_summary_is_the_first_sentence_of_the_help(name):
 
 
 def test_pipeline_names_no_module_of_reprise():
-    """In imports, strings, docstrings, templates and rules; `reprise COMMAND` is the name of a program."""
+    """Check imports, strings, docstrings, templates and rules; `reprise COMMAND` is the name of a program."""
     module = re.compile(r"\b(from|import) reprise\b|\breprise[./:]\w|-m\W+reprise\b")
     files = [path for path in (ROOT / "pipeline").rglob("*") if path.suffix in (".py", ".html", ".csv")]
     files += [ROOT / "Snakefile", ROOT / "workflow/Snakefile", *(ROOT / "workflow").rglob("*.smk")]

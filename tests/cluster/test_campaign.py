@@ -19,7 +19,7 @@ SECONDS = 60.0
 
 def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):
     if not LINK_TO_NODES.exists():
-        pytest.skip("this host lets nobody make networks: the nodes share its own")
+        pytest.skip("this host allows no new networks: the nodes share its own")
     assert nodes_that_reach_servers_here(tmp_path) == []
 
 

@@ -64,7 +64,7 @@ def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
     ],
 )
 def test_only_a_warning_without_an_end_requests_requeue(sent, later):
-    """In a process of its own: the record is of the whole process."""
+    """Run in a process of its own: the record is of the whole process."""
     program = (
         "import os, signal, sys; from pipeline.cluster.job_process import SignalRecord\n"
         "record = SignalRecord()\n"

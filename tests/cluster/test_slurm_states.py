@@ -153,7 +153,7 @@ def test_node_that_left_no_job_log_is_excluded(run, slurm, monkeypatch):
 
 
 def test_a_note_says_that_a_job_will_be_submitted_before_it_is(run, slurm):
-    """Or a launcher that is killed right after sbatch would leave a job that nobody knows of."""
+    """Or a launcher that is killed right after sbatch would leave a job that no record names."""
     slurm.ends = ["done"]
     wait_for(run)
     (before,) = slurm.notes

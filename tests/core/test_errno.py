@@ -37,7 +37,7 @@ def refusals() -> Refusals:
 
 @pytest.fixture
 def faulty(refusals, monkeypatch):
-    """The module of files, made anew over a FileIO and an `os` whose calls fail as ordered."""
+    """The module of files, imported again over a FileIO and an `os` whose calls fail as ordered."""
 
     class FaultyIO(io.FileIO):
         def __init__(self, path, mode):

@@ -168,7 +168,7 @@ def test_temporary_files_of_other_users_are_not_removed(tmp_path, monkeypatch):
 
 
 def test_part_file_that_cannot_be_swept_blocks_no_writer(tmp_path, monkeypatch):
-    """In a folder that is shared by the sticky bit, what another user left."""
+    """File that another user left in a folder that is shared by the sticky bit."""
 
     def refused(path: Path, missing_ok: bool = False) -> None:
         if path.name.startswith(".a."):

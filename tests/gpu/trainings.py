@@ -35,7 +35,7 @@ def project() -> Project:
 
 
 def spec_of(system: str) -> RunSpec:
-    """At the papers' own scale; on which data does not matter."""
+    """Return settings at the papers' own scale; the data does not matter."""
     return project().run_spec(RunId(*system.split("/"), "wmt14-en-de", 1))
 
 

@@ -32,7 +32,7 @@ def test_cached_casts_are_renewed_only_after_a_weight_changes(weights):
 
 @pytest.mark.parametrize(("optimiser", "lr"), [("adam", 0.1), ("adadelta", 10), ("nag", 0.1)])
 def test_validation_after_a_step_uses_the_updated_weights(weights, optimiser, lr):
-    """At these rates every update moves a weight by more than bfloat16's spacing, 0.016 between 2 and 4."""
+    """Every update at these rates moves a weight by more than bfloat16's spacing, 0.016 between 2 and 4."""
     config = {"optimiser": optimiser, "schedule": "constant", "lr": lr, "max_steps": 9, "sentences_per_update": 4}
     rule = update_rule(TrainingConfig(**config, **OTHERS))
     states = [rule.state(weight) for weight in weights]

@@ -33,7 +33,7 @@ def test_masks_depend_on_the_seed_and_differ_between_calls():
 
 
 def test_elements_are_uncorrelated():
-    """At small distances and at one row of a layer; the bound is six standard deviations."""
+    """Distances are small or one row of a layer; the bound is six standard deviations."""
     kept = -keep_mask(torch.Size([SIZE]), 0.3).double() - 0.7
     for lag in (1, 2, 3, 8, 64, 256, 1024):
         assert abs((kept[lag:] * kept[:-lag]).mean().item()) < 6 * 0.3 * 0.7 / SIZE**0.5

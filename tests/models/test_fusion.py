@@ -193,7 +193,7 @@ def test_a_translation_model_is_fused_by_the_same_layer(task):
 
 @torch.no_grad()
 def test_ngram_model_can_replace_the_fused_language_model():
-    """At every position the layer reads the logarithms of what follows the two symbols before."""
+    """The layer reads, at every position, the logarithms of what follows the two symbols before."""
     task = build_model(TASKS["transformer"], (40, 40))
     model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()
     texts = [np.array(text) for text in ([7, 8, 9], [7, 8, 5], [9, 9])]

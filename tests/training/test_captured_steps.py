@@ -210,7 +210,7 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
 
 
 def test_weights_cast_between_replayed_steps_are_current(new_run, trainer_with):
-    """As a validation on a GPU casts them; a replay changes weights without changing their version."""
+    """Cast weights as a validation on a GPU does; a replay changes weights without changing their version."""
     trainer = trainer_with(new_run(micro_batch_tokens=200, **SHORT))
     weights, run = [*trainer.model.parameters()], trainer.steps.captured.run
 

@@ -1,4 +1,4 @@
-"""In which order trainings begin."""
+"""Order in which trainings begin."""
 
 import re
 

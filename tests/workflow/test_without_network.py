@@ -7,7 +7,7 @@ import pytest
 from copied_project import add_toy_paper, call, copy_project, require
 
 ALONE = ("unshare", "--map-root-user", "--net")
-"""In a network namespace that has no network."""
+"""Prefix of a command that runs without a network."""
 CONNECT = "import socket; s = socket.create_server(('', 0)); socket.create_connection(s.getsockname())"
 
 

@@ -475,7 +475,7 @@ def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
     ],
 )
 def test_systems_scored_differently_are_not_compared(project_with, changes, said):
-    """The same test set, prepared anew between both; and the same references, counted in another way."""
+    """The same test set, prepared again between both; and the same references, counted in another way."""
     project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
     for system in ("A", "C"):
         (run,) = runs(project, system)
