@@ -68,7 +68,7 @@ def difference_name(larger: Term, smaller: Term) -> str:
         larger: Term that is expected to have the larger value.
         smaller: The other term.
     """
-    return f"{larger.label} less {smaller.label}"
+    return f"{larger.label} − {smaller.label}"
 
 
 def measure_of(metric: str) -> str:

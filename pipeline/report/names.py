@@ -159,14 +159,10 @@ class Labels:
         if one.found is None:
             return replace(one, why=why)
         evidence = [
-            replace(
-                part,
-                name=self.in_words(part.name, systems).replace(" less ", " − "),
-                noise=self.in_words(part.noise, systems),
-            )
+            replace(part, name=self.in_words(part.name, systems), noise=self.in_words(part.noise, systems))
             for part in one.found.evidence
         ]
-        ours = self.in_words(one.found.ours, systems).replace(" less ", " − ")
+        ours = self.in_words(one.found.ours, systems)
         tested = self.in_words(one.found.test, systems)
         return replace(one, why=why, found=replace(one.found, ours=ours, test=tested, evidence=evidence))
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_systems_of_scores_and_trainings_are_named(name):
     project = load_project(ROOT)
     claim = project.claims["weighted"].claims[name]
-    evidence = [Evidence("C less attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
+    evidence = [Evidence("C − attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
     why = "C: wer of 9 is high: symbol frequencies alone give less in most vocabularies"
     one = ClaimResult(
         name, claim, "other", Verdict.NOT_TRAINED, why, Findings("attention/C1 3.0, C 4.0", evidence, "t")

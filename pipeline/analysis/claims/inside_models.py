@@ -116,8 +116,8 @@ class GateClaim(Claim):
             samples.append(bootstrap_sample([[seed_rows] for seed_rows in rows], mean_of_totals, self.dataset))
         (word, other), (first, second) = self.words, samples
         sign = -1 if self.direction == "either" and second.mean < first.mean else 1
-        name = f"{other} less {word}" if sign > 0 else f"{word} less {other}"
-        name += f" less {self.margin:g}" if self.margin else ""
+        name = f"{other} − {word}" if sign > 0 else f"{word} − {other}"
+        name += f" − {self.margin:g}" if self.margin else ""
         evidence = contrast(f"mean z of {name}", [(sign, second), (-sign, first)], -self.margin)
         ours = f"mean z: {word} {first.mean:.3f}, {other} {second.mean:.3f}"
         return Findings(ours, [evidence], RESAMPLED)

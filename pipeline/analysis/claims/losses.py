@@ -74,7 +74,7 @@ class TrainedPair(Claim):
         Returns:
             The baseline's quantity minus the system's.
         """
-        return contrast(f"{self.baseline} less {self.system}, {name}", [(1, theirs), (-1, ours)])
+        return contrast(f"{self.baseline} − {self.system}, {name}", [(1, theirs), (-1, ours)])
 
 
 class CurvesClaim(TrainedPair):
@@ -98,7 +98,7 @@ class CurvesClaim(TrainedPair):
         if gaps is None or not (curve_gaps(ours) and curve_gaps(theirs)):
             return Findings("the curves have no training loss in common", [], "")
         samples = [measured.training_sample(*training, self.quantity, gaps_of) for training in self.trainings]
-        name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
+        name = f"{self.baseline} − {self.system}, dev loss at equal training loss (nats)"
         evidence = contrast(name, [(1, samples[1]), (-1, samples[0])], float(gaps.mean()))
         return Findings(f"mean gap {gaps.mean():+.3f} nats", [evidence], "gaps between curves")
 
@@ -176,7 +176,7 @@ class StepsClaim(TrainedPair):
             folder = measured.view.layout.run(self.runs(measured)[0][0])
             raise NotRun(f"{folder} was not validated in the first {self.share:.0%} of the baseline's steps")
         reached = [curve.best_dev_within(self.share * total) for curve in ours]
-        name = f"final dev loss less that in {self.share:.0%} of its steps (nats)"
+        name = f"final dev loss − that in {self.share:.0%} of its steps (nats)"
         samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)
         target = mean([float(curve.dev[-1]) for curve in theirs])
         shares = [curve.steps_to(target) / total for curve in ours]
@@ -269,6 +269,6 @@ class TrainingLossClaim(Claim):
             return [float(measured.folders.fit_curve(run).train[-1]) for run in runs]
 
         lower, upper = (measured.training_sample(*training, "training_loss", losses) for training in self.trainings)
-        evidence = contrast(f"{self.ascending[1]} less {self.ascending[0]}", [(1, upper), (-1, lower)])
+        evidence = contrast(f"{self.ascending[1]} − {self.ascending[0]}", [(1, upper), (-1, lower)])
         ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per symbol"
         return Findings(ours, [evidence], "losses of trainings")

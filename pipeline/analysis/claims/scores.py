@@ -246,7 +246,7 @@ class GapClaim(ScoreClaim):
         left = [(self.at_most, worst), (1 - self.at_most, best), (-1, term)]
         return [
             contrast("the gap", [(1, worst), (-1, best)]),
-            contrast(f"{self.at_most:.1%} of the gap less what is left", left),
+            contrast(f"{self.at_most:.1%} of the gap − what is left", left),
         ]
 
     def check(self, scores: Scores) -> None:

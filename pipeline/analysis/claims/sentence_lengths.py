@@ -70,7 +70,7 @@ class LongSentencesClaim(ScoredPair):
             for name, terms in self.quantities(samples, long_samples).items()
         ]
         gains = [first.mean - other.mean for first, other in (samples, long_samples)]
-        ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
+        ours = f"{self.system} − {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
         return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
 
     def quantities(self, samples: list[Sample], long_samples: list[Sample]) -> dict[str, list[tuple[int, Sample]]]:
@@ -87,12 +87,12 @@ class LongSentencesClaim(ScoredPair):
         long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
         match self.says:
             case "advantage is no smaller":
-                return {f"advantage {long} less that on all": [*gain, (-1, system), (1, baseline)]}
+                return {f"advantage {long} − that on all": [*gain, (-1, system), (1, baseline)]}
             case "is better":
                 return {f"advantage {long}": gain}
             case "both do worse":
                 pairs = zip((self.system, self.baseline), samples, long_samples, strict=True)
-                return {f"{name} on all less {long}": [(1, near), (-1, far)] for name, near, far in pairs}
+                return {f"{name} on all − {long}": [(1, near), (-1, far)] for name, near, far in pairs}
 
 
 class BeyondTrainingClaim(ScoredPair):

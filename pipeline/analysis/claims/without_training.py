@@ -182,7 +182,7 @@ class TimeRatioClaim(LayerClaim):
                 f"{measured.folders.require(LayerTimes())} has no times of {', '.join(sorted(missing))}; remove it"
             )
         logs = times.log_ratios(self.layer, self.than)
-        evidence = over_seeds(f"logarithm of {self.at_most:g} less that of the ratio", np.log(self.at_most) - logs)
+        evidence = over_seeds(f"logarithm of {self.at_most:g} − that of the ratio", np.log(self.at_most) - logs)
         return Findings(f"{np.exp(logs.mean()):.2f} times as long", [evidence], times.description)
 
 

@@ -201,7 +201,7 @@ def test_a_baseline_that_still_learns_decides_nothing(project_with):
         write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(loss))
     row = row_of(project)
     assert row["verdict"] == "not trained far enough"
-    assert row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its steps; C less A")
+    assert row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its steps; C − A")
     project.claims["weighted"].claims["one"] = (
         project.claims["weighted"].claims["one"].model_copy(update={"equal_budgets": True})
     )
@@ -227,9 +227,9 @@ def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim,
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
-        ({"A": 2.0, "C": 2.08}, "C less A"),
-        ({"A": 2.0, "C": 2.12}, "C: its dev loss ended 6% above its lowest; C less A"),
-        ({"A": 2.3, "C": 2.0}, "A: its dev loss ended 15% above its lowest; C less A"),
+        ({"A": 2.0, "C": 2.08}, "C − A"),
+        ({"A": 2.0, "C": 2.12}, "C: its dev loss ended 6% above its lowest; C − A"),
+        ({"A": 2.3, "C": 2.0}, "A: its dev loss ended 15% above its lowest; C − A"),
     ],
 )
 @pytest.mark.parametrize(("loss", "verdict"), [(1.5, "upheld"), (1.02, "not distinguishable"), (0.5, "contradicted")])
@@ -469,7 +469,7 @@ def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
     [
         (
             {"references": "another"},
-            r"can't compare scores on references \S+ by toy and references \S+ by toy \(C less A\)",
+            r"can't compare scores on references \S+ by toy and references \S+ by toy \(C − A\)",
         ),
         ({"metrics": "chr"}, r"can't compare scores on references \S+ by chr and references \S+ by toy"),
     ],
