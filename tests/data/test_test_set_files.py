@@ -1,5 +1,6 @@
 """SGML and XML test sets that are damaged, or written to make a parser hang."""
 
+import gzip
 import io
 import random
 import time
@@ -87,6 +88,24 @@ def test_line_of_a_gigabyte_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="has a line of more than 1000 bytes"):
         lines(tmp_path / "x.txt", b"short\n" + b"x" * 1001)
     assert lines(tmp_path / "x.txt", b"short\n" + b"x" * 999 + b"\n")[0] == b"short"
+
+
+@pytest.mark.parametrize("unit", [b"\n", b"ab\n", b"\r\n"])
+def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, unit):
+    path = tmp_path / "x.txt.gz"
+    path.write_bytes(gzip.compress(unit * ((1 << 20) // len(unit))) * 1200)
+    began = time.process_time()
+    with pytest.raises(UserError, match=r"x\.txt\.gz: has 10,\d{3},\d{3} lines or more, nearly all of them blank"):
+        for _ in read_lines(Side(source=path.name), path):
+            pass
+    assert time.process_time() - began < 5
+
+
+def test_corpus_with_more_blank_lines_than_text_is_read(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr("pipeline.data.fetch.untrusted.FREE_LINES", 1000)
+    rng = random.Random(seed)
+    expected = [b"x" * rng.randrange(30, 90) if rng.random() < 0.1 else b"" for _ in range(300_000)]
+    assert lines(tmp_path / "x.txt", b"".join(line + b"\n" for line in expected)) == expected
 
 
 @pytest.mark.parametrize("size", [1, 3, 1 << 18])

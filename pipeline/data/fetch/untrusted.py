@@ -17,6 +17,11 @@ from pipeline.core.errors import UnreadableError, UserError
 
 LONGEST_LINE = 1 << 26
 """Most bytes of a line; a compressed file of a megabyte can hold a line of a gigabyte."""
+FREE_LINES, SHORTEST_MEAN = 10_000_000, 4
+"""Lines that any file may have, and the bytes that the lines of a longer one have on average, with their ends.
+
+A compressed file of a megabyte can hold a hundred million blank lines. Text with a sentence on every tenth line passes.
+"""
 BLOCK = 1 << 18
 """Bytes of a block; splitting blocks into lines is several times faster than reading lines."""
 MOST_EXPANSION = 100
@@ -210,14 +215,18 @@ def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
         path: Path of the file, for messages.
 
     Raises:
-        UserError: The stream is damaged, or a line is longer than any text.
+        UserError: The stream is damaged, a line is longer than any text, or too many lines are blank.
     """
     begun: list[bytes] = []
+    size = lines = 0
     block = b"\n"
     with parsing(path):
         while block:
             block = stream.read(BLOCK)
             first, *others = block.split(b"\n")
+            size, lines = size + len(block), lines + len(others)
+            if lines > FREE_LINES and size < SHORTEST_MEAN * lines:
+                raise UserError(f"{path}: has {lines:,} lines or more, nearly all of them blank; is it the right file?")
             begun.append(first)
             if sum(map(len, begun)) > LONGEST_LINE:
                 raise UserError(f"{path}: has a line of more than {LONGEST_LINE} bytes; is it the right file?")
@@ -237,7 +246,7 @@ def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
         path: Path of the file, for messages.
 
     Raises:
-        UserError: The stream is damaged or not UTF-8, or a line is longer than any text.
+        UserError: The stream is damaged or not UTF-8, or its lines are unlike any text.
     """
     with parsing(path):
         yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))
