@@ -28,7 +28,7 @@ from pipeline.core.artifacts import (
 from pipeline.core.digests import all_noted_files, noted_files
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path
-from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, TELEMETRY_FILES
+from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, STATE_FILE, TELEMETRY_FILES
 from pipeline.core.records.corpus import Vocabularies, read_corpus
 from pipeline.core.records.outputs import Manifest, ScoreFile
 from pipeline.core.records.training import TrainedRun
@@ -69,10 +69,9 @@ class Finding:
 
 
 def is_needed(path: Path) -> bool:
-    """Return whether a file is more than a checkpoint, a note, telemetry or a copy in results/."""
-    return (
-        path.parent.name not in ("checkpoints", NOTES) and path.name not in TELEMETRY_FILES and path.parent != RESULTS
-    )
+    """Return whether a file is more than a checkpoint, a note, telemetry, events or a copy in results/."""
+    beside = (*TELEMETRY_FILES, STATE_FILE)
+    return path.parent.name not in ("checkpoints", NOTES) and path.name not in beside and path.parent != RESULTS
 
 
 class Inspection:
@@ -312,14 +311,15 @@ class Inspection:
         return found
 
     def check_training(self, run: RunId) -> list[FileCheck]:
-        """Check specification, record, final weights and checkpoints of a run that is not running."""
+        """Check specification, record, final weights, checkpoints and events of a run that is not running."""
         folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
         if is_locked(folder):
             return []
         kept = [check_file(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        telemetry = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
+        beside = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]
+        beside += map(check_file, sorted([*folder.glob(STATE_FILE), *folder.glob(f"jobs/*/{STATE_FILE}")]))
         if self.is_absent(mark):
-            return kept + telemetry
+            return kept + beside
         done = check_file(mark)
         digest = TrainedRun.read(mark).weights_digest if done.state == "good" else None
-        return [done, check_file(folder / RUN_FILE), check_file(weights, None, digest), *kept, *telemetry]
+        return [done, check_file(folder / RUN_FILE), check_file(weights, None, digest), *kept, *beside]

@@ -81,7 +81,7 @@ def check_folder(folder: Path) -> None:
     content = uuid.uuid4().bytes
     path = folder / f".node-check.{uuid.uuid4().hex}"
     try:
-        with open(path, "wb") as handle:
+        with contextlib.suppress(InterruptedError), open(path, "wb") as handle:  # of `close`, which is then done
             handle.write(content)
             os.fsync(handle.fileno())
         if path.read_bytes() != content:
@@ -91,6 +91,9 @@ def check_folder(folder: Path) -> None:
         if error.errno in FULL:
             raise UserError(f"{folder}: {error.strerror}; free some space, then run the same command again") from error
         raise UnfitNode(f"{folder} is not writable: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def check_gpu(index: int) -> None:

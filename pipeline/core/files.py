@@ -248,14 +248,19 @@ def acquire_lock(descriptor: int, blocking: bool = True) -> bool:
         ) from error
 
 
+def path_aside(path: Path) -> Path:
+    """Return the first free name of `NAME.damaged`, `NAME.damaged-2` and so on."""
+    endings = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
+    return next(free for end in endings if not (free := path.with_name(f"{path.name}.damaged{end}")).exists())
+
+
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` and so on, and remove its note.
+    """Rename a damaged file to the result of `path_aside`, and remove its note.
 
     Returns:
         The new path.
     """
-    endings = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
-    aside = next(free for end in endings if not (free := path.with_name(f"{path.name}.damaged{end}")).exists())
+    aside = path_aside(path)
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
     note_path(path).unlink(missing_ok=True)

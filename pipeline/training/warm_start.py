@@ -3,15 +3,15 @@
 import itertools
 import logging
 import math
-import shutil
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from pipeline.config import RunSpec, load_run, sibling_runs
+from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import UserError
-from pipeline.core.files import sync_folder
+from pipeline.core.files import replace_file, sync_folder
 from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.specification import RESUME, WEIGHTS, DamagedFileError, key_of, numbered, run_key
@@ -98,11 +98,9 @@ def continue_from(checkpoints: Checkpoints, shorter: Path, other_schedule: bool 
         except DamagedFileError as error:
             log.warning("cannot continue from %s (`verify` explains why): %s", path, error)
             continue
-        for name in TELEMETRY_FILES:
-            if (shorter / name).exists():
-                shutil.copyfile(shorter / name, checkpoints.run_folder / name)
-        if (shorter / EVENTS).exists():
-            shutil.copytree(shorter / EVENTS, checkpoints.run_folder / EVENTS, dirs_exist_ok=True)
+        for source in (path for name in (*TELEMETRY_FILES, f"{EVENTS}/*") for path in shorter.glob(name)):
+            with replace_file(checkpoints.run_folder / source.relative_to(shorter), "wb") as file:
+                file.write(read_with_retries(source))
         state = metadata["state"] | ({"continued_from": shorter.name} if other_schedule else {})
         own = {"key": checkpoints.key, "step": step, "state": state, "machine": metadata["machine"]}
         write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: it marks that the run has begun

@@ -17,8 +17,8 @@ from pipeline.core.disk import read_with_retries, retry_read
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import note_path
 from pipeline.core.json_csv import parse
-from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
-from pipeline.core.records import corpus, outputs, training
+from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, STATE_FILE
+from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
 
@@ -32,7 +32,11 @@ NAMED: dict[str, Any] = {
     "subwords.json": corpus.Vocabularies,
 }
 """Record types by file name."""
-LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
+LINES: dict[str, Any] = {
+    PROGRESS_FILE: training.AnyProgress,
+    SAMPLES_FILE: training.SampleLine,
+    STATE_FILE: jobs.AnyEvent,
+}
 MARKS: dict[type[products.Product], Any] = {
     products.Spoken: corpus.Spoken,
     products.Tuned: outputs.Tuned,

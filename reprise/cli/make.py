@@ -105,9 +105,12 @@ class Workflow:
             self.log.parent.mkdir(parents=True, exist_ok=True)
             log = open(self.log, "ab")  # another Snakemake may write to it, at the same scale
             self.begin = log.tell()
-        with log:
-            options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
+        options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
+        try:
             self.process = subprocess.Popen(self.command, stdout=log, stdin=subprocess.DEVNULL, **options)
+        finally:
+            with suppress(OSError):  # this process wrote nothing, and Snakemake runs already
+                log.close()
         self.before = {number: signal.signal(number, self.forward) for number in SIGNALS}
         return self
 

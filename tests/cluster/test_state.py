@@ -10,7 +10,18 @@ import pytest
 
 from pipeline.cluster.state import read_failure, read_starts
 from pipeline.core import disk as retries
-from pipeline.core.records.jobs import Claim, Failure, Retry, StartLine, Submission, last_event, record_event
+from pipeline.core.records.jobs import (
+    Claim,
+    Failure,
+    Retry,
+    StartLine,
+    Submission,
+    last_event,
+    read_events,
+    record_event,
+    remove_damaged_lines,
+)
+from pipeline.workflow.file_checks import check_file
 
 WRITERS, EVENTS = 4, 60
 APPEND = f"""
@@ -72,6 +83,24 @@ def test_events_that_a_disk_altered_are_left_out(tmp_path):
     first, second, _ = path.read_bytes().split(b"\n")
     path.write_bytes(first + b"\n" + bytes(len(second)) + b"\n")
     assert last_event(Claim, tmp_path) == claims[0]
+
+
+def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
+    path, kept = tmp_path / "state.jsonl", []
+    for number in range(60):
+        record_event(tmp_path, claim := Claim(host="n1", pid=1, job="7", time=1.0, token=f"{number}é"))
+        line = bytearray(path.read_bytes().splitlines(keepends=True)[-1])
+        if random.random() < 0.3:
+            begin, end = sorted(random.sample(range(len(line) - 1), 2))
+            line[begin:end] = random.choice([bytes(end - begin), b"\xff", b"\r"])
+        else:
+            kept.append(claim)
+        path.write_bytes(b"".join([*path.read_bytes().splitlines(keepends=True)[:-1], line]))
+    path.write_bytes(damaged := path.read_bytes() + b'{"event": "cl')
+    assert check_file(path).state == "damaged"
+    aside = remove_damaged_lines(path)
+    assert aside.name == "state.jsonl.damaged" and aside.read_bytes() == damaged
+    assert read_events(tmp_path) == kept and check_file(path).state == "good"
 
 
 @pytest.mark.parametrize("call", ["os.listdir", "io.open"])

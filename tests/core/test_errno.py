@@ -5,16 +5,20 @@ import importlib.util
 import io
 import os
 import re
+import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from pipeline.__main__ import status_of
+from pipeline.cluster import node_check
 from pipeline.core import files
 from pipeline.core.errors import UserError
 from pipeline.data.fetch import archives
 from pipeline.data.speech import collect_recordings
+from reprise.user_files import whole_folder
 
 NUMBERS = sorted(errno.errorcode)
 
@@ -119,6 +123,68 @@ def test_unpacking_reports_every_errno_in_one_line(unpack, monkeypatch, tmp_path
         with pytest.raises(UserError, match=re.escape(f"can't write {folder}")) as refusal:
             unpack(archive, *arguments, folder)
         assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "close", "unlink"])
+def test_node_check_reports_every_errno_and_leaves_no_file(call, refusals, monkeypatch, tmp_path):
+    class File(io.FileIO):
+        def write(self, content):
+            refusals.ask("write")
+            return super().write(content)
+
+        def close(self):
+            is_open = not self.closed
+            super().close()
+            if is_open:
+                refusals.ask("close")
+
+    def opening(path, mode):
+        refusals.ask("open")
+        return File(path, mode)
+
+    def unlink(path, missing_ok=False, real=Path.unlink):
+        if not missing_ok:
+            refusals.ask("unlink")
+        real(path, missing_ok)
+
+    monkeypatch.setattr(node_check, "open", opening, raising=False)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: refusals.ask("fsync"))
+    monkeypatch.setattr(Path, "unlink", unlink)
+    for number in NUMBERS:
+        refusals.number = {call: number}
+        if number == errno.EINTR and call in ("open", "write", "fsync"):
+            continue  # Python repeats these calls itself
+        if (call, number) == ("close", errno.EINTR):
+            node_check.check_folder(tmp_path)
+        else:
+            with pytest.raises(UserError if number in node_check.FULL else node_check.UnfitNode) as refusal:
+                node_check.check_folder(tmp_path)
+            assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
+        assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("call", ["mkdtemp", "copyfile", "replace"])
+def test_packing_reports_every_errno_and_leaves_nothing(call, refusals, monkeypatch, tmp_path):
+    """All files of a packed or exported model are written below `whole_folder`."""
+    (source := tmp_path / "subwords.model").write_bytes(b"pieces")
+    (place := tmp_path / "place").mkdir()
+
+    def asked(name, real):
+        def answer(*arguments, **keywords):
+            refusals.ask(name)
+            return real(*arguments, **keywords)
+
+        return answer
+
+    for owner, name in ((tempfile, "mkdtemp"), (shutil, "copyfile"), (os, "replace")):
+        monkeypatch.setattr(owner, name, asked(name, getattr(owner, name)))
+    for number in NUMBERS:
+        refusals.number = {call: number}
+        is_missing = (call, number) == ("copyfile", errno.ENOENT)
+        with pytest.raises(FileNotFoundError if is_missing else UserError) as refusal, whole_folder(place / "m") as new:
+            shutil.copyfile(source, new / source.name)
+        assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
+        assert not os.listdir(place)
 
 
 def test_command_ends_in_one_line_for_every_errno(capsys):

@@ -1,11 +1,15 @@
 """`reprise make` prints one line per event in a log and a screen on a terminal; interrupts reach all jobs."""
 
+import errno
+import io
 import os
 import re
 import shlex
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from copied_project import ROOT
@@ -20,6 +24,7 @@ from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
 from reprise.cli.make import Pace, Workflow, causes, events, make, print_events, show_screen
 
+MODULE = sys.modules[Workflow.__module__]
 SAID = """\
 Job stats:
 Select jobs to execute...
@@ -65,6 +70,36 @@ def test_unwritable_log_is_an_error_before_the_workflow_starts(workflow, project
     with pytest.raises(UserError, match=r"can't write .*make\.log: File exists"), workflow("touch begun") as made:
         print_events(made)
     assert not (project.root / "begun").exists()
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open"])
+def test_log_reports_every_errno_before_the_workflow_starts(call, workflow, project, monkeypatch):
+    for number in sorted(errno.errorcode):
+
+        def refuse(*_, number=number, **__):
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*((Path, "mkdir") if call == "mkdir" else (MODULE, "open")), refuse, raising=False)
+            with pytest.raises(UserError, match=r"^can't write .*make\.log: .+$") as refusal:
+                workflow("touch begun").__enter__()
+        assert os.strerror(number) in str(refusal.value)
+    assert not (project.root / "begun").exists()
+
+
+@pytest.mark.parametrize("number", sorted(errno.errorcode))
+def test_error_of_closing_the_log_leaves_the_workflow_alone(number, workflow, monkeypatch):
+    class Log(io.FileIO):
+        def close(self):
+            is_open = not self.closed
+            super().close()
+            if is_open:
+                raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(MODULE, "open", Log, raising=False)
+    with workflow("echo done") as made:
+        pass
+    assert made.log.read_text() == "done\n"
 
 
 def test_make_repeats_failures_at_the_end(workflow):

@@ -1,14 +1,20 @@
 """A longer training continues from the end of the shorter one; runs with other settings stay beside it."""
 
+import errno
+import os
 import re
 
 import pytest
 import yaml
 
+from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.layout import EVENTS
+from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.job import train_run
+from pipeline.training.specification import run_key
 from pipeline.training.step import StepRunner
+from pipeline.training.warm_start import continue_from
 from reprise.__main__ import main
 
 
@@ -44,6 +50,32 @@ def test_events_of_the_shorter_training_come_with_it(new_run):
     (shorter / EVENTS / "of the shorter").touch()
     train_run(longer, threads=1)
     assert [path.name for path in (longer / EVENTS).iterdir()] == ["of the shorter"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_copies_of_a_shorter_training_report_every_errno(call, new_run, monkeypatch):
+    shorter, longer = new_run("seed1-00000001", max_steps=8), new_run("seed1-00000002", max_steps=12)
+    train_run(shorter, threads=1)
+    (shorter / EVENTS).mkdir()
+    (shorter / EVENTS / "of the shorter").write_bytes(b"events")
+    checkpoints, real = Checkpoints(longer, run_key(longer), keep=2), getattr(os, call)
+    for number in sorted(errno.errorcode):
+        for fails_at in range(5 if number == 1 else 1):
+            left = iter(range(fails_at))
+
+            def refuse(*arguments, number=number, left=left):
+                if next(left, None) is None:
+                    raise OSError(number, os.strerror(number))
+                return real(*arguments)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(os, call, refuse)
+                with pytest.raises(UserError) as refusal:
+                    continue_from(checkpoints, shorter)
+            assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
+            assert not checkpoints.has_begun
+    assert continue_from(checkpoints, shorter) == 8 and checkpoints.has_begun
+    assert (longer / EVENTS / "of the shorter").read_bytes() == b"events"
 
 
 ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}

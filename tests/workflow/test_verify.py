@@ -230,6 +230,21 @@ def test_repair_sets_a_checkpoint_aside_and_restores_the_record(project):
     assert not checkpoint.exists() and checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
 
 
+@pytest.mark.parametrize("folder", [RUN, f"{RUN}/jobs/decode-averaged"])
+def test_damaged_events_are_named_and_their_whole_lines_kept(folder, project):
+    path = project / folder / "state.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(project / RUN / "state.jsonl", project / "events")
+    lines = (project / "events").read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], bytes(40) + b"\n", *lines[1:]]))
+    said = verify(project)
+    assert said.returncode == 1 and re.search(rf"{folder}/state.jsonl +damaged .*line 2: .*--repair keeps", said.stdout)
+    assert "contains the old lines" in require(verify(project, "--repair"))
+    assert path.read_bytes().splitlines(keepends=True) == lines
+    require(verify(project))
+    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
+
+
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
 def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project):
     record = project / RUN / "done.json"

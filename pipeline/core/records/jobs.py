@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 
 from pipeline.core.disk import read_with_retries, retry_read
 from pipeline.core.errors import UnreadableError, UserError
-from pipeline.core.files import append_line, write_errors
+from pipeline.core.files import Disk, acquire_lock, append_line, path_aside, replace_file, write_errors
 from pipeline.core.layout import STATE_FILE
 from pipeline.core.records.record import Record, parse_record
 
@@ -169,6 +169,36 @@ def log_damage(path: Path, number: int) -> None:
         number: Number of the line, from 1.
     """
     log.warning("%s: line %d is damaged and left out", path, number)
+
+
+def remove_damaged_lines(path: Path) -> Path:
+    """Remove the lines of a `state.jsonl` that hold no event, under the lock that appending takes.
+
+    Returns:
+        A copy with these lines.
+
+    Raises:
+        UserError: A file cannot be written, or the file system has no locks.
+    """
+    aside = path_aside(path)
+    with write_errors(path), Disk(path, path, "r+b") as handle:
+        acquire_lock(handle.fileno())
+        content = handle.readall()
+        with replace_file(aside, "wb") as copy:
+            copy.write(content)
+        handle.seek(0)
+        handle.write(b"".join(line for line in content.splitlines(keepends=True) if holds_event(line)))
+        handle.truncate()
+    return aside
+
+
+def holds_event(line: bytes) -> bool:
+    """Return whether a line of a `state.jsonl` is whole."""
+    try:
+        parse_record(AnyEvent, line, STATE_FILE)
+    except UserError:
+        return False
+    return line.endswith(b"\n")
 
 
 def last_event(kind: type[Kind], folder: Path) -> Kind | None:
