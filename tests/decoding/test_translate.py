@@ -1,5 +1,7 @@
+import contextlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
-from pipeline.decoding.decode import decode_split, replace_branch_weights
+from pipeline.decoding.decode import Outputs, decode_split, replace_branch_weights, with_tuned_weights
 from pipeline.decoding.trained_model import TrainedModel, build_decoder
 from pipeline.metrics import read_statistics
 from pipeline.models.settings import BOS, EOS, PAD
@@ -232,3 +235,42 @@ def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
     _, batch = next(iter(EvalBatches(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
     assert greedy(model, batch, 5) == [hypotheses[0].tokens for hypotheses in found]
+
+
+def test_long_decoding_logs_sentences_and_rate_every_five_seconds(monkeypatch, caplog):
+    """Four batches of three seconds each are reported after six and twelve seconds."""
+    clock = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr("pipeline.decoding.decode.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
+    batches = [(np.arange(9)[begin:end], [begin] * (end - begin)) for begin, end in [(0, 4), (4, 5), (5, 7), (7, 9)]]
+
+    class Split:
+        pairs = SimpleNamespace(tgt=range(9))
+
+        def __iter__(self):
+            for indices, tokens in batches:
+                yield indices, SimpleNamespace(to=lambda device, tokens=tokens: tokens)
+
+    def decoder(batch):
+        clock.seconds += 3
+        return [SimpleNamespace(tokens=[token]) for token in batch]
+
+    trained = SimpleNamespace(
+        model=SimpleNamespace(max_positions=None), device="cpu", autocast=lambda: contextlib.nullcontext()
+    )
+    with caplog.at_level("INFO", logger="pipeline.decoding.decode"):
+        decoded = decode_split(trained, Split(), decoder)
+    assert decoded.outputs == [[0]] * 4 + [[4]] + [[5]] * 2 + [[7]] * 2 and decoded.seconds == 12
+    assert caplog.messages == ["5/9 sentences, 0.8 sentences/s", "9/9 sentences, 0.8 sentences/s"]
+
+
+def test_report_rounds_time_and_rate(corpus, tmp_path):
+    write_run(tmp_path / "run", corpus)
+    trained = TrainedModel.load(tmp_path / "run/model.safetensors", 1)
+    report = Outputs([[]] * 9, seconds=7.00049, cut=0).report(trained, "test", DecodingConfig())
+    assert (report.lines, report.seconds, report.sentences_per_second) == (9, 7.0, 1.29)
+
+
+def test_chosen_weights_are_given_if_and_only_if_they_are_tuned(tmp_path):
+    for settings, tuned in ({"lm_weights": [0.1], "ngram_order": 2}, None), ({}, tmp_path / "tuned.json"):
+        with pytest.raises(UserError, match="--tuned: required if the decoding has `lm_weights`, else refused"):
+            with_tuned_weights(DecodingConfig(**settings), tuned)

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from grammar_sentences import generate
 
+from pipeline.core.digests import digest_of
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
@@ -68,6 +69,20 @@ def test_same_seed_same_sentences_another_seed_others():
     assert generate("film", 200, seed=1) == generate("film", 200, seed=1)
     first, second = ({s.en for s in generate("film", 200, seed=seed)} for seed in (1, 2))
     assert len(first & second) < 20  # short sentences may recur
+
+
+@pytest.mark.parametrize(
+    ("domain", "digest"),
+    [
+        ("film", "48887be7ebf6153938f04367fe4544b47ab15c037b18aa4fd65ecb0ebde52c4e"),
+        ("search", "b835e433e8fc9aeeeae3bfa6306f4cd063905f385a0dc97614cee521f3c83a4e"),
+    ],
+)
+def test_corpus_of_a_seed_is_the_one_that_was_measured(tmp_path, domain, digest):
+    """If the grammar changes on purpose, measure docs/measured/demo again and update the digests."""
+    sizes = {"train": 700, "dev": 50, "test": 200, "test2": 20}
+    write_splits(tmp_path, LANGUAGES, sizes, domain, seed=3, chained={"test2": 45})
+    assert digest_of(tmp_path) == digest
 
 
 def test_sentences_do_not_depend_on_hash_randomisation():

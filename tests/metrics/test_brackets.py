@@ -127,8 +127,11 @@ def test_bracket_score_without_brackets_is_zero():
 
 
 def test_trees_over_other_words_are_refused():
-    with pytest.raises(UserError, match="other words than its gold tree"):
-        sentence_counts(tree("(TOP (NN a))"), tree("(TOP (NN b))"))
+    """The message quotes the first 60 characters of both trees."""
+    gold, parse = (f"(TOP {' '.join(f'(NN {letter * 9})' for letter in letters)})" for letters in ("abcdef", "abcdeg"))
+    with pytest.raises(UserError) as refused:
+        sentence_counts(tree(gold), tree(parse))
+    assert str(refused.value) == f"a parse has other words than its gold tree: {parse[:60]!r}, {gold[:60]!r}"
 
 
 def test_matching_brackets_are_bounded_by_either_tree():

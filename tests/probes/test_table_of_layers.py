@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline.probes.layer_cost import KERNEL, WINDOW, additive_attention, layers
+from pipeline.probes.layer_cost import HEADS, KERNEL, WIDTHS, WINDOW, additive_attention, layers
 
 N, D = 100, 16
 DEVICE = torch.device("cpu")
@@ -98,3 +98,7 @@ def test_additive_attention_equals_its_written_out_scores():
     weights = [[math.exp(score) / sum(map(math.exp, row)) for score in row] for row in scores]
     expected = torch.tensor(weights) @ x[0]
     torch.testing.assert_close(additive_attention(x)[0], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_heads_divide_every_width():
+    assert [width % HEADS for width in WIDTHS] == [0] * len(WIDTHS)

@@ -1,6 +1,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from greedy import greedy
@@ -9,7 +10,7 @@ from markov import Markov, Sentences
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.models.settings import BOS, EOS, PAD, UNK
-from pipeline.search.beam_search import beam_search
+from pipeline.search.beam_search import Search, beam_search
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
 NORMALISATIONS = ["gnmt", "length", "none"]
@@ -136,3 +137,17 @@ def test_a_diverged_model_is_named():
     model.tables[1] = torch.nan
     with pytest.raises(UserError, match="training diverged"):
         beam_search(model, sentences([2, 2, 2]), DecodingConfig(max_extra_length=2))
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+def test_search_ends_once_no_output_up_to_the_limit_can_win(normalisation):
+    """The longest output has `limit` symbols and EOS, so its score is at most log_prob / penalty(limit + 1)."""
+    config = DecodingConfig(beam_size=4, length_penalty=0.9, length_normalisation=normalisation)
+    draw = np.random.default_rng(1)
+    limits, log_probs = draw.integers(1, 30, 40), -draw.uniform(1, 20, 40)
+    for margin, settled in ((0.999, True), (1.001, False)):
+        search = Search(limits, config, n_best=1)
+        search.tokens.append(np.zeros((len(limits), config.beam_size), dtype=np.int64))
+        best = [log_prob / penalty(int(limit) + 1, config) for limit, log_prob in zip(limits, log_probs, strict=True)]
+        search.best_scores[:, 0] = np.array(best) * margin
+        assert (search.done(log_probs) == settled).all()
