@@ -69,7 +69,8 @@ class Results:
 def tried(mutant: Mutant, source: str, tests: Tests, args: argparse.Namespace) -> Row:
     before, after = mutant.change(source)
     row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
-    chosen = tests.traces.tests_of(mutant.file, mutant.line, 20 * args.limit if args.limit else math.inf)
+    own = tuple(f"tests/{name}" for name in TESTS[mutant.package])
+    chosen = tests.traces.tests_of(mutant.file, mutant.line, own, 20 * args.limit if args.limit else math.inf)
     if args.tests and (not chosen or tests.traces.on_import(mutant.file, mutant.line)):  # or in other processes
         chosen = [test for test in tests.traces.seconds if test not in tests.traces.failed]
     if not chosen:
@@ -87,16 +88,19 @@ def main() -> None:
     parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of the package's; slow ones, too")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help=LIMIT)
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
+    parser.add_argument("--folder", type=Path, help="keep the copy and its traces here, and use those of a call before")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as folder:
-        print(sample(Sandbox(ROOT, Path(folder)), args).table(equivalents(EQUIVALENT)))
+    with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as temporary:
+        folder = args.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        print(sample(Sandbox(ROOT, folder), args).table(equivalents(EQUIVALENT)))
 
 
 def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
     """Try mutants until the time is over."""
     end, done = time.monotonic() + 60 * args.minutes, 0
     results, same = Results(RESULTS), equivalents(EQUIVALENT)
-    tests: dict[str, Tests] = {}
+    tests = None
     for mutant in wanted(sandbox, args, results):
         if time.monotonic() > end or done == args.most:
             break
@@ -104,20 +108,24 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
         found = (mutant.file, *mutant.change(source))
         if reason(found, same) or (found in results.rows and not args.again):
             continue
-        if mutant.package not in tests:
-            tests[mutant.package] = sandbox.tests(
-                args.tests or TESTS[mutant.package], args.limit, slow=bool(args.tests)
-            )
-            for test in tests[mutant.package].traces.failed:
+        if not tests:
+            tests = sandbox.tests(args.tests or tests_of_packages(args.package), args.limit, slow=bool(args.tests))
+            for test in tests.traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
-        row = tried(mutant, source, tests[mutant.package], args)
+        row = tried(mutant, source, tests, args)
         results.add(row)
         done += 1
         said = f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}"
         print(said, flush=True)
-    for process in tests.values():
-        process.close()
+    if tests:
+        tests.close()
     return results
+
+
+def tests_of_packages(packages: list[str]) -> list[str]:
+    """Return the tests of some packages, without files in folders that are named as well."""
+    names = {name for package in packages or TESTS for name in TESTS[package]}
+    return sorted(name for name in names if name.partition("/")[0] not in names - {name})
 
 
 def wanted(sandbox: Sandbox, args: argparse.Namespace, results: Results) -> Iterator[Mutant]:

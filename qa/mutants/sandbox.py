@@ -1,5 +1,6 @@
 """A copy of the project in which tests run over changed files."""
 
+import hashlib
 import json
 import math
 import os
@@ -43,12 +44,15 @@ class Traces:
     def on_import(self, file: str, line: int) -> bool:
         return "" in self.lines.get(file, {}).get(line, ())
 
-    def tests_of(self, file: str, line: int, most: float = math.inf) -> list[str]:
-        """Return the tests that run a line, or its file if it runs on import; quick tests of quick files first.
+    def tests_of(self, file: str, line: int, own: tuple[str, ...] = (), most: float = math.inf) -> list[str]:
+        """Return the tests that run a line, or its file if it runs on import.
+
+        Tests of the package come first, among them quick tests of quick files.
 
         Args:
             file: File of the line.
             line: Number of the line.
+            own: Paths of the tests of the file's package.
             most: Seconds that the tests may take together.
         """
         by_line = self.lines.get(file, {})
@@ -62,7 +66,7 @@ class Traces:
 
         def order(test: str) -> tuple:
             file = test.partition("::")[0]
-            return self.seconds[test] > 1, files[file], file, self.seconds[test]
+            return not test.startswith(own), self.seconds[test] > 1, files[file], file, self.seconds[test]
 
         ordered = sorted(chosen, key=order)
         sums = accumulate(self.seconds[test] for test in ordered)
@@ -71,16 +75,20 @@ class Traces:
 
 class Sandbox:
     def __init__(self, root: Path, folder: Path):
-        """Copy the files that git would: tracked files and new ones, as they are now."""
+        """Copy the files that git would: tracked files and new ones, as they are now. A copy made before is kept."""
         self.folder = folder
+        if not any(folder.iterdir()):
+            self._copy(root)
+        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "MPLBACKEND": "agg"}
+        warm()
+
+    def _copy(self, root: Path) -> None:
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
         for name in listed:
             if name and (root / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, folder / name)
-        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "MPLBACKEND": "agg"}
-        warm()
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / name, self.folder / name)
 
     def source(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")
@@ -110,11 +118,16 @@ class Tests:
         self.answers.readline()
 
     def _traced(self, names: list[str], limit: float | None) -> Traces:
-        log = self.folder / "traced.log"
-        _, status = os.waitpid(run_tests(self.folder, names, log, lambda: Traced(limit)), 0)
-        if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: some tests fail, and are left out
-            raise SystemExit(f"error: tests do not run without any change:\n{log.read_text(errors='replace')[-4000:]}")
-        found = json.loads((self.folder / "traces.json").read_text())
+        """Trace the tests, or read the traces that a call with the same tests and limit left in this folder."""
+        asked = hashlib.sha256(repr((names, limit)).encode()).hexdigest()
+        path = self.folder / f"traces-{asked[:8]}.json"
+        if not path.exists():
+            log = self.folder / "traced.log"
+            _, status = os.waitpid(run_tests(self.folder, names, log, lambda: Traced(path, limit)), 0)
+            if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: some tests fail, and are left out
+                said = log.read_text(errors="replace")[-4000:]
+                raise SystemExit(f"error: tests do not run without any change:\n{said}")
+        found = json.loads(path.read_text())
         lines = {file: {int(line): tests for line, tests in by.items()} for file, by in found["lines"].items()}
         return Traces(lines, found["seconds"], found["failed"])
 
@@ -135,7 +148,7 @@ class Tests:
     def _run(self, path: Path, before: str, after: str, chosen: list[str]) -> tuple[int | None, str]:
         """Return the exit code and the failed test; a new process runs them if more than functions differ."""
         seconds = sum(self.traces.seconds[test] for test in chosen)
-        cpu, limit = int(15 + 3 * seconds), 60 + 10 * seconds
+        cpu, limit = int(15 + 3 * seconds), (60 + 10 * seconds) * max(1, os.getloadavg()[0])
         noticed = self.folder / "noticed"
         noticed.write_text("")
         order = {"path": str(path), "before": before, "after": after, "tests": chosen, "noticed": str(noticed)}

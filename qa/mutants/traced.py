@@ -10,9 +10,15 @@ import pytest
 
 
 class Traced:
-    def __init__(self, limit: float | None = None):
-        """Set up the trace; after `limit` CPU seconds a test gets no further parameters, a file no further tests."""
-        self.limit = limit
+    def __init__(self, path: Path, limit: float | None = None):
+        """Set up the trace.
+
+        Args:
+            path: File to write the traces to.
+            limit: CPU seconds after which a test gets no further parameters; after four times that, a file no
+                further tests.
+        """
+        self.path, self.limit = path, limit
         self.spent: Counter = Counter()
         """Seconds by test, without its parameters, and by file."""
         self.cover = coverage.Coverage(
@@ -68,7 +74,7 @@ class Traced:
             for file in data.measured_files()
         }
         found = {"lines": lines, "seconds": self.seconds, "failed": self.failed}
-        Path("traces.json").write_text(json.dumps(found))
+        self.path.write_text(json.dumps(found))
 
     def tests(self, context: str) -> set[str]:
         """Return the tests; fixtures shared by several are set up with the first of them."""
@@ -76,7 +82,3 @@ class Traced:
         if phase != "setup":
             return {test}
         return {test}.union(*(tests for tests in self.sharing.values() if test in tests))
-
-
-def pytest_configure(config):
-    config.pluginmanager.register(Traced())
