@@ -148,13 +148,25 @@ def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = s
     Returns:
         One line.
     """
+    remark = column_remark(filled, name)
+    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.values(name)]
+    return filled.entry.cells[name].note(values, f"; {remark}" if remark else "")
+
+
+def column_remark(filled: FilledTable, name: str) -> str:
+    """Name the substituted data of a column, and why it is not comparable with the printed one.
+
+    Args:
+        filled: The table.
+        name: The column.
+
+    Returns:
+        Part of a sentence; empty if the column has the paper's data and is comparable.
+    """
     cell, reasons = filled.entry.cells[name], filled.reasons[name]
     if cell.printed:
-        remark = why_not_comparable(filled, cell, reasons)
-    else:
-        remark = format_reasons([reason for row in reasons for reason in row if reason.is_stand_in])
-    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.values(name)]
-    return cell.note(values, f"; {remark}" if remark else "")
+        return why_not_comparable(filled, cell, reasons)
+    return format_reasons([reason for row in reasons for reason in row if reason.is_stand_in])
 
 
 def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:

@@ -113,6 +113,25 @@ def test_model_and_score_are_seen_first_on_a_phone(opened):
     assert page.locator("#table-table2 tbody th").first.bounding_box()["x"] == boxes[0]["x"]
 
 
+def test_labels_below_a_chart_do_not_touch_on_a_phone(opened):
+    page = opened("outputs-grammar-en-de", 390)
+    for place in range(page.locator(".plot").count()):
+        labels = page.locator(".plot").nth(place).locator("svg text").all()
+        boxes = [box for box in (label.bounding_box() for label in labels) if box]
+        assert len(boxes) >= 4
+        for n, one in enumerate(boxes):
+            for other in boxes[n + 1 :]:
+                beside = one["x"] + one["width"] < other["x"] or other["x"] + other["width"] < one["x"]
+                assert (
+                    beside or one["y"] + one["height"] <= other["y"] + 3 or other["y"] + other["height"] <= one["y"] + 3
+                )
+
+
+def test_empty_output_is_named(opened):
+    page = opened("outputs-grammar-en-de")
+    assert page.evaluate("marked('', 'ein Hund').textContent") == "(nothing)"
+
+
 def test_charts_are_drawn_without_a_script(opened):
     page = opened("run-weighted-C-grammar", java_script_enabled=False)
     assert page.locator(".chart path.line").count() >= 4

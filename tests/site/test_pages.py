@@ -22,7 +22,7 @@ from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.build import build
-from pipeline.report.site.charts import curves, nice_axis
+from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.pages import Pages, as_json, with_code
 from pipeline.report.site.runs import write_run
@@ -143,6 +143,21 @@ def test_mark_of_all_cells_stands_once_above_the_table(site):
         assert above.count(f"badge {mark}") == 1 and mark not in rows
 
 
+def test_remark_that_columns_share_is_listed_once(site):
+    page = (site / "paper-weighted.html").read_text(encoding="utf-8")
+    for notes in re.findall(r"<summary>Data, metrics.*?</details>", page, re.DOTALL):
+        texts = [line.partition("</strong>: ")[2] for line in notes.split("<li>") if " stands in for " in line]
+        assert len(texts) == len(set(texts)) and not any("Ours:" in text for text in texts)
+    assert " stands in for " in page
+
+
+def test_command_for_claims_stands_only_where_runs_are_missing(site):
+    for path in site.glob("paper-*.html"):
+        text = path.read_text(encoding="utf-8")
+        asked = re.search(r"not run</span> <code>", text)
+        assert not (asked and re.search(r"<dd>(\d+) of \1 done", text))
+
+
 def test_runs_that_never_ran_have_no_page(site):
     project, folder = site
     begun = {run_page(run) for run in SiteData(project, False).runs if project.layout.run(run).exists()}
@@ -243,6 +258,12 @@ def test_line_is_interrupted_at_numbers_that_are_not_finite():
     rows = [{"x": step, "y": loss, "series": "a"} for step, loss in enumerate((1.0, math.inf, 2.0, math.nan, 3.0, 3.0))]
     (line,) = curves(rows, "y", "Loss").series
     assert line.path.count("M") == 3 and line.path.count("L") == 1 and len(line.points) == 4
+
+
+def test_zero_has_no_minus_sign():
+    chart = differences("change", ["a"], {"BLEU": [Number(-1e-9, -1.0, 1.0)]})
+    ((_, (mark,)),) = chart.panels
+    assert mark.text == "+0.00 [−1.00, +1.00]"
 
 
 def test_ticks_of_random_axes_are_round_few_and_inside():

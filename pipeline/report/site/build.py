@@ -1,7 +1,7 @@
 """The site of all results: pages that open from disk."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
+from pipeline.data.dataset.base import DatasetRecord
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.names import metric_title
@@ -73,9 +74,17 @@ def build(pages: Pages) -> None:
         sets=sets,
         description=site.project.scale.description,
         runs=site.begun,
-        datasets=[site.project.dataset_records[name] for name in datasets],
+        datasets=by_terms(site.project.dataset_records[name] for name in datasets),
     )
     pages.remove_others()
+
+
+def by_terms(datasets: Iterable[DatasetRecord]) -> list[list[DatasetRecord]]:
+    """Group datasets that have the same citation and licence."""
+    found: dict[tuple[str, str], list[DatasetRecord]] = {}
+    for dataset in datasets:
+        found.setdefault((dataset.citation, dataset.licence), []).append(dataset)
+    return list(found.values())
 
 
 @dataclass(frozen=True)

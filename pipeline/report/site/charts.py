@@ -267,7 +267,7 @@ def mark(axis: Axis, number: Number | None) -> Mark:
     if number is None or not math.isfinite(number.value):
         return Mark()
     digits = max(0, 2 - math.floor(math.log10(axis.high - axis.low)))
-    value, low, high = (f"{end:+.{digits}f}".replace("-", "−") for end in (number.value, number.low, number.high))
+    value, low, high = (f"{end:+z.{digits}f}".replace("-", "−") for end in (number.value, number.low, number.high))
     if not math.isfinite(number.low + number.high):
         return Mark(value, axis.at(number.value))
     return Mark(f"{value} [{low}, {high}]", axis.at(number.value), axis.at(number.low), axis.at(number.high))

@@ -88,7 +88,7 @@ def flat(spec: RunSpec) -> dict[str, str]:
     dumped = spec.model_dump(mode="json")
     sections = {section: dumped[section] or {} for section in SECTIONS}
     return {
-        f"{section}.{key}": str(value)
+        f"{section}.{key}": str(value).lower() if isinstance(value, bool) else str(value)
         for section, keys in sections.items()
         for key, value in keys.items()
         if value is not None

@@ -13,7 +13,7 @@ from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.report.names import SYMBOLS, column_titles
 from pipeline.report.site.site_data import DONE, SiteData
-from pipeline.report.table import column_note, scale_rules
+from pipeline.report.table import column_remark, scale_rules
 
 MARK_MEANINGS = {
     "agrees": "the printed number is in our interval",
@@ -104,7 +104,8 @@ class ShownTable:
         settings: Symbols of the settings.
         titles: Title of each cell.
         rows: The rows.
-        notes: Note on each cell, by its title.
+        notes: Metric, data and signature of each cell, by its title.
+        remarks: Titles of the cells that share a remark on stand-ins or comparability, by the remark.
         rules: Rules of the scale that changed a setting.
         columns: Parts of each cell that any row has.
     """
@@ -116,6 +117,7 @@ class ShownTable:
     titles: dict[str, str]
     rows: list[ShownRow]
     notes: dict[str, str]
+    remarks: dict[str, list[str]]
     rules: list[str]
     columns: dict[str, list[str]]
 
@@ -217,10 +219,20 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
-        notes={titles[key]: column_note(filled, key) for key in cells},
+        notes={titles[key]: cell.note(filled.values(key), "") for key, cell in entry.cells.items()},
+        remarks=shared_remarks({titles[key]: column_remark(filled, key) for key in cells}),
         rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
     )
+
+
+def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names that share each remark, by the remark, without empty ones."""
+    found: dict[str, list[str]] = {}
+    for name, remark in remarks.items():
+        if remark:
+            found.setdefault(remark, []).append(name)
+    return found
 
 
 def row_name(site: SiteData, paper: str, system: str, label: str) -> str:

@@ -9,7 +9,9 @@ document.addEventListener("DOMContentLoaded", () => {
   sides.forEach((side, place) => { for (const select of [one, other]) { const option = cell("option", side.label); option.value = place; select.append(option); } });
   other.value = Math.min(1, sides.length - 1);
 
-  const signed = (x) => x.toFixed(2).replace("-", "−");
+  const signed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
+  // a long name breaks at a dot or an underscore
+  const breaking = (element) => { element.replaceChildren(...element.textContent.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")])); return element; };
 
   function paired(a, b) {
     const found = pairs[a < b ? `${a},${b}` : `${b},${a}`];
@@ -25,7 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const keys = [...new Set([...Object.keys(sides[a].settings), ...Object.keys(sides[b].settings)])];
     const rows = keys.filter((key) => sides[a].settings[key] !== sides[b].settings[key]).map((key) => {
       const row = document.createElement("tr");
-      const header = cell("th", key);
+      const header = breaking(cell("th", key));
       header.scope = "row";
       row.append(header, cell("td", sides[a].settings[key]), cell("td", sides[b].settings[key]));
       return row;

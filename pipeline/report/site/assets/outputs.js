@@ -30,6 +30,7 @@ function common(ours, theirs) {
 const words = (text) => (/\s/.test(text) || !/[\u3400-\u9fff]/.test(text) ? text.split(/\s+/).filter(Boolean) : [...text]);
 
 function marked(text, reference) {
+  if (!text) return make("span", "(nothing)", { class: "soft" });
   const line = make("span");
   for (const [kind, word] of common(words(text), words(reference))) {
     if (kind === "same") line.append(word, " ");
