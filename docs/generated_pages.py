@@ -88,20 +88,39 @@ def python() -> Iterator[str]:
             yield f"```text\n{inspect.getdoc(function)}\n```\n"
 
 
+SETTINGS_FILES = {
+    "config": "config.yaml",
+    "site": "slurm/site.yaml",
+    "claims": "workflow/papers/PAPER/claims.yaml",
+    "dataset": "workflow/datasets/NAME.yaml",
+    "devices": "workflow/devices.yaml",
+    "files": "workflow/files/NAME.yaml",
+    "floors": "workflow/floors.yaml",
+    "paper": "workflow/papers/PAPER/paper.yaml",
+    "run": "run.yaml of a run folder",
+    "scale": "workflow/scales/NAME.yaml",
+}
+"""File of each schema."""
+
+
 def settings() -> Iterator[str]:
-    """Each record of each settings file, with its keys."""
+    """Each record of each settings file, with its keys; `config.yaml` first."""
     yield "# Settings files\n"
-    for path in sorted((ROOT / "workflow/schemas").glob("*.json")):
+    yield "This page lists every key of every settings file, with its meaning and default.\n"
+    for path in sorted((ROOT / "workflow/schemas").glob("*.json"), key=lambda path: (path.stem != "config", path.stem)):
         schema = json.loads(path.read_text(encoding="utf-8"))
         records = {path.stem: schema, **schema.get("$defs", {})}
         for name, record in records.items():
             if properties := record.get("properties"):
-                yield f"{'##' if name == path.stem else '###'} {name}\n\n{record.get('description', '')}\n"
+                title = f"## {SETTINGS_FILES[name]}" if name == path.stem else f"### {name}"
+                yield f"{title}\n\n{record.get('description', '')}\n"
                 yield "| key | meaning |\n|---|---|"
                 yield from (f"| `{key}` | {cell(value)} |" for key, value in properties.items())
                 yield ""
 
 
 def cell(value: dict[str, Any]) -> str:
+    if "const" in value:
+        return f"`{value['const']}`"
     default = f" (default: `{json.dumps(value['default'])}`)" if "default" in value else ""
     return (value.get("description", "") + default).replace("|", "\\|").replace("\n", " ")

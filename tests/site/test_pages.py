@@ -144,15 +144,14 @@ def test_mark_of_all_cells_stands_once_above_the_table(site):
 
 
 def test_remark_that_columns_share_is_listed_once(site):
-    page = (site / "paper-weighted.html").read_text(encoding="utf-8")
+    page = (site[1] / "paper-weighted.html").read_text(encoding="utf-8")
     for notes in re.findall(r"<summary>Data, metrics.*?</details>", page, re.DOTALL):
         texts = [line.partition("</strong>: ")[2] for line in notes.split("<li>") if " stands in for " in line]
         assert len(texts) == len(set(texts)) and not any("Ours:" in text for text in texts)
-    assert " stands in for " in page
 
 
 def test_command_for_claims_stands_only_where_runs_are_missing(site):
-    for path in site.glob("paper-*.html"):
+    for path in site[1].glob("paper-*.html"):
         text = path.read_text(encoding="utf-8")
         asked = re.search(r"not run</span> <code>", text)
         assert not (asked and re.search(r"<dd>(\d+) of \1 done", text))
