@@ -115,18 +115,6 @@ STAGES = {
         "Write the site of all results, to be opened from disk",
         is_stage=False,
     ),
-    "attention-maps": Command(
-        "pipeline.probes.attention_maps:write_attention_map",
-        "Write the attention of single heads on a sentence chosen by a rule",
-    ),
-    "alignments": Command(
-        "pipeline.probes.alignments:write_alignments",
-        "Write the attention over speech at every kept checkpoint of a training",
-    ),
-    "gate-values": Command(
-        "pipeline.probes.gate_values:write_gates",
-        "Measure the gate between channels over kinds of words, on the grammar",
-    ),
     "model-sizes": Command(
         "pipeline.probes.layer_cost:write_model_sizes",
         "Count the parameters of a paper's systems at the paper's own size",
@@ -187,10 +175,8 @@ STAGES = {
     "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),
     "decode": Command("pipeline.outputs.decode:decode_run", "Make every output of a run under one decoding"),
     "score": Command("pipeline.outputs.score:score_run", "Score every output of a run under one decoding"),
-    "average": Command("pipeline.decoding.averaging:average_checkpoints", "Average checkpoints of a run"),
     "translate": Command("pipeline.decoding.decode:translate", "Translate a split by beam search"),
     "transcribe": Command("pipeline.decoding.decode:transcribe", "Transcribe the speech of a split"),
-    "tune": Command("pipeline.decoding.tune:tune", "Choose the weights of shallow fusion on the development set"),
     "perplexity": Command(
         "pipeline.probes.perplexity:write_perplexity",
         "Measure the perplexity of a split, without smoothing",
@@ -206,10 +192,6 @@ STAGES = {
     "score-trees": Command(
         "pipeline.outputs.score_trees:score_parses",
         "Score parses: labelled bracketing F1, with intervals",
-    ),
-    "phenomena": Command(
-        "pipeline.outputs.score_text:score_phenomena",
-        "Count correctly translated names, idioms and word order, on the grammar",
     ),
 }
 

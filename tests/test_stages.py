@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
 OF_A_STAGE = {
-    "average": {"--last", "--best"},  # one of the two
     "launch": {"--run", "--folder", "--beside", "--spec"},
     "train": {"--spec"},
     "translate": {"--text"},

@@ -3,12 +3,11 @@
 import itertools
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from torch import Tensor
 
 from pipeline.config import load_run
-from pipeline.core.command_line import Argument
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.core.records.outputs import Averaged, AveragedFile
@@ -20,38 +19,14 @@ from pipeline.training.tensor_file import read_weights, write_tensor_file
 log = logging.getLogger(__name__)
 
 
-Count = Argument[int](metavar="K", exclusive="which", required=True)
-
-
-def average_checkpoints(
-    *,
-    run: Path,
-    last: Annotated[int | None, Count] = None,
-    best: Annotated[int | None, Count] = None,
-    out: Path,
-) -> None:
-    r"""Average checkpoints of a run.
-
-        python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1-… --last 5 \
-            --out work/demo/runs/attention/base/grammar-en-de/seed1-…/averaged/last5.safetensors
+def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
+    """Average checkpoints of a run, and write the mean and a record of its inputs.
 
     Write averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
 
     Args:
-        run: Folder of a finished run.
-        last: Number of last checkpoints to average; 1 takes the final weights.
-        best: Number of kept checkpoints of lowest development loss to average.
-        out: The .safetensors file to write.
-    """
-    write_average(run, last or best or 0, best is not None, out)
-
-
-def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
-    """Average checkpoints of a run, and write the mean and a record of its inputs.
-
-    Args:
         run_folder: Folder of a finished run.
-        count: Number of checkpoints.
+        count: Number of checkpoints; 1 with `best` False takes the final weights.
         best: Take those of lowest development loss instead of the last.
         out: The .safetensors file to write; the record is the .json file beside it.
 

@@ -86,7 +86,7 @@ def transcribe(
         split: train, dev or test.
         decoding: Settings that differ from the default.
         language_model: Run of the decoding's language model.
-        tuned: Weights chosen by the stage `tune`.
+        tuned: Weights of fusion that the stage `decode` chose.
         threads: CPU threads; by default all.
         out: File for the transcripts.
     """
@@ -130,11 +130,11 @@ def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> Non
 
 
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
-    """Return the decoding with the weights that the stage `tune` chose.
+    """Return the decoding with the weights that were chosen on the development set.
 
     Args:
         config: A decoding.
-        tuned: File written by the stage `tune`; None if the decoding is not tuned.
+        tuned: File of the chosen weights; None if the decoding is not tuned.
 
     Returns:
         The decoding, with `lm_weight` and `word_bonus` of the file.
@@ -144,7 +144,7 @@ def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingCo
     """
     if config.tuned != (tuned is not None):
         raise UserError(
-            "--tuned: required if the decoding has `lm_weights`, else refused; the stage `tune` writes the file"
+            "--tuned: required if the decoding has `lm_weights`, else refused; the stage `decode` writes the file"
         )
     if tuned is None:
         return config

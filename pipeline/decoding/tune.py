@@ -3,60 +3,26 @@
 import logging
 from itertools import product
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
 from pipeline.config import DecodingConfig
-from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import Tuned, TunedPoint
 from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
-from pipeline.decoding.decode import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel, build_decoder, prepare_language_model
 from pipeline.metrics.error_rates import CER, WER, Transcripts
 
 log = logging.getLogger(__name__)
 
 
-def tune(
-    *,
-    weights: Path,
-    decoding: Annotated[str, Argument(metavar="JSON")],
-    language_model: Annotated[Path | None, Argument(metavar="FOLDER")] = None,
-    threads: int | None = None,
-    out: Path,
-) -> None:
-    r"""Choose the weights of shallow fusion on the development set.
-
-        python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1-…/model.safetensors \
-            --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out tuned/shallow.json \
-            --decoding '{"language_model": "lm-full@full-text", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
-
-    Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The
-    lowest word error rate decides; among equal ones the lowest character error rate, then the smaller weights.
-
-    Args:
-        weights: Final or averaged weights in a run's folder.
-        decoding: A decoding with `lm_weights`.
-        language_model: Run of the decoding's language model, if it names one.
-        threads: CPU threads; by default all.
-        out: JSON file to write.
-
-    Raises:
-        UserError: The decoding has no `lm_weights` to choose from.
-    """
-    config = parse_decoding(decoding)
-    if not config.tuned:
-        raise UserError("--decoding: has no `lm_weights` to choose from; add them")
-    choose_weights(TrainedModel.load(weights, threads), config, language_model, out)
-
-
 def choose_weights(trained: TrainedModel, config: DecodingConfig, language_model: Path | None, out: Path) -> None:
     """Write the pair of fusion weights with the lowest word error rate, and the whole grid.
+
+    Write {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The lowest word error rate
+    decides; among equal ones the lowest character error rate, then the smaller weights.
 
     Args:
         trained: The model.

@@ -49,7 +49,7 @@ class OutputMaker:
                 config = self.plan.config
                 write_average(self.run_folder, config.average_last, config.averaged == "best", out)
             case "alignments":
-                write_alignments(run=self.run_folder, split=required(output.split), threads=self.threads, out=out)
+                write_alignments(self.run_folder, required(output.split), self.threads, out)
             case "gates":
                 from pipeline.probes.gate_values import measure_gates  # imports the claims, 70 ms
 

@@ -149,11 +149,8 @@ def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test",
     write_score(out, Transcripts(references, hypotheses), scored)
 
 
-def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName = "test", tokenised: Path, out: Path) -> None:
-    r"""Count correctly translated names, idioms and word order, on the grammar.
-
-        python -m pipeline phenomena --dataset workflow/datasets/grammar-zh-en.yaml \
-            --corpus work/corpora/grammar-zh-en --tokenised test.tok --out test.json
+def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName, tokenised: Path, out: Path) -> None:
+    """Count correctly translated names, idioms and word order, on the grammar.
 
     Read `<corpus>/<split>.phenomena.jsonl`, which the grammar wrote. A paraphrase counts as wrong.
 

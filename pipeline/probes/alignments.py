@@ -16,7 +16,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
-from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
@@ -31,10 +30,8 @@ MEASURED = 64
 """Utterances over which the entropy is averaged."""
 
 
-def write_alignments(*, run: Path, split: SplitName = "dev", threads: int | None = None, out: Path) -> None:
+def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> None:
     """Write the attention over speech at every kept checkpoint of a training.
-
-        python -m pipeline alignments --run work/demo/runs/coldfusion/CF4/…/seed1-… --out alignments/dev.json
 
     Write {split, utterances, utterance, text, steps, entropy, maps, weights_digest}. `maps` has α (characters x encoder
     positions) of the utterance of median length at each of `steps`. `entropy` has the mean entropy of α in nats over
@@ -43,7 +40,7 @@ def write_alignments(*, run: Path, split: SplitName = "dev", threads: int | None
     Args:
         run: Folder of a finished run.
         split: Split that is aligned.
-        threads: CPU threads; by default all.
+        threads: CPU threads; None = all cores that this process may use.
         out: JSON file to write.
 
     Raises:

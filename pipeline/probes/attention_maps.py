@@ -17,7 +17,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import AttentionMap
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
-from pipeline.data.dataset import SplitName
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.settings import EOS
@@ -63,12 +62,8 @@ class Candidate:
     heads: list[int]
 
 
-def write_attention_map(
-    *, weights: Path, split: SplitName = "test", rule: Rule, threads: int | None = None, out: Path
-) -> None:
-    """Write the attention of single heads on a sentence chosen by a rule.
-
-        python -m pipeline attention-maps --weights work/demo/runs/…/model.safetensors --rule pronoun --out a.json
+def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
+    """Write the attention map that a rule chooses from a split.
 
     Write {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one), heads,
     weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
@@ -80,19 +75,6 @@ def write_attention_map(
         contrast   the sentence in which two heads differ most, by total variation averaged over positions
 
     Attention from and to the last two symbols, a full stop and the end of the sentence, does not count in a choice.
-
-    Args:
-        weights: Final or averaged weights in a run's folder.
-        split: Split to choose from.
-        rule: Rule that chooses the sentence.
-        threads: CPU threads; by default all.
-        out: JSON file to write.
-    """
-    write_map(TrainedModel.load(weights, threads), split, rule, out)
-
-
-def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
-    """Write the attention map that a rule chooses from a split.
 
     Args:
         trained: The model.

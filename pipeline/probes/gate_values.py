@@ -54,29 +54,6 @@ class Gated(Protocol):
         """
 
 
-def write_gates(*, weights: Path, dataset: Path, threads: int | None = None, out: Path) -> None:
-    r"""Measure the gate between channels over kinds of words, on the grammar.
-
-        python -m pipeline gate-values --dataset workflow/datasets/grammar-zh-en.yaml --out gates.json \
-            --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1-…/model.safetensors
-
-    Read `<split>.phenomena.jsonl`, which the grammar wrote, and the source of every test set. Write {dataset,
-    test_sets, lines, gates: {<channel>: {<kind>: {value, words}}}, statistics, weights_digest}. The .npz file beside it
-    has, for `<channel>.<kind>`, the sum over words of z (mean of its units) and the number of words of each sentence.
-
-    Args:
-        weights: Final or averaged weights in a run's folder.
-        dataset: Dataset file of the grammar, from Chinese.
-        threads: CPU threads; by default all.
-        out: JSON file to write.
-
-    Raises:
-        UserError: The dataset is not translated from Chinese by the grammar, or the model blends no channels.
-    """
-    grammar_from_chinese(dataset)
-    measure_gates(TrainedModel.load(weights, threads), dataset, out)
-
-
 def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
     """Return the record of a dataset that the grammar translates from Chinese.
 
@@ -96,6 +73,10 @@ def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
 
 def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
     """Write the mean gate over each kind of words of every test set.
+
+    Read `<split>.phenomena.jsonl`, which the grammar wrote, and the source of every test set. Write {dataset,
+    test_sets, lines, gates: {<channel>: {<kind>: {value, words}}}, statistics, weights_digest}. The .npz file beside it
+    has, for `<channel>.<kind>`, the sum over words of z (mean of its units) and the number of words of each sentence.
 
     Args:
         trained: The model.

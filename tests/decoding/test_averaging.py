@@ -5,9 +5,10 @@ import pytest
 import torch
 from toy_run import write_corpus, write_run
 
-from pipeline.__main__ import main
+from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
 from pipeline.core.records.training import Loss, TrainingLoss, ValidationLine
+from pipeline.decoding.averaging import write_average
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 
@@ -21,9 +22,8 @@ def folders(tmp_path):
     return runs
 
 
-def average(folder, last) -> int:
-    out = folder / "averaged" / "mean.safetensors"
-    return main(["average", "--run", str(folder), "--last", str(last), "--out", str(out)])
+def average(folder, count, best=False):
+    write_average(folder, count, best, folder / "averaged/mean.safetensors")
 
 
 def weights(folder, name):
@@ -31,7 +31,7 @@ def weights(folder, name):
 
 
 def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
-    assert average(folders[0], 3) == 0
+    average(folders[0], 3)
     mean = weights(folders[0], "averaged/mean.safetensors")
     last = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
     assert set(mean) == set(last[0])
@@ -43,46 +43,46 @@ def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
 
 
 def test_the_average_of_one_is_the_final_weights(folders):
-    assert average(folders[0], 1) == 0
+    average(folders[0], 1)
     mean, final = (weights(folders[0], name) for name in ("averaged/mean.safetensors", "model.safetensors"))
     assert all(torch.equal(mean[name], final[name]) for name in final)
 
 
-def test_checkpoints_of_another_run_are_refused(folders, capsys):
+def test_checkpoints_of_another_run_are_refused(folders):
     stray = "checkpoints/step-3.safetensors"
     (folders[0] / stray).write_bytes((folders[1] / stray).read_bytes())
-    assert average(folders[0], 3) == 1
-    assert "step-3.safetensors: belongs to another run" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"step-3\.safetensors: belongs to another run"):
+        average(folders[0], 3)
     assert not (folders[0] / "averaged/mean.safetensors").exists()
 
 
-def test_damaged_checkpoints_are_refused(folders, capsys):
+def test_damaged_checkpoints_are_refused(folders):
     path = folders[0] / "checkpoints/step-4.safetensors"
     path.write_bytes(path.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
-    assert average(folders[0], 2) == 1
-    assert "step-4.safetensors: content does not match" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"step-4\.safetensors: content does not match"):
+        average(folders[0], 2)
 
 
-def test_missing_checkpoints_are_not_made_up_for(folders, capsys):
-    assert average(folders[0], 5) == 1
-    assert "4 checkpoints, but 5 should be averaged" in capsys.readouterr().err
+def test_missing_checkpoints_are_not_made_up_for(folders):
+    with pytest.raises(UserError, match="4 checkpoints, but 5 should be averaged"):
+        average(folders[0], 5)
     (folders[0] / "checkpoints/step-4.safetensors").unlink()
-    assert average(folders[0], 2) == 1
-    assert "the newest is of step 3, but the run ended at step 4" in capsys.readouterr().err
+    with pytest.raises(UserError, match="the newest is of step 3, but the run ended at step 4"):
+        average(folders[0], 2)
 
 
-def test_an_unfinished_run_is_not_averaged(folders, capsys):
+def test_an_unfinished_run_is_not_averaged(folders):
     (folders[0] / "done.json").unlink()
-    assert average(folders[0], 1) == 1
-    assert "not finished" in capsys.readouterr().err
+    with pytest.raises(UserError, match="not finished"):
+        average(folders[0], 1)
 
 
-def test_checkpoints_of_another_shape_are_refused(folders, capsys):
+def test_checkpoints_of_another_shape_are_refused(folders):
     tensors, facts = read_tensor_file(folders[0] / "checkpoints/step-3.safetensors")
     tensors.pop(next(iter(tensors)))
     write_tensor_file(folders[0] / "checkpoints/step-3.safetensors", tensors, facts)
-    assert average(folders[0], 2) == 1
-    assert "holds other tensors" in capsys.readouterr().err
+    with pytest.raises(UserError, match="holds other tensors"):
+        average(folders[0], 2)
 
 
 def note_losses(folder, losses):
@@ -93,17 +93,12 @@ def note_losses(folder, losses):
         append_line(folder / "progress.jsonl", ValidationLine(step=step, train=train, dev=dev).line().encode())
 
 
-def average_best(folder, count) -> int:
-    out = folder / "averaged" / "mean.safetensors"
-    return main(["average", "--run", str(folder), "--best", str(count), "--out", str(out)])
-
-
 @pytest.mark.parametrize(
     "losses, count, expected", [((3, 1, 2, 4), 2, [2, 3]), ((1, 2, 1, 1), 2, [1, 3]), ((3, 1, 2, 4), 1, [2])]
 )
 def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(folders, losses, count, expected):
     note_losses(folders[0], losses)
-    assert average_best(folders[0], count) == 0
+    average(folders[0], count, best=True)
     mean = weights(folders[0], "averaged/mean.safetensors")
     chosen = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in expected]
     for name, tensor in mean.items():
@@ -115,7 +110,7 @@ def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(folders, losses, 
     ] == expected
 
 
-def test_best_average_names_the_first_step_without_dev_loss(folders, capsys):
+def test_best_average_names_the_first_step_without_dev_loss(folders):
     note_losses(folders[0], [3, 1])
-    assert average_best(folders[0], 2) == 1
-    assert "the checkpoint after step 3 has no development loss" in capsys.readouterr().err
+    with pytest.raises(UserError, match="the checkpoint after step 3 has no development loss"):
+        average(folders[0], 2, best=True)

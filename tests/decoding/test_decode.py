@@ -1,4 +1,4 @@
-"""The stage `decode` makes all outputs of a decoding with one loaded model, as each stage of its own would."""
+"""The stage `decode` makes all outputs of a decoding with one loaded model."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.core.json_csv import write_json
 from pipeline.core.records.outputs import Manifest
+from pipeline.decoding.averaging import write_average
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.outputs import decode
 from pipeline.outputs.decode import decode_ready
@@ -46,12 +47,12 @@ def times(run: Path) -> dict[str, int]:
     return {str(path.relative_to(run)): path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
 
 
-def test_outputs_are_those_of_the_stages_by_themselves(run, tmp_path):
+def test_outputs_are_those_of_separate_steps(run, tmp_path):
     assert call(run, plan_of()) == 0
-    weights, out = str(run / "own.safetensors"), tmp_path / "own.tok"
-    assert main(["average", "--run", str(run), "--last", "2", "--out", weights]) == 0
+    weights, out = run / "own.safetensors", tmp_path / "own.tok"
+    write_average(run, 2, False, weights)
     decoding = json.dumps(plan_of().settings)
-    words = ["--weights", weights, "--decoding", decoding, "--out", str(out), "--text", str(tmp_path / "own.txt")]
+    words = ["--weights", str(weights), "--decoding", decoding, "--out", str(out), "--text", str(tmp_path / "own.txt")]
     assert main(["translate", *words]) == 0
     assert (run / TRANSLATION["file"]).read_text() == out.read_text()
     listed = Manifest.read(run / "final/outputs.json").entries

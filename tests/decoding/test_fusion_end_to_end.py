@@ -16,6 +16,8 @@ from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, 
 from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.tune import choose_weights
 from pipeline.papers.project import load_project
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.tensor_file import read_tensor_file
@@ -61,7 +63,10 @@ class Workflow:
                 (out.parent / "run.yaml").write_text(yaml.safe_dump(settings))
                 assert main(["train", "--run", str(out.parent), "--threads", "1", "--device", "cpu"]) == 0
             case Tuned():
-                self.stage("tune", product, out)
+                config = self.project.decoding(product.run.paper, product.run.system, product.decoding)
+                trained = TrainedModel.load(self.layout.weights(product.run), threads=1)
+                lm = self.layout.run(self.graph.inputs(product)["language_model"].run)
+                choose_weights(trained, config.model_copy(update={"beam_size": 2}), lm, out)
             case Transcript():
                 where = ["--corpus", str(self.layout.path(Encoded(product.scored_on)).parent)]
                 self.stage("transcribe", product, out, *where, "--split", product.split)

@@ -18,7 +18,7 @@ from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, 
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
-from pipeline.decoding.tune import sample
+from pipeline.decoding.tune import choose_weights, sample
 from pipeline.metrics import read_statistics
 from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.models.settings import BOS
@@ -95,6 +95,12 @@ def test_fine_tuning_keeps_the_feature_statistics_of_its_start(tmp_path, corpus,
     assert validated[1].frames.equal(expected[1].frames)
 
 
+def tune(run, settings, lm, out):
+    """Choose fusion weights from those of a decoding."""
+    trained = TrainedModel.load(run / "model.safetensors", threads=1)
+    choose_weights(trained, DecodingConfig.model_validate(DECODING | settings), lm, out)
+
+
 def test_external_lm_changes_the_transcript_if_its_weight_is_set(tmp_path, corpus, lm):
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
     plain = transcribe(run, corpus)
@@ -124,9 +130,7 @@ def test_tuning_chooses_the_weights_of_lowest_dev_error(tmp_path, corpus, lm, mo
     run, chosen = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
     settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
     settings |= {"word_bonuses": [0.0, 2.0]} if model is CTC else {}
-    options = ["--weights", str(run / "model.safetensors"), "--language-model", str(lm)]
-    decoding = json.dumps(DECODING | settings)
-    assert main(["tune", *options, "--decoding", decoding, "--out", str(chosen), "--threads", "1"]) == 0
+    tune(run, settings, lm, chosen)
     record = read_json(chosen)
     assert len(record["grid"]) == (6 if model is CTC else 3)
     assert record["wer"] == min(point["wer"] for point in record["grid"])
@@ -168,11 +172,10 @@ def test_tuning_sample_spans_the_dev_set_for_any_batch_size(tmp_path, corpus, se
 
 def test_tuning_reads_only_the_development_set(tmp_path, corpus, lm):
     run, found = write_run(tmp_path / "run", corpus, RECOGNISER), []
-    settings = DECODING | {"language_model": "lm@text", "lm_weights": [0.0, 0.5], "tuning_sentences": 5}
-    options = ["--weights", str(run / "model.safetensors"), "--language-model", str(lm), "--threads", "1"]
+    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5], "tuning_sentences": 5}
     for number in range(2):
         out = tmp_path / f"tuned{number}.json"
-        assert main(["tune", *options, "--decoding", json.dumps(settings), "--out", str(out)]) == 0
+        tune(run, settings, lm, out)
         found.append(read_json(out))
         for path in (*corpus.glob("test*"), *corpus.glob("train*")):
             path.unlink()
@@ -279,8 +282,7 @@ def test_replacement_lm_must_be_named_and_have_no_weight(settings, said):
 def test_ngram_weight_is_tuned_on_the_dev_set_and_used(tmp_path, corpus, model):
     run, tuned = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
     settings = DECODING | {"ngram_order": 3, "lm_weights": [0.0, 5.0], "tuning_sentences": 4}
-    given = ["tune", "--weights", str(run / "model.safetensors"), "--decoding", json.dumps(settings)]
-    assert main([*given, "--out", str(tuned), "--threads", "1"]) == 0
+    tune(run, settings, None, tuned)
     assert [point.lm_weight for point in Tuned.read(tuned).grid] == [0.0, 5.0]
     assert transcribe(run, corpus, "--tuned", str(tuned), **settings) is not None
     plain = transcribe(run, corpus)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from grammar_sentences import generate
 
-from pipeline.__main__ import main
+from pipeline.core.errors import UserError
 from pipeline.data.text.subwords import train
 from pipeline.data.trees.trees import parse_tree
 from pipeline.metrics import read_statistics
 from pipeline.metrics.phenomena import clauses, contains, in_order, reorderings
+from pipeline.outputs.score_text import score_phenomena
 
 TREE = parse_tree(
     "(TOP (S (NP (NP (DT The) (NN dog)) (SBAR (WHNP (WDT that)) (S (NP (DT the) (NN writer)) (VP (VBD found)))))"
@@ -65,10 +66,13 @@ def corpus(tmp_path_factory):
     return folder, english
 
 
-def count(folder, lines):
+def score(folder, dataset, lines):
     (folder / "hyp.tok").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    arguments = ["--dataset", str(folder / "toy.yaml"), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
-    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 0
+    score_phenomena(dataset=dataset, corpus=folder, split="test", tokenised=folder / "hyp.tok", out=folder / "out.json")
+
+
+def count(folder, lines):
+    score(folder, folder / "toy.yaml", lines)
     record = json.loads((folder / "out.json").read_text())
     names = record["metrics"]
     return {name: read_statistics(folder / "out.json", name).sum(axis=0).tolist() for name in names}, record
@@ -101,18 +105,15 @@ def test_translations_without_a_word_have_no_phenomenon(corpus, line):
     assert all(metric["value"] == 0 for metric in record["metrics"].values())
 
 
-def test_other_than_as_many_lines_is_refused(corpus, capsys):
+def test_other_than_as_many_lines_is_refused(corpus):
     folder, english = corpus
-    (folder / "hyp.tok").write_text("\n".join(english[:-1]) + "\n", encoding="utf-8")
-    arguments = ["--dataset", str(folder / "toy.yaml"), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
-    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 1
-    assert "119 lines, but the test set has 120" in capsys.readouterr().err
+    with pytest.raises(UserError, match="119 lines, but the test set has 120"):
+        score(folder, folder / "toy.yaml", english[:-1])
 
 
 @pytest.mark.parametrize("name", ["grammar-smoke-en-de", "grammar-smoke-en-fr", "news-zh-en"])
-def test_phenomena_refuse_text_not_from_the_grammar(corpus, capsys, name):
-    folder, _ = corpus
+def test_phenomena_refuse_text_not_from_the_grammar(corpus, name):
+    folder, english = corpus
     dataset = Path(__file__).parents[2] / f"workflow/datasets/{name}.yaml"
-    arguments = ["--dataset", str(dataset), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
-    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 1
-    assert f"{name}.yaml: is not written by the grammar into English" in capsys.readouterr().err
+    with pytest.raises(UserError, match=f"{name}.yaml: is not written by the grammar into English"):
+        score(folder, dataset, english)

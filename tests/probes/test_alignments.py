@@ -1,4 +1,4 @@
-"""The stage `alignments` on a run with two checkpoints."""
+"""Alignments of a run with two checkpoints."""
 
 import json
 import math
@@ -9,11 +9,11 @@ import torch
 import yaml
 from made_records import speech_corpus
 
-from pipeline.__main__ import main
 from pipeline.config import load_run
+from pipeline.core.errors import UserError
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
-from pipeline.probes.alignments import mean_entropy, median_length
+from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
@@ -51,7 +51,7 @@ def write_run(tmp_path, model: dict):
 
 def test_every_kept_checkpoint_has_its_alignment_and_entropy(tmp_path):
     run, out = write_run(tmp_path, RECOGNISER), tmp_path / "dev.json"
-    assert main(["alignments", "--run", str(run), "--out", str(out), "--threads", "1"]) == 0
+    write_alignments(run, "dev", 1, out)
     record = json.loads(out.read_text())
     assert record["steps"] == [1, 2] and record["utterance"] == 2 and len(record["text"]) == 3
     maps = np.array(record["maps"])
@@ -61,10 +61,10 @@ def test_every_kept_checkpoint_has_its_alignment_and_entropy(tmp_path):
     assert record["entropy"][0] != record["entropy"][1]
 
 
-def test_a_model_without_attention_is_refused(tmp_path, capsys):
+def test_a_model_without_attention_is_refused(tmp_path):
     run = write_run(tmp_path, {"architecture": "ctc", "channels": 1, "num_layers": 1, "hidden_width": 3})
-    assert main(["alignments", "--run", str(run), "--out", str(tmp_path / "dev.json")]) == 1
-    assert "no attention over speech" in capsys.readouterr().err
+    with pytest.raises(UserError, match="no attention over speech"):
+        write_alignments(run, "dev", 1, tmp_path / "dev.json")
 
 
 def test_entropy_of_even_attention_is_log_of_positions():

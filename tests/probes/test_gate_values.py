@@ -1,4 +1,4 @@
-"""Kinds of source words are found where the grammar put them, and the stage has the gates' means over them."""
+"""Kinds of source words are found where the grammar put them, and the record has the gates' means over them."""
 
 import json
 from pathlib import Path
@@ -10,15 +10,16 @@ import yaml
 from grammar_sentences import generate
 from made_records import parallel_corpus
 
-from pipeline.__main__ import main
 from pipeline.config import load_run
+from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
+from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics import read_statistics
 from pipeline.models.architectures import build_model
-from pipeline.probes.gate_values import covered, kinds_of
+from pipeline.probes.gate_values import covered, kinds_of, measure_gates
 from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
@@ -91,14 +92,15 @@ def write_run(folder, corpus, **changes):
     return model
 
 
-def gate_values(folder, corpus) -> int:
-    files = ["--weights", str(folder / "model.safetensors"), "--dataset", str(corpus / "toy.yaml")]
-    return main(["gate-values", *files, "--out", str(folder / "gates.json"), "--threads", "1"])
+def gate_values(folder, corpus):
+    measure_gates(
+        TrainedModel.load(folder / "model.safetensors", threads=1), corpus / "toy.yaml", folder / "gates.json"
+    )
 
 
 def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_path):
     model = write_run(tmp_path, corpus)
-    assert gate_values(tmp_path, corpus) == 0
+    gate_values(tmp_path, corpus)
     record = json.loads((tmp_path / "gates.json").read_text())
     assert record["test_sets"] == ["toy", "toy2"] and record["lines"] == 60 and set(record["gates"]) == {"rnn", "emb"}
     vocabulary = Subwords(corpus / "subwords.model").words
@@ -122,7 +124,7 @@ def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_pat
         assert rows.shape == (60, 2) and rows[:, 1].tolist() == [len(found[kind]) for _, found in sentences]
 
 
-def test_a_model_of_one_channel_has_no_gate(corpus, tmp_path, capsys):
+def test_a_model_of_one_channel_has_no_gate(corpus, tmp_path):
     write_run(tmp_path, corpus, channels="rnn")
-    assert gate_values(tmp_path, corpus) == 1
-    assert "no gate between channels" in capsys.readouterr().err
+    with pytest.raises(UserError, match="no gate between channels"):
+        gate_values(tmp_path, corpus)
