@@ -88,8 +88,8 @@ class Context:
     @property
     def follows_opening(self) -> bool:
         """Return whether the token before is an opening bracket or quotation mark."""
-        is_quote = self.left in QUOTES or self.left in CLOSING
-        return self.joined if is_quote else is_opening(self.left)
+        is_either = self.left in QUOTES or self.left in CLOSING or self.left == "—"
+        return self.joined if is_either else is_opening(self.left)
 
     @property
     def may_close(self) -> bool:
@@ -118,6 +118,12 @@ ENGLISH_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em", "cause"
 """Endings after an apostrophe inside an English word."""
 GERMAN_CLITICS = frozenset({"s", "n", "ne", "nen", "nem", "ner", "m", "r", "se", "damm"})
 """Endings after an apostrophe inside a German word: `geht’s`, `so’n`."""
+SHORTENED = {
+    "en": frozenset({"tis", "twas", "em", "til", "cos"}),
+    "nl": frozenset({"t"}),
+    "af": frozenset({"n"}),
+}
+"""Words that a typographic apostrophe begins, also after a word: `give ’em`, `in ’t huis`."""
 LEADING = frozenset({"tis", "twas", "til", "em", "cause", "cos", "n", "round", "bout"})
 """English words whose first letter an apostrophe replaces."""
 LONGEST_ENCLITIC = 3

@@ -13,6 +13,7 @@ from pipeline.data.text.marks import (
     LEADING,
     LEFT,
     QUOTES,
+    SHORTENED,
     Context,
     Spaces,
     apostrophe,
@@ -134,6 +135,8 @@ def spaces_around(token: str, at: Context) -> Spaces:
         return ascii_spaces(token, at)
     if token == "’" and language in ("sv", "fi", "da") and word_like(left[-1:]) and at.closes_later("’"):
         return (True, False) if word_like(right[:1]) else (False, None)
+    if token == "’" and not at.may_close and (found := shortened(at)):
+        return found
     if token == "’" and (found := apostrophe(left, right, language, at.may_close)):
         return found
     if token in QUOTES or token in CLOSING:
@@ -147,7 +150,11 @@ def spaces_around(token: str, at: Context) -> Spaces:
         return language != "en" or None, False
     if all(kind_of(character) == "currency" for character in token):
         return currency(at)
-    if token == "–" and left.isdecimal() and right.isdecimal():
+    if token in ("–", "—") and left.isdecimal() and right.isdecimal():
+        return False, False
+    if token == "—" and language == "es":
+        return raya(at)
+    if token == "…" and left in QUOTES and at.follows_opening:
         return False, False
     if token == "−" and right[:1].isdecimal():
         return (True, False) if not left[-1:].isdecimal() else (None, None)
@@ -182,6 +189,8 @@ def ascii_spaces(token: str, at: Context) -> Spaces:
             return (False if is_mail else None), False
         case "#" if word_like(right[:1]):
             return (False, None) if len(left) == 1 and left.isupper() else (None, False)
+        case "#" if left in ("C", "F"):
+            return False, None
         case "%" if right in PRINTF and not left[-1:].isdecimal():
             return True if word_like(left[-1:]) else None, False
         case "&" if right in ENTITIES and at.rest[1:2] == [";"]:
@@ -197,6 +206,23 @@ def ascii_spaces(token: str, at: Context) -> Spaces:
     if token[0] == "-" and len(token) > 1 and left in CLOSING and not at.joined:
         return False, None
     return None, None
+
+
+def shortened(at: Context) -> Spaces | None:
+    """Return the spaces around the apostrophe of a word that lacks letters (`give ’em`, `rock ’n’ roll`), else None."""
+    if at.language == "en" and at.right.lower() == "n" and at.token(2) == "’":
+        return True, False
+    if at.language == "en" and at.left.lower() == "n" and at.token(-2) == "’":
+        return False, True
+    return (True, False) if at.right.lower() in SHORTENED.get(at.language, ()) and word_like(at.left[-1:]) else None
+
+
+def raya(at: Context) -> Spaces:
+    """Return the spaces around a Spanish dash, which joins what it sets off, as in `—Hola —dijo él—`."""
+    if not at.place:
+        return None, False
+    is_second = at.tokens[1 : at.place].count("—") % 2 == 1
+    return (False, None if at.right[:1] in NO_SPACE_BEFORE else True) if is_second else (True, False)
 
 
 def slash(at: Context) -> Spaces:
