@@ -1,9 +1,10 @@
-"""Scores that may be averaged."""
+"""Folders of runs as claims read them, and convergence of their losses."""
 
 import pytest
 from made_records import score_file
 
 from pipeline.analysis.run_folders import require_one_basis
+from pipeline.analysis.training_curves import Floor, below_floor, load_floors
 from pipeline.core.errors import UserError
 
 SIGNATURE = "text:moses|case:mixed|version:2.6.0"
@@ -24,3 +25,18 @@ def test_seeds_that_were_scored_otherwise_are_refused(other):
 
 def test_a_newer_library_scores_the_same_metric():
     require_one_basis([scores(), scores(SIGNATURE.replace("2.6.0", "2.7.1"))], "bleu", "paper/system")
+
+
+@pytest.mark.parametrize(
+    ("metric", "reach", "below", "above"), [("wer", 85, 85.0, 84.9), ("bleu_paper", 5, 5.0, 5.1), ("gleu", 5, 0.0, 9.0)]
+)
+def test_a_score_at_the_floor_is_below_it(metric, reach, below, above):
+    floors = {metric: Floor(reach=reach, why="it is so")}
+    assert below_floor(floors, metric, below) == f"{metric} of {below:.4g} is not better than {reach}: it is so"
+    assert below_floor(floors, metric, above) == below_floor({}, metric, below) == ""
+
+
+def test_a_floor_needs_a_reason(tmp_path):
+    (tmp_path / "floors.yaml").write_text("wer: {reach: 85}\n")
+    with pytest.raises(UserError, match=r"floors\.yaml: wer\.why: "):
+        load_floors(tmp_path / "floors.yaml")

@@ -1,7 +1,9 @@
-"""Encoded corpora are hashed before use, once while they do not change."""
+"""Encoded corpora and their stores: round trips, damage, hashing before use, and copies on a local disk."""
 
 import os
 import random
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,17 @@ from made_records import parallel_corpus, parallel_split
 
 from pipeline.core.errors import UserError
 from pipeline.data import encoded_files
-from pipeline.data.encoded_files import encoded_stores, require_whole, stores_digest
-from pipeline.data.sequence_store import write_tokens
+from pipeline.data.encoded_files import (
+    copy_of,
+    encoded_stores,
+    file_system,
+    nearest,
+    require_whole,
+    stage,
+    stores_digest,
+    token_files,
+)
+from pipeline.data.sequence_store import TokenStore, token_type, write_tokens
 
 
 @pytest.fixture
@@ -62,3 +73,150 @@ def test_a_folder_that_may_not_be_written_is_hashed_each_time(encoded, monkeypat
     require_whole(encoded)
     require_whole(encoded)
     assert not (encoded / ".verified.json").exists()
+
+
+def write(stem, sentences, vocab_size):
+    with write_tokens(stem, vocab_size) as store:
+        for part in (sentences[:7], sentences[7:]):
+            store.append(np.array([i for s in part for i in s]), [len(s) for s in part])
+
+
+@pytest.fixture
+def sentences(seed):
+    generator = np.random.default_rng(seed)
+    return [generator.integers(4, 60000, generator.integers(0, 9)).tolist() for _ in range(20)]
+
+
+@pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1])
+def test_sentences_round_trip_in_the_narrowest_integer_type(tmp_path, sentences, vocab_size):
+    write(tmp_path / "train.src", sentences, vocab_size)
+    store = TokenStore(tmp_path / "train.src")
+    assert len(store) == len(sentences)
+    assert [store[i].tolist() for i in range(len(store))] == sentences
+    assert store.lengths().tolist() == [len(s) for s in sentences]
+    assert store.values.dtype == token_type(vocab_size) == np.dtype("<u2" if vocab_size == 1 << 16 else "<u4")
+
+
+def test_rows_are_padded_and_framed(tmp_path, sentences, seed):
+    write(tmp_path / "train.src", sentences, 1 << 16)
+    store = TokenStore(tmp_path / "train.src")
+    indices = np.random.default_rng(seed).permutation(len(sentences))[:6]
+    longest = max(len(sentences[i]) for i in indices)
+    for first, last in ((None, 3), (2, None), (2, 3), (None, None)):
+        frame = (first is not None) + (last is not None)
+        expected = [
+            ([] if first is None else [first])
+            + sentences[i]
+            + ([] if last is None else [last])
+            + [0] * (longest - len(sentences[i]))
+            for i in indices
+        ]
+        rows = store.padded(indices, first, last, pad=0)
+        assert rows.dtype == np.int64 and rows.shape == (6, longest + frame)
+        assert rows.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["train.src.tokens", "train.src.offsets"])
+def test_missing_and_cut_files_are_named(tmp_path, sentences, name):
+    write(tmp_path / "train.src", sentences, 1 << 16)
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UserError, match=name):
+        TokenStore(tmp_path / "train.src")
+    path.unlink()
+    with pytest.raises(UserError, match=f"{name}: no such file"):
+        TokenStore(tmp_path / "train.src")
+
+
+def test_a_failed_write_leaves_no_store(tmp_path):
+    with pytest.raises(ZeroDivisionError), write_tokens(tmp_path / "train.src", 100) as store:
+        store.append(np.array([5, 6]), [2])
+        raise ZeroDivisionError
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_empty_split_is_readable(tmp_path):
+    with write_tokens(tmp_path / "train.src", 100):
+        pass
+    assert len(TokenStore(tmp_path / "train.src")) == 0
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """Return a folder that counts as a network disk, beside a temporary folder on a local disk."""
+    folder, near = tmp_path / "far", tmp_path / "near"
+    folder.mkdir()
+    near.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(near))
+    monkeypatch.setattr(encoded_files, "file_system", lambda path: "lustre" if folder in Path(path).parents else "ext4")
+    return folder
+
+
+@pytest.fixture
+def stem(far):
+    generator = np.random.default_rng(1)
+    with write_tokens(far / "train.src", 100) as store:
+        store.append(generator.integers(0, 100, 60), [10, 20, 30])
+    return far / "train.src"
+
+
+def rows(stem) -> list[list[int]]:
+    store = TokenStore(stem)
+    return [store[index].tolist() for index in range(len(store))]
+
+
+def test_a_store_is_read_from_its_copy_and_is_the_same(stem):
+    before = rows(stem)
+    stage(token_files(stem))
+    copies = [nearest(path) for path in token_files(stem)]
+    assert all("near" in copy.parts for copy in copies)
+    assert [copy.read_bytes() for copy in copies] == [path.read_bytes() for path in token_files(stem)]
+    assert Path(TokenStore(stem).values.filename) == copies[0]
+    assert rows(stem) == before
+
+
+def test_a_copy_of_what_a_file_was_before_is_not_read(stem):
+    stage(token_files(stem))
+    with write_tokens(stem, 100) as store:
+        store.append(np.arange(5), [5])
+    assert rows(stem) == [[0, 1, 2, 3, 4]]
+
+
+def test_a_copy_that_is_there_is_not_made_again(stem):
+    stage(token_files(stem))
+    copy = copy_of(token_files(stem)[0])
+    written = copy.stat().st_mtime_ns
+    stage(token_files(stem))
+    assert copy.stat().st_mtime_ns == written
+
+
+def test_store_is_read_in_place_if_the_disk_is_full(stem, monkeypatch):
+    passed = []
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 0, 100))
+    monkeypatch.setattr(encoded_files, "read_through", passed.append)
+    stage(token_files(stem))
+    assert passed == list(token_files(stem))
+    assert [nearest(path) for path in token_files(stem)] == list(token_files(stem))
+
+
+def test_failed_copy_leaves_no_file_and_store_is_read_in_place(stem, monkeypatch):
+    def fill_up(source, target):
+        Path(target).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", fill_up)
+    stage(token_files(stem))
+    assert nearest(token_files(stem)[0]) == token_files(stem)[0]
+    assert not [path for path in (stem.parents[1] / "near").rglob("*") if path.is_file()]
+
+
+def test_staging_copies_nothing_on_a_local_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "unused"))
+    (tmp_path / "file").write_text("here")
+    stage([tmp_path / "file"])
+    assert nearest(tmp_path / "file") == tmp_path / "file"
+
+
+def test_the_type_of_a_file_system_is_that_of_the_nearest_mount():
+    assert file_system(Path("/proc/self/status")) == "proc"
+    assert file_system(Path(os.sep)) != "proc"

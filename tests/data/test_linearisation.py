@@ -1,13 +1,24 @@
-"""Trees survive linearisation, and any symbols become a tree over exactly the words of the sentence."""
+"""Trees survive linearisation; any symbols become a tree over exactly the words, with a tag for each."""
 
+import math
 import time
+from itertools import combinations
 from random import Random
 
 import pytest
 from random_trees import LABELS, TAGS, random_tree
 
 from pipeline.core.errors import UserError
-from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
+from pipeline.data.trees.linearisation import (
+    UNALIGNED,
+    Repairs,
+    TagLexicon,
+    align_tags,
+    align_words,
+    is_tag,
+    linearise,
+    rebuild,
+)
 from pipeline.data.trees.trees import TOP, Tree, parse_tree, words
 
 
@@ -102,3 +113,100 @@ def test_closers_without_an_opener_take_linear_time():
     tree, repairs = rebuild(["(A"] * depth + ["/B"] * depth, ["word"])
     assert time.process_time() - began < 5
     assert repairs.surplus_closers == repairs.missing_closers == depth and words(tree) == ["word"]
+
+
+WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}
+SENTENCE = ["the", "old", "cat", "saw", "a", "bird", "."]
+TREE = "(S (NP DT JJ NN /NP (VP VBD (NP DT NN /NP /VP . /S"
+
+
+@pytest.fixture
+def lexicon():
+    """Return a lexicon in which each word occurs ten times, always with one tag."""
+    return TagLexicon([(list(WORDS), list(WORDS.values()))] * 10)
+
+
+def parse(symbols: str, lexicon: TagLexicon, sentence: list[str] = SENTENCE) -> str:
+    tree, repairs = rebuild(align_tags(symbols.split(), sentence, lexicon), sentence)
+    assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
+    return str(tree)
+
+
+def test_skipped_word_does_not_shift_later_tags(lexicon):
+    gold, lost = parse(TREE, lexicon), TREE.replace("DT JJ NN", "DT NN")
+    assert "(NP (DT a) (NN bird))" in gold
+    assert parse(lost, lexicon) == gold
+    in_order, _ = rebuild(lost.split(), SENTENCE)
+    assert "(NP (NN a) (. bird))" not in gold and str(in_order) != gold
+
+
+def test_a_tag_too_many_is_left_out_where_it_stands(lexicon):
+    assert parse(TREE.replace("VBD", "VBD IN"), lexicon) == parse(TREE, lexicon)
+
+
+def test_untagged_words_at_the_ends_stay_outside_the_tags(lexicon):
+    assert parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon) == (
+        "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
+    )
+
+
+def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
+    sentence = ["the", "dodo", "saw", "a", "bird", "."]
+    assert lexicon.likeliest("dodo") == "DT"  # of seven words two are DT and two NN; DT was met first
+    probabilities = [math.exp(lexicon.log_probability(tag, "dodo")) for tag in sorted(set(WORDS.values()))]
+    assert probabilities == [pytest.approx(share / 76) for share in (11, 21, 11, 21, 11)]  # 70 words, 5 tags, 1 other
+    assert "(NN dodo)" in parse("(S (NP DT NN /NP (VP VBD (NP DT NN /NP /VP . /S", lexicon, sentence)
+
+
+def likeliest_by_trying_all(tags_written: list[str], sentence: list[str], lexicon: TagLexicon) -> float:
+    """Return the log-probability of the best of all alignments."""
+    best = -math.inf
+    for count in range(min(len(tags_written), len(sentence)) + 1):
+        gaps = UNALIGNED * (len(tags_written) + len(sentence) - 2 * count)
+        for of_tags in combinations(tags_written, count):
+            for of_words in combinations(sentence, count):
+                pairs = zip(of_tags, of_words, strict=True)
+                best = max(best, gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs))
+    return best
+
+
+def test_tag_alignment_is_the_likeliest_one(seed):
+    rng = Random(seed)
+    labels = [*sorted(set(WORDS.values())), "XYZ"]
+    seen = [([rng.choice(list(WORDS))], [rng.choice(labels[:-1])]) for _ in range(60)]
+    lexicon = TagLexicon(seen)
+    for _ in range(60):
+        sentence = rng.choices([*WORDS, "dodo"], k=rng.randrange(6))
+        written = rng.choices(labels, k=rng.randrange(6))
+        places = align_words(written, sentence, lexicon)
+        found = [place for place in places if place is not None]
+        assert found == sorted(set(found)) and len(places) == len(written)
+        pairs = [(tag, sentence[place]) for tag, place in zip(written, places, strict=True) if place is not None]
+        gaps = UNALIGNED * (len(written) + len(sentence) - 2 * len(pairs))
+        score = gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs)
+        assert score == pytest.approx(likeliest_by_trying_all(written, sentence, lexicon))
+
+
+def test_every_word_of_any_output_gets_a_known_tag(seed):
+    rng = Random(seed)
+    trees = [random_tree(rng) for _ in range(200)]
+    lexicon = TagLexicon((words(tree), linearise(tree)) for tree in trees[:150])
+    for tree in trees[150:]:
+        symbols = [symbol for symbol in linearise(tree) if rng.random() < 0.8]
+        symbols.insert(rng.randrange(len(symbols) + 1), rng.choice(["(S)", "()", "(", "<unk>"]))
+        again, repairs = rebuild(align_tags(symbols, words(tree), lexicon), words(tree))
+        assert words(again) == words(tree)
+        if any(map(is_tag, symbols)):
+            assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
+
+
+def test_unfitting_tag_keeps_its_phrase_and_no_tags_no_change():
+    lexicon = TagLexicon([(["Methods"], ["(NP", "NNS", "/NP"])] * 2000)
+    tree, _ = rebuild(align_tags(["(NP", "NN", "/NP"], ["Methods"], lexicon), ["Methods"])
+    assert str(tree) == "(TOP (NP (NN Methods)))"
+    assert align_tags(["(S", "/S"], ["Methods"], lexicon) == ["(S", "/S"] and align_tags([], [], lexicon) == []
+
+
+def test_well_formed_output_with_fitting_tags_is_unchanged(lexicon):
+    tree: Tree = parse_tree(parse(TREE, lexicon), "here")
+    assert rebuild(align_tags(linearise(tree), SENTENCE, lexicon), SENTENCE) == (tree, Repairs())

@@ -1,13 +1,23 @@
-"""Order and content of the lines that text is taken from."""
+"""Lines of text: reading, order, checks, and sentences or speakers that several splits share."""
 
+import hashlib
+import random
 import time
 from itertools import islice
 from random import Random
 
 import pytest
+from made_records import decoded
+from own_speech import own, write_noise
 
+from pipeline.core.digests import require_digest
+from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import PreparedSpeech
 from pipeline.data.dataset import FetchedText, GrammarText
 from pipeline.data.speech.collect_text import fetched_lines, grammar_lines, keywords, segment_text
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.text.checks import check_untokenised, comparison_key, read_lines, shared_sentences, training_digest
 from pipeline.grammar.corpus import endless
 
 
@@ -52,3 +62,121 @@ def test_unclosed_marks_of_stm_take_linear_time(unit):
     began = time.monotonic()
     assert segment_text(f"talk 1 speaker 0 1 <o> word(2) {{noise}} {unit * 100_000}").startswith("word")
     assert time.monotonic() - began < 5
+
+
+def test_lines_end_at_the_line_feed_alone(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("a\u2028b\x0cc\r\nd\n\ne".encode())
+    assert read_lines(path) == ["a\u2028b\x0cc\r", "d", "", "e"]
+    path.write_bytes(b"a\n\n")
+    assert read_lines(path) == ["a", ""]
+    path.write_bytes(b"")
+    assert read_lines(path) == []
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line_alone(tmp_path):
+    (tmp_path / "text").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
+    assert read_lines(tmp_path / "text") == ["a", "\ufeffb"]
+
+
+def test_missing_or_non_utf8_text_is_named(tmp_path):
+    (tmp_path / "text").write_bytes(b"ab\xff")
+    with pytest.raises(UserError, match=r"text: is not UTF-8 \(invalid start byte\)"):
+        read_lines(tmp_path / "text")
+    with pytest.raises(UserError, match="no such file"):
+        read_lines(tmp_path / "nothing")
+
+
+def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
+    path = tmp_path / "test.de"
+    path.write_text("ja\n", encoding="utf-8")
+    assert read_lines(path, expected=1) == ["ja"]
+    require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
+    require_digest(tmp_path / "not even read", None, "")
+    with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
+        read_lines(path, expected=3003)
+    with pytest.raises(UserError, match=r"test.de: sha256 is .*, expected 00; prepare it again"):
+        require_digest(path, "00", "prepare it again")
+
+
+def test_tokenised_text_is_distinguished_from_raw():
+    raw = ["Er kam, sah und ging.", "Wo ist A. ?", "Ein Wort", "Quand même !", "Un mot."] * 20
+    check_untokenised("raw", raw)
+    check_untokenised("raw", ["One odd line .", *raw])
+    check_untokenised("raw", [])
+    check_untokenised("code", [*["ls -l"] * 200, "cp a .", "find ."])
+    check_untokenised("zh", [*["我们走吧。"] * 500, *["OK."] * 10, "Mr .", "Dr ."])
+    check_untokenised("raw", [*["Well . . ."] * 20, *["Yes."] * 80])
+    with pytest.raises(UserError, match="looks tokenised"):
+        check_untokenised("tok", ["Er kam , sah und ging .", "Un mot ."] * 10)
+    with pytest.raises(UserError, match="looks tokenised"):
+        check_untokenised("tok", ["it &apos;s", "fine"])
+
+
+def test_decoded_text_names_the_training_behind_it(tmp_path):
+    assert training_digest(tmp_path / "test.txt") is None
+    decoded(training="abc", weights="of averaged checkpoints").write(tmp_path / "test.json")
+    assert training_digest(tmp_path / "test.txt") == "abc"
+
+
+def test_shared_sentences_equal_the_intersections_of_sets(tmp_path, caplog):
+    rng = random.Random()
+    splits = {}
+    for split, count in (("train", 300), ("dev", 40), ("test", 40)):
+        splits[split] = [f"sentence {rng.randrange(200)}" for _ in range(count)]
+        (tmp_path / split).write_text("".join(f"{line}\n" for line in splits[split]))
+    expected = {
+        name: len(set(splits[first]) & set(splits[other]))
+        for name, first, other in (("dev and train", "dev", "train"), ("test and train", "test", "train"))
+    } | {"dev and test": len(set(splits["dev"]) & set(splits["test"]))}
+    found = shared_sentences("toy", {split: tmp_path / split for split in splits})
+    assert found == {name: count for name, count in expected.items() if count}
+    assert f"toy: {found['dev and train']} sentences are in both dev and train" in caplog.text
+
+
+def test_splits_that_share_nothing_have_nothing_to_report(tmp_path, caplog):
+    for split in ("train", "dev"):
+        (tmp_path / split).write_text(f"only in {split}\n")
+    assert shared_sentences("toy", {split: tmp_path / split for split in ("train", "dev")}) == {}
+    assert not caplog.text
+
+
+def test_shared_speakers_are_reported_or_refused(tmp_path):
+    manifests = {}
+    for split, speaker in (("train", "ann"), ("dev", "bob"), ("test", "ann")):
+        manifests[split] = tmp_path / f"{split}.tsv"
+        sound = write_noise(tmp_path / f"{split}.wav", 1.0)
+        write_manifest(manifests[split], [Utterance(sound, "a", speaker, "x", 1.0)])
+    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    assert PreparedSpeech.read(tmp_path / "corpus/prepared/report.json").shared_speakers == ["ann: train, test"]
+    with pytest.raises(UserError, match=r"1 speakers are in several splits \(ann: train, test\).*disjoint_speakers"):
+        compute_features(own(disjoint_speakers=True), manifests, tmp_path / "corpus", 1)
+
+
+FORMS = {
+    "white space": ("two  dogs\u00a0run .", "two dogs run."),
+    "invisible characters": ("two\u200b dogs\u00ad run\ufeff", "two dogs run"),
+    "Unicode form": ("cafe\u0301 \u2167 \ufb01n", "café VIII fin"),
+    "full width": ("ＡＢＣ１２３", "abc123"),
+    "case": ("STRASSE İ ΣΑΣ", "straße i̇ σας"),
+    "quotes and dashes": ("“It’s” – `no`", "\"It's\" - 'no'"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_one_sentence_have_one_key(form):
+    one, other = FORMS[form]
+    assert comparison_key(one) == comparison_key(other)
+
+
+def test_sentences_of_other_letters_have_other_keys(seed):
+    letters = "abcdeéèêabcя你好123.!?"
+    rng = random.Random(seed)
+    lines = {"".join(rng.choices(letters, k=6)) for _ in range(300)}
+    assert len({comparison_key(line) for line in lines}) == len(lines)
+
+
+def test_sentences_shared_in_another_form_are_counted(tmp_path):
+    (tmp_path / "train").write_text("My  neighbour WAITS.\ncafe\u0301\nother\n")
+    (tmp_path / "test").write_text("My neighbour waits.\ncafé\nnew\n")
+    assert shared_sentences("toy", {split: tmp_path / split for split in ("train", "test")}) == {"test and train": 2}

@@ -1,10 +1,15 @@
-"""First weights of the recurrent models."""
+"""Initial weights: distributions, reproducible draws, and models built from their settings."""
 
+import pytest
 import torch
+from planning_project import project_at
 from recurrent_models import dl4mt_config, recurrent_config
-from small_models import VOCAB
+from small_models import VOCAB, transformer_config, weighted_config
+from torch import nn
 
+from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
+from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
 
 
 def test_uniform_weights_fill_their_range_biases_included():
@@ -40,3 +45,56 @@ def test_the_draw_follows_the_seed():
         models.append(build_model(recurrent_config("ntm-rnn"), (VOCAB, VOCAB)).state_dict())
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
     assert not any(torch.equal(models[0][name], models[2][name]) for name in models[0])
+
+
+def test_tiny_transformer_has_the_initial_ranges_of_the_library(tmp_path):
+    """Xavier, with a gain of 1 / sqrt 2 for queries, keys and values, and torch's linear layers for the others."""
+    project = project_at(tmp_path, scale="small")
+    (run, *_) = project.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")
+    config = project.run_spec(run).model
+    model = build_model(config, (50, 50))
+    xavier, output = (nn.init.xavier_uniform_(torch.empty(128, 128), gain=gain) for gain in (2**-0.5, 1))
+    for layer in (*model.encoder, *model.decoder):
+        network, readers = layer.feed_forward, (SelfAttention, CrossAttention)
+        attentions = [child for child in layer.children() if isinstance(child, readers)]
+        drawn = [
+            (network.inner.weight, nn.Linear(128, 256).weight),
+            (network.outer.weight, nn.Linear(256, 128).weight),
+            *((child.weight, xavier) for part in attentions for name, child in part.named_children() if name != "mix"),
+            *((part.mix.output.weight, output) for part in attentions),
+        ]
+        assert len(drawn) == (4 if layer in model.encoder else 7)
+        for ours, library in drawn:
+            assert ours.std().item() == pytest.approx(library.std().item(), rel=0.02)
+            assert ours.abs().max().item() == pytest.approx(library.abs().max().item(), rel=0.01)
+
+
+def test_a_factor_is_all_that_changes():
+    torch.manual_seed(1)
+    plain = build_model(weighted_config(), (50, 50))
+    torch.manual_seed(1)
+    scaled = build_model(weighted_config(attention_init=0.5, feed_forward_init=0.25), (50, 50))
+    after = dict(scaled.named_parameters())
+    factors = {
+        name: (after[name] / parameter).unique().tolist()
+        for name, parameter in plain.named_parameters()
+        if parameter.all()
+    }
+    assert {tuple(found) for found in factors.values()} == {(1.0,), (0.5,), (0.25,)}
+    assert {name.split(".")[-2] for name, found in factors.items() if found == [0.25]} == {"inner", "outer"}
+    assert {name.split(".")[-2] for name, found in factors.items() if found == [0.5]} == {"qkv", "query", "kv"}
+
+
+def test_three_way_tying_needs_one_vocabulary():
+    with pytest.raises(UserError, match="one vocabulary"):
+        build_model(transformer_config(), (30, 40))
+
+
+def test_untied_model_takes_two_vocabularies():
+    model = build_model(transformer_config(tie_embeddings="none"), (30, 40))
+    assert model.src_embedding.weight.shape == (30, 32) and model.output_weight.shape == (40, 32)
+
+
+def test_branches_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="num_branches 6 must divide d_model 32"):
+        weighted_config(num_branches=6)

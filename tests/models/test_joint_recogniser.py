@@ -1,12 +1,23 @@
-"""CTC and attention on one encoder: the sum of their losses, and the input of the encoder."""
+"""The joint recogniser: its decoder loop, its CTC lattice, and both losses together."""
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
-from speech_batches import VOCAB, joint_config, speech
+from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, joint_config, lm_config, speech
+from torch import Tensor
+from torch.nn import functional as F
 
+from pipeline.models.ctc.lattice import ctc_lattice_loss
+from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.layers.regularisation import unrolled_loss
 from pipeline.models.layers.speech_encoder import divide_by_deviation, random_spans, spec_augment, subtract_mean
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import PAD
+from pipeline.models.speech_attention.model import AttentionRecogniser
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +95,109 @@ def test_spec_augment_zeroes_spans_and_keeps_the_rest():
     whole = gone.all(2).sum(1)
     assert 0 < whole[0] <= 2 * 20 and whole[1] <= 2 * 10
     assert torch.equal(spec_augment(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)
+
+
+FORMS = list(itertools.product(("this context", "last context"), ("state and context", "state")))
+
+
+def drawn(model: Seq2Seq) -> Seq2Seq:
+    """Its weights are not near zero, as those that are learnt are not."""
+    torch.manual_seed(4)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return model
+
+
+def found(model: Seq2Seq, loss: Tensor) -> dict[str, Tensor]:
+    """Gradients by name."""
+    model.zero_grad()
+    loss.backward()
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def compare(model: Seq2Seq, rate: float) -> None:
+    model.sampling_rate, batch = rate, speech([37, 21, 9], [6, 3, 1])
+    torch.manual_seed(1)
+    ours = model.loss(batch, 0.1)
+    gradients = found(model, ours.loss)
+    torch.manual_seed(1)
+    theirs = unrolled_loss(model, batch, 0.1, rate)
+    torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-5, atol=0)
+    expected = found(model, theirs.loss)
+    assert gradients.keys() == expected.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(gradients[name], gradient, rtol=0, atol=1e-4 * float(gradient.abs().max()), msg=name)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+@pytest.mark.parametrize(("gru_reads", "task_state"), FORMS)
+def test_loss_and_gradients_are_those_of_the_steps(gru_reads, task_state, rate):
+    compare(drawn(AttentionRecogniser(attention_config(gru_reads=gru_reads, task_state=task_state), VOCAB)), rate)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+@pytest.mark.parametrize("row", FUSIONS)
+def test_so_are_those_of_a_fusion(row, rate):
+    task = AttentionRecogniser(attention_config(), VOCAB)
+    compare(drawn(FusedModel(fusion_config(row), task, LanguageModel(lm_config(), VOCAB), VOCAB)), rate)
+
+
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    reason="this processor has no bfloat16, of which oneDNN's LSTM knows no detour; trainings take float32 here",
+)
+def test_bfloat16_products_change_the_loss_by_their_rounding():
+    model, batch = AttentionRecogniser(attention_config(), VOCAB).train(), speech([37, 21], [6, 3])
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = model.loss(batch, 0.0).loss
+    wide = model.loss(batch, 0.0).loss
+    torch.testing.assert_close(narrow, wide, rtol=0.01, atol=0)
+    narrow.backward()
+    assert all(weight.grad.isfinite().all() and weight.grad.dtype == torch.float32 for weight in model.parameters())
+
+
+SYMBOLS = 9
+
+
+def lattice_inputs(rng: np.random.Generator, rows: int = 6, frames: int = 17, characters: int = 5):
+    logits = torch.from_numpy(rng.normal(size=(rows, frames, SYMBOLS))).requires_grad_()
+    targets = torch.from_numpy(rng.integers(PAD + 1, SYMBOLS, (rows, characters)))
+    frame_counts = torch.from_numpy(rng.integers(2 * characters + 1, frames + 1, rows))
+    lengths = torch.from_numpy(rng.integers(0, characters + 1, rows))
+    return logits, targets, frame_counts, lengths
+
+
+def reference(logits, targets, frame_counts, lengths):
+    by_frame = logits.log_softmax(-1).transpose(0, 1)
+    return F.ctc_loss(by_frame, targets, frame_counts, lengths, BLANK, "none", zero_infinity=True)
+
+
+BLANK = PAD
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_lattice_loss_and_gradient_equal_torchs_own(_):
+    logits, *rest = lattice_inputs(np.random.default_rng())
+    weights = torch.rand(len(logits), dtype=torch.float64)
+    expected = reference(logits, *rest)
+    (by_reference,) = torch.autograd.grad(expected @ weights, logits)
+    losses = ctc_lattice_loss(logits.log_softmax(-1), *rest)
+    (by_lattice,) = torch.autograd.grad(losses @ weights, logits)
+    torch.testing.assert_close(losses, expected)
+    torch.testing.assert_close(by_lattice, by_reference)
+
+
+def test_repeated_characters_need_a_blank_between_them():
+    logits, targets, frame_counts, lengths = lattice_inputs(np.random.default_rng())
+    targets[:] = targets[:, :1]
+    expected = reference(logits, targets, frame_counts, lengths)
+    torch.testing.assert_close(ctc_lattice_loss(logits.log_softmax(-1), targets, frame_counts, lengths), expected)
+
+
+def test_a_transcript_that_does_not_fit_has_no_gradient():
+    logits, targets, frame_counts, lengths = lattice_inputs(np.random.default_rng())
+    frame_counts[0], lengths[0] = 2, targets.shape[1]
+    losses = ctc_lattice_loss(logits.log_softmax(-1), targets, frame_counts, lengths)
+    (gradient,) = torch.autograd.grad(losses[torch.isfinite(losses)].sum() + losses[0], logits)
+    assert losses[0] == torch.inf
+    assert not gradient[0].any() and gradient[1:].isfinite().all()

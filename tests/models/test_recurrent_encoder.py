@@ -1,10 +1,16 @@
-"""Channels and their blending."""
+"""Recurrent encoders, GRU loops and the recurrent systems of the papers."""
 
 import pytest
 import torch
-from recurrent_models import CHANNELS, recurrent_config
+from recurrent_models import CHANNELS, CONFIGS, recurrent_config
+from small_models import VOCAB, pairs
+from torch import Tensor
+from torch.nn import functional as F
 
+from pipeline.models import kernels
+from pipeline.models.architectures import build_model
 from pipeline.models.layers.positions import gather_positions, reversal_indices
+from pipeline.models.recurrent.cells import GRU, AdditiveAttention, ConditionalGRU
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
@@ -99,3 +105,131 @@ def test_gradients_of_reversed_sequences_are_those_of_gather():
     (found,) = torch.autograd.grad((gather_positions(x, places) * weights).sum(), x)
     gathered = x.gather(1, places.unsqueeze(2).expand_as(x))
     assert torch.equal(found, *torch.autograd.grad((gathered * weights).sum(), x))
+
+
+def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
+    """Return the next state by eq. 7 and 8 of Multi-channel Encoder, of input x (B, D) and state h (B, H)."""
+    (w_r, w_z, w), (u_r, u_z, u) = unit.weight_input.chunk(3), unit.weight_state.chunk(3)
+    b_r, b_z, b = unit.bias.chunk(3)
+    r = torch.sigmoid(x @ w_r.T + h @ u_r.T + b_r)
+    z = torch.sigmoid(x @ w_z.T + h @ u_z.T + b_z)
+    recurrent = r * (h @ u.T + b) if unit.reset_bias else r * (h @ u.T) + b
+    return z * h + (1 - z) * torch.tanh(x @ w.T + recurrent)
+
+
+def gru_drawn(module):
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    return module.double()
+
+
+@pytest.mark.parametrize("reset_bias", [False, True])
+def test_the_librarys_kernel_and_our_step_agree(reset_bias):
+    gru, x = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 7, 5, dtype=torch.float64)
+    states, state = gru(x), torch.zeros(3, 4, dtype=torch.float64)
+    for t in range(7):
+        state = gru.step(gru.project(x[:, t]), state)
+        torch.testing.assert_close(states[:, t], state, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("reset_bias", [False, True])
+def test_a_step_is_the_papers_formula(reset_bias):
+    unit, x, h = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 5).double(), torch.randn(3, 4).double()
+    torch.testing.assert_close(unit.step(unit.project(x), h), formula(unit, x, h), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("reset_bias", [False, True])
+def test_gru_loop_equals_library_kernel(reset_bias):
+    unit, x = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 7, 5, dtype=torch.float64)
+    with kernels.disabled():
+        plain = unit(x)
+    torch.testing.assert_close(unit(x), plain, rtol=0, atol=1e-12)
+
+
+def test_attention_weights_are_the_papers_formula():
+    unit, mask = gru_drawn(AdditiveAttention(6, 5, 8)), torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
+    state, annotations = torch.randn(2, 3, 6).double(), torch.randn(2, 4, 5).double()
+    hidden = torch.tanh((state @ unit.query.T).unsqueeze(2) + (annotations @ unit.key.T).unsqueeze(1) + unit.bias)
+    scores = hidden @ unit.score + unit.offset
+    expected = scores.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2)
+    found = unit.weights(state, unit.keys(annotations), mask)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_a_reset_bias_makes_another_unit():
+    unit, x, h = gru_drawn(GRU(5, 4, reset_bias=True)), torch.randn(3, 5).double(), torch.randn(3, 4).double()
+    plain = GRU(5, 4).double()
+    plain.load_state_dict(unit.state_dict())
+    assert not torch.allclose(unit.step(unit.project(x), h), plain.step(plain.project(x), h))
+
+
+def test_the_decoders_single_steps_are_those_of_its_loop():
+    decoder, mask = gru_drawn(ConditionalGRU(recurrent_config())), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    y, state, annotations = (torch.randn(2, *shape).double() for shape in ((4, 12), (12,), (5, 24)))
+    states, contexts = decoder(y, state, annotations, mask)
+    keys, state = decoder.attention.keys(annotations), state.unsqueeze(1)
+    for t in range(4):
+        state, context = decoder.step(y[:, t : t + 1], state, keys, annotations, mask)
+        torch.testing.assert_close(states[:, t : t + 1], state, rtol=0, atol=1e-12)
+        torch.testing.assert_close(contexts[:, t : t + 1], context, rtol=0, atol=1e-12)
+
+
+def test_padding_has_no_weight_and_the_rest_sums_to_one():
+    decoder, mask = gru_drawn(ConditionalGRU(recurrent_config())), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    keys = decoder.attention.keys(torch.randn(2, 5, 24).double())
+    weights = decoder.attention.weights(torch.randn(2, 3, 12).double(), keys, mask)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3).double(), rtol=0, atol=1e-12)
+    assert not weights.masked_select(~mask.unsqueeze(1)).any()
+
+
+@pytest.fixture(params=CONFIGS)
+def system(request):
+    return CONFIGS[request.param]
+
+
+def evaluated(system):
+    return build_model(system, (VOCAB, VOCAB)).eval()
+
+
+@torch.no_grad()
+def test_loss_is_the_cross_entropy_of_real_positions(system):
+    model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
+    real = batch.tgt_out != 0
+    sums = model.loss(batch, 0.0)
+    expected = F.cross_entropy(model.logits(model.states(batch))[real], batch.tgt_out[real], reduction="sum")
+    assert sums.tokens == 16
+    torch.testing.assert_close(sums.loss, expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(sums.nll, expected, rtol=1e-5, atol=0)
+
+
+def test_every_parameter_learns_but_what_a_softmax_does_not_feel(system):
+    model = build_model(system, (VOCAB, VOCAB)).train()
+    model.loss(pairs([9, 4, 6], [3, 8, 5]), 0.1).loss.backward()
+    idle = {name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()}
+    assert {name for name in idle if not name.endswith("offset")} == set()
+
+
+def test_dropout_acts_in_training_alone_and_follows_the_seed(system):
+    """First weights are large: with those of dl4mt, two losses may be equal by rounding."""
+    recurrent = {"output_dropout": 0.5, "init_scale": 0.5}
+    changes = {"dropout": 0.5} if system.architecture == "convolutional" else recurrent
+    model, batch = build_model(system.model_copy(update=changes), (VOCAB, VOCAB)), pairs([5, 5], [6, 6])
+
+    def loss(seed: int) -> float:
+        torch.manual_seed(seed)
+        return float(model.loss(batch, 0.0).nll)
+
+    assert loss(1) == loss(1) != loss(2)
+    model.eval()
+    assert loss(1) == loss(2)
+
+
+def test_bfloat16_products_change_the_loss_by_their_rounding(system):
+    model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
+    wide = model.loss(batch, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = model.loss(batch, 0.1)
+    narrow.loss.backward()
+    assert narrow.loss.dtype == torch.float32
+    torch.testing.assert_close(narrow.loss, wide.loss, rtol=0.05, atol=0)
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)

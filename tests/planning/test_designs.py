@@ -1,4 +1,4 @@
-"""The smallest effect that a design can show, computed before any run, beside the printed one."""
+"""Planned designs of experiments, and FLOPs of a step."""
 
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from scipy import stats
 from pipeline.papers.project import Project
 from pipeline.planning.designs import designs, smallest_effect
 from pipeline.planning.plan import shown_designs
+from pipeline.workflow.rules import training_flops
+from reprise.cli.record import RunRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = measured_noise(
@@ -99,3 +101,20 @@ def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):
     assert float(cells[4]) == pytest.approx(found("attention")["one-head"].smallest, rel=0.05)
     assert cells[5] == "0.073"
     assert "of 20 trainings of toy/system at scale demo" in text
+
+
+MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
+RECORDS = [
+    "read-aloud/*-attention-source-*",
+    "read-aloud/*-CF4-*",
+    "multi30k/readings/attention-C1-*",
+    "**/*-ctc-an4-*",
+]
+
+
+@pytest.mark.parametrize("pattern", RECORDS)
+def test_forecast_flops_are_near_those_of_a_finished_training(pattern):
+    (path, *_) = sorted(MEASURED.glob(f"{pattern}seed1.json"))
+    record = RunRecord.read(path)
+    assert record.trained.steps == record.run.training.max_steps and record.cost
+    assert training_flops(record.run) == pytest.approx(record.cost.total.flops, rel=0.25)

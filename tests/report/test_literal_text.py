@@ -1,13 +1,25 @@
-"""Texts of data, names and transcripts are shown literally, in Markdown and in figures."""
+"""Text from users, papers and names appears literally in Markdown, HTML and figures."""
 
+import csv
+import random
+import string
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
+from pipeline.analysis.claims.claim import Findings
+from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
+from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.figures.attention import columns
 from pipeline.analysis.figures.figure import new_figure, save
-from pipeline.report.markup import grid, literal
+from pipeline.analysis.view import PaperView
+from pipeline.core.json_csv import as_text, from_text, write_csv
+from pipeline.papers.project import load_project
+from pipeline.report.markup import grid, literal, plain, prose
+from pipeline.report.names import Labels, report_title
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 STRANGE = [
@@ -73,3 +85,104 @@ def test_subwords_are_drawn_as_they_are(tmp_path):
     for expected in ["$x^2$", "·$", "·\\alpha", "·a_b", "·_", "·$\\frac{$", "$title_1$", "$a_b$ \\ _"]:
         assert expected in texts
     assert not any("mathdefault" in text for text in texts)
+
+
+BLOCKS = ["# a", "## a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "1.", "---", "***", "===", "```", "~~~", "    a"]
+BLOCKS += ["[a]: http://b", "[a]: b 'c'", "<div>a</div>", "<!-- a", "| a | b |\n|---|---|", "a\n===", "a\n---", "a\\"]
+
+
+def paragraph(markdown: str) -> str:
+    """Return the text of a document that is one paragraph; fail on anything else."""
+    tokens = MARKDOWN.parse(markdown)
+    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], markdown
+    assert {part.type for part in tokens[1].children} <= {"text"}, markdown
+    return "".join(part.content for part in tokens[1].children)
+
+
+@pytest.mark.parametrize("text", BLOCKS)
+def test_prose_is_one_paragraph_of_its_text(text):
+    shown = paragraph(prose(text))
+    assert shown.split() == text.split()
+
+
+def test_prose_of_random_text_is_one_paragraph_of_it():
+    for _ in range(2000):
+        text = "".join(random.choices("a1 \n" + string.punctuation, k=random.randrange(1, 12)))
+        if text.strip():
+            assert paragraph(prose(text)).split() == text.split(), repr(text)
+
+
+def test_plain_undoes_prose():
+    for _ in range(2000):
+        text = "".join(random.choices("a1 " + string.punctuation, k=random.randrange(1, 12))).strip()
+        assert plain(prose(text)) == text
+
+
+@pytest.mark.parametrize("text", ["Scores, 0.12 [0.1, 0.2].", "1.5 times", "2017 it was", "-", "P_drop and d_model"])
+def test_prose_leaves_ordinary_text_unchanged(text):
+    assert prose(text) == text or plain(prose(text)) == text
+
+
+FORMULAS = ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "- no", "=", "'=1", "''=1", "+x", "--1"]
+NUMBERS = ["-0.5", "+0.5", "-1", "+1e5", "-.5", "-1.5E-3", "0", "12", "-", "+", "", "a=b", "'tis", "–"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formula_is_written_as_text_and_read_back(text):
+    assert as_text(text)[0] not in "=+-@\t\r" or len(text) == 1
+    assert from_text(as_text(text)) == text
+
+
+def test_carriage_return_ends_no_row(tmp_path):
+    rows = [{"ours": "a\rb"}, {"ours": "\r=1"}]
+    write_csv(tmp_path / "a.csv", rows, texts=["ours"])
+    assert (tmp_path / "a.csv").read_bytes() == b"ours\na b\n =1\n"
+
+
+@pytest.mark.parametrize("cell", [*NUMBERS, -0.5, 3, None])
+def test_numbers_and_other_texts_stay_as_they_are(cell):
+    assert as_text(cell) == cell
+    assert not isinstance(cell, str) or from_text(cell) == cell
+
+
+def test_only_columns_of_outputs_are_written_as_text(tmp_path):
+    rows = [{"ours": text, "difference": "+0.5 bleu", "score": -0.5} for text in FORMULAS]
+    write_csv(tmp_path / "a.csv", rows, texts=["ours", "absent"])
+    with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    assert [row["ours"] for row in found] == [as_text(text) for text in FORMULAS]
+    assert {(row["difference"], row["score"]) for row in found} == {("+0.5 bleu", "-0.5")}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", ["better-two-layers", "faster-two-layers"])
+def test_systems_of_scores_and_trainings_are_named(name):
+    project = load_project(ROOT)
+    claim = project.claims["weighted"].claims[name]
+    evidence = [Evidence("C − attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
+    why = "C: wer of 9 is high: symbol frequencies alone give less in most vocabularies"
+    one = ClaimResult(
+        name, claim, "other", Verdict.NOT_TRAINED, why, Findings("attention/C1 3.0, C 4.0", evidence, "t")
+    )
+    found = Labels(PaperView(project, "weighted")).result(one)
+    ours, theirs = "Weighted Transformer, N = 2", "Transformer C"
+    assert found.why == f"{ours}: WER of 9 is high: symbol frequencies alone give less in most vocabularies"
+    assert found.found is not None and found.found.ours == f"{theirs} 3.0, {ours} 4.0"
+    assert found.found.evidence == [
+        replace(evidence[0], name=f"{ours} − {theirs}", noise=f"of 20 trainings of {theirs}")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("table2", "Table 2"),
+        ("figure12", "Figure 12"),
+        ("readings_large", "Readings large"),
+        ("ablations", "Ablations"),
+    ],
+)
+def test_reports_have_titles(name, title):
+    assert report_title(name) == title

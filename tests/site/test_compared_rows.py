@@ -1,4 +1,4 @@
-"""Paired tests of compared rows use all scores that a row averages."""
+"""Marks of values on the site, and rows that are compared with printed ones."""
 
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pipeline.metrics.metric import resampled
 from pipeline.report.filled_table import fill
 from pipeline.report.site.compare import pairs, sides
 from pipeline.report.site.site_data import SiteData
+from pipeline.report.site.tables import shown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ["test", "test2", "test3", "test4", "test5"]
@@ -73,3 +74,24 @@ def test_mean_over_test_sets_is_compared_only_to_the_same_sets(project):
     path = project.layout.path(Score(run, "scores", "beam10", "test3"))
     ScoreFile.read(path).model_copy(update={"references": "another"}).write(path)
     assert scored(project, "multichannel", "table1", "avg")[1] == {}
+
+
+@pytest.mark.parametrize(("seeds", "marked"), [(1, True), (2, False)])
+def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, marked):
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": seeds})
+    for run in project.runs_of("weighted", "C", "wmt14-en-de"):
+        for n, decoding in enumerate(["final", *(f"random-{n}" for n in range(1, 6))]):
+            for metric in ("bleu_paper", "gleu"):
+                write_score(project, run, metric, decoding, "dev", bleu_statistics(0.4 + 0.02 * n, run.seed))
+    table = shown_table(SiteData(project, False), "weighted", "table3", fill(project, "weighted", "table3"))
+    learned, drawn, _ = (row.cells["bleu"] for row in table.rows)
+    assert ["provisional" in cell.marks for cell in (learned, drawn)] == [marked, marked]
+    assert drawn.spread
+
+
+def test_row_named_by_its_system_is_described(tmp_path):
+    project = real_project({"work": str(tmp_path), "scale": "demo"})
+    table = shown_table(SiteData(project, False), "attention", "table3", fill(project, "attention", "table3"))
+    names = [row.name for row in table.rows]
+    assert names[:2] == ["base model", "A1: h = 1"] and table.label == "model"
+    assert all(len(name) > 4 for name in names)

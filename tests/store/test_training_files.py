@@ -1,14 +1,22 @@
-"""Checkpoints that a resumed training would not write again, in hand-made folders."""
+"""Files of a training and of a speech corpus, checked against their recorded digests."""
 
+import random
 from pathlib import Path
 
 import pytest
 from made_records import trained_run
 
 from pipeline.config.training import TrainingConfig
+from pipeline.core.artifacts import Encoded
+from pipeline.core.digests import ROOT, recording_digests, write_note
+from pipeline.core.files import atomic_write
 from pipeline.core.records.training import BestLoss, Outcome, RollBack
+from pipeline.data.fetch.raw_text import write_raw_mark
+from pipeline.papers.project import load_project
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
+from pipeline.workflow.graph import Graph
+from reprise.product_checks import Inspection
 from reprise.training_files import weights_due
 
 TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
@@ -53,3 +61,56 @@ def test_a_training_that_ended_early_is_judged_by_its_own_end(tmp_path):
     ended = trained_run(steps=60).model_dump(include=set(Outcome.model_fields))
     write_tensor_file(tmp_path / "model.safetensors", {}, {"key": "k", "step": 60, "record": ended})
     assert weights_due(patient, tmp_path, 3, [], is_over=True) == [40, 50, 60]
+
+
+DATASET = "grammar-smoke-speech-source"
+FILES = [f"prepared/{name}" for name in ("test.en", "test.speakers", "train.en", "report.json")]
+FILES += [f"encoded/{name}" for name in ("corpus.json", "test.frames")] + ["manifests/test.tsv", "spoken.json"]
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Return the folder of a speech corpus with a noted file of each kind, and a function that inspects it."""
+    monkeypatch.chdir(tmp_path)
+    graph = Graph(load_project(ROOT, {"scale": "smoke", "work": "work"}))
+    folder = graph.project.layout.corpus(DATASET)
+
+    def wrong():
+        found = Inspection(graph, [Encoded(DATASET)]).found.values()
+        return {check.path.relative_to(folder): check.state for finding in found for check in finding.checks}
+
+    with recording_digests():
+        with atomic_write(folder / "raw/test.en") as file:
+            file.write("a\n")
+        write_raw_mark(folder)
+    for name in FILES:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text('"a"')
+        write_note(folder / name)
+    return folder, lambda: {str(path): state for path, state in wrong().items() if state != "good"}
+
+
+def test_damaged_text_beside_speech_is_found(corpus):
+    folder, wrong = corpus
+    before = wrong()  # files of no more than one word are not those records that they stand for
+    assert not {name for name in before if name.startswith("prepared/") and name != "prepared/report.json"}
+    name = random.choice(["prepared/test.en", "prepared/test.speakers", "prepared/train.en"])
+    (folder / name).write_text("b")
+    assert wrong() == before | {name: "damaged"}
+
+
+def test_freed_training_text_of_speech_is_not_missed(corpus):
+    folder, wrong = corpus
+    before = wrong()
+    (folder / "prepared/train.en").unlink()
+    assert wrong() == before
+    (folder / "prepared/test.en").unlink()
+    assert wrong() == before | {"prepared/test.en": "missing"}
+
+
+def test_lost_raw_file_without_note_is_missed(corpus):
+    folder, wrong = corpus
+    before = wrong()
+    (folder / "raw/test.en").unlink()
+    (folder / "raw/.digests/test.en").unlink()
+    assert wrong() == before | {"raw/test.en": "missing"}

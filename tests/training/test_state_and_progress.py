@@ -1,15 +1,34 @@
+"""State, progress, event files and costs of a training."""
+
 import json
 import math
 import random
+import struct
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 from made_records import UPDATES, data_loss
 
 from pipeline.core.errors import UserError
+from pipeline.core.json_csv import read_json
+from pipeline.core.layout import EVENTS, PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
-from pipeline.core.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, TrainingLoss
+from pipeline.core.records.training import (
+    AnyProgress,
+    BestLoss,
+    Machine,
+    MonitorLine,
+    ProgressLine,
+    SampleLine,
+    TrainingLoss,
+    ValidationLine,
+)
 from pipeline.training import progress
-from pipeline.training.progress import JsonLines, Progress, clock, progress_line
+from pipeline.training.job import train_run
+from pipeline.training.progress import CostCounter, EventFile, JsonLines, Progress, clock, progress_line
+from pipeline.training.specification import run_key
 from pipeline.training.state import Sums, TrainingState, perplexity
 
 
@@ -128,3 +147,83 @@ def test_monitored_values_are_logged_200_times_and_at_the_end(tmp_path):
 def test_a_model_without_monitors_leaves_the_log_alone(tmp_path):
     Progress("toy", tmp_path, 0, 10).monitor(10, dict)
     assert not (tmp_path / "progress.jsonl").exists()
+
+
+BRIEF = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 3}
+
+
+def events(folder: Path) -> list:
+    """Return the records of all event files, by the format of TFRecords: length, check sum, bytes, check sum."""
+    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2", reason="needs the extra `tensorboard`")
+    found = []
+    for path in sorted((folder / EVENTS).iterdir()):
+        content, at = path.read_bytes(), 0
+        while at < len(content):
+            (length,) = struct.unpack_from("<Q", content, at)
+            found.append(event_pb2.Event.FromString(content[at + 12 : at + 12 + length]))
+            at += 16 + length
+    return found
+
+
+def test_events_have_every_number_of_the_progress(new_run):
+    folder = new_run(architecture="weighted_transformer", tensorboard=True, **BRIEF)
+    pytest.importorskip("tensorboardX", reason="needs the extra `tensorboard`")
+    train_run(folder, "cpu", 1)
+    said = {(value.tag, event.step): value.simple_value for event in events(folder) for value in event.summary.value}
+    lines = list(read_lines_as(AnyProgress, folder / PROGRESS_FILE))
+    assert {type(line) for line in lines} == {ProgressLine, ValidationLine, MonitorLine}
+    for line in lines:
+        match line:
+            case ProgressLine():
+                expected = {f"updates/{name}": getattr(line, name) for name in ("nll_per_token", "lr", "gradient_norm")}
+            case ValidationLine():
+                expected = {"dev/nll_per_token": line.dev.nll_per_token, "fit/nll_per_token": line.fit.nll_per_token}
+            case MonitorLine():
+                expected = {f"{name}/0": values[0] for name, values in line.values.items()}
+        assert {tag: said[tag, line.step] for tag in expected} == pytest.approx(expected, rel=1e-6)
+
+
+def test_event_file_logs_the_start_step_of_each_start(tmp_path):
+    pytest.importorskip("tensorboardX", reason="needs the extra `tensorboard`")
+    for step, loss in ((0, 3.0), (4, 2.0)):
+        EventFile(tmp_path, step).add(MonitorLine(step=step + 1, values={"loss": [loss]}))
+    assert [event.step for event in events(tmp_path) if event.HasField("session_log")] == [0, 5]
+
+
+def test_event_files_do_not_change_the_run_identity(new_run):
+    assert run_key(new_run("with", tensorboard=True)) == run_key(new_run("without"))
+
+
+def test_missing_tensorboard_writer_names_its_install(new_run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(UserError, match=r"pip install '.\[tensorboard\]'") as said:
+        train_run(new_run(tensorboard=True, **BRIEF), "cpu", 1)
+    assert "\n" not in str(said.value)
+
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+def test_the_cost_of_all_starts_is_added_up(tmp_path):
+    for first, last in ((0, 5), (3, 9)):
+        cost = CostCounter(tmp_path, CPU, Machine(device="a", threads=1, processes=1, torch="2"), first)
+        for _ in range(first, last):
+            cost.count(tokens=100, flops=1e6)
+        cost.write(last - 1)
+        cost.write(last)
+    written = read_json(tmp_path / "cost.json")
+    assert [start["steps"] for start in written["starts"]] == [5, 6]
+    total = written["total"]
+    assert (total["starts"], total["steps"], total["tokens"], total["flops"]) == (2, 11, 1100, 1.1e7)
+    assert total["gpu_hours"] == 0
+    assert total["peak_memory_gib"] > 0.01
+    assert {"started", "stopped", "node", "device", "seconds"} <= written["starts"][0].keys()
+
+
+def test_gpu_hours_count_every_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 3 << 30)
+    cost = CostCounter(tmp_path, GPU, Machine(device="a", threads=1, processes=8, torch="2"), 0)
+    cost.began -= 1800
+    entry = cost.entry(1)
+    assert entry.gpu_hours == pytest.approx(4, rel=1e-3)
+    assert entry.peak_memory_gib == 3

@@ -1,12 +1,16 @@
-"""A training saves resume files and validates by its count of steps, and saves by the clock too."""
+"""Steps after which a training saves, and signals that stop it."""
 
 import json
+import os
+import signal
+import threading
 from types import SimpleNamespace as Some
 
 import pytest
 
 from pipeline.training import trainer
 from pipeline.training.job import train_run
+from pipeline.training.ownership import StopRequest
 from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
 
@@ -72,3 +76,40 @@ def test_processes_stop_after_the_same_step_if_one_saves_earlier(monkeypatch):
         return done[-1]
 
     assert {last_step(saves_at, stopped_in=5) for saves_at in (5, 6, 7, 8, 99)} == {6}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)], ids=["TERM", "USR2", "INT"]
+)
+def test_signal_is_recorded_with_its_conventional_exit_code(number, code):
+    before = signal.getsignal(number)
+    with StopRequest() as stop:
+        assert stop.signal is None
+        os.kill(os.getpid(), number)
+        assert (stop.signal, stop.exit_code) == (number, code)
+    assert signal.getsignal(number) is before
+
+
+def test_only_a_second_sigint_interrupts_immediately():
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_signal_handlers_are_not_set_in_a_thread():
+    faults = []
+
+    def enter():
+        try:
+            with StopRequest():
+                pass
+        except ValueError as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert not faults

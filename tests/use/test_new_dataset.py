@@ -1,4 +1,4 @@
-"""Files of `reprise new dataset`: splits without overlap, a vocabulary that fits, and records that stages read."""
+"""Files of `reprise new dataset`: splits and their shares, a vocabulary that fits, and records that stages read."""
 
 import os
 import random
@@ -16,8 +16,8 @@ from pipeline.data.text.subwords import train
 from pipeline.data.text.tokenisation import tokenise
 from reprise.__main__ import main as reprise
 from reprise.cli import new
-from reprise.new_data import read_shares
-from reprise.new_data.recordings import read_table
+from reprise.new_data import SPLITS, by_weight, read_shares
+from reprise.new_data.recordings import read_table, warn_of_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
@@ -215,3 +215,37 @@ SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
 def test_an_option_without_effect_is_refused(capsys, words, option):
     assert reprise(["new", *words]) == 1
     assert f"--{option}: has no effect with the other options" in capsys.readouterr().err
+
+
+SHARES = (0.8, 0.1, 0.1)
+
+
+def found_shares(weights: dict[str, float]) -> list[float]:
+    chosen = by_weight(weights, SHARES, "speakers")
+    assert sorted(key for keys in chosen.values() for key in keys) == sorted(weights) and all(chosen.values())
+    return [sum(weights[key] for key in chosen[split]) / sum(weights.values()) for split in SPLITS]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("speakers", [12, 40, 300])
+def test_speakers_of_uneven_length_come_near_the_shares(speakers, seed):
+    draw = random.Random(seed)
+    weights = {f"s{number}": draw.paretovariate(1.5) for number in range(speakers)}
+    largest = max(weights.values()) / sum(weights.values())
+    if largest < 0.7:
+        assert found_shares(weights) == pytest.approx(SHARES, abs=0.06)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_speakers_does_not_matter(seed):
+    draw = random.Random(seed)
+    weights = {f"s{number}": float(draw.randint(1, 4)) for number in range(20)}
+    shuffled = dict(draw.sample([*weights.items()], 20))
+    assert by_weight(weights, SHARES, "speakers") == by_weight(shuffled, SHARES, "speakers")
+
+
+def test_few_speakers_have_one_split_each_with_a_warning(caplog):
+    weights = {"a": 38.0, "b": 22.0, "c": 40.0}
+    assert found_shares(weights) == [0.4, 0.38, 0.22]
+    warn_of_shares(by_weight(weights, SHARES, "speakers"), weights, SHARES)
+    assert "train, dev and test have 40/38/22 % of the audio" in caplog.text

@@ -1,16 +1,17 @@
-"""Errors on runs without weights, outputs or scores name the state and the narrowest command."""
+"""Errors on runs without weights, outputs or scores, and the metric that is compared by default."""
 
 import shutil
 
 import pytest
 import yaml
 from copied_project import copy_project
+from made_records import score_file
 
 from pipeline.core.artifacts import Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.papers.project import load_project
-from reprise.cli.score import find_score
+from reprise.cli.score import find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
 
@@ -103,3 +104,16 @@ def test_final_weights_replace_an_average_without_checkpoints(folder, found, cap
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
     with pytest.raises(UserError, match="--decoding averaged: no checkpoint, or choose another"):
         decoding_of(found, "averaged")
+
+
+@pytest.mark.parametrize("metric", ["bleu_paper", "f1", "wer", "perplexity"])
+def test_usual_metric_ignores_other_metrics_of_a_score_file(metric, tmp_path):
+    value = {"value": 1.0, "low": None, "high": None, "signature": "toy"}
+    score_file({"other": value, metric: value}, 10).write(tmp_path / "test.json")
+    assert usual_metric(tmp_path / "test.json") == metric
+
+
+def test_score_file_without_a_usual_metric_lists_its_metrics(tmp_path):
+    score_file({"odd": {"value": 1.0, "low": None, "high": None, "signature": "toy"}}, 10).write(tmp_path / "test.json")
+    with pytest.raises(UserError, match="choose one with --metric: odd"):
+        usual_metric(tmp_path / "test.json")

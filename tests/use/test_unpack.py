@@ -1,13 +1,19 @@
-"""Archives of models that are foreign, damaged or incomplete."""
+"""Packed models: archives that are unpacked or refused, foreign files, and exports."""
 
 import io
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packed_model import pack
 
+from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
+from pipeline.models.architectures import build_model
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from reprise.ctranslate2 import length_exponent, plain_transformer
 from reprise.opening import open_model, split_decoding
 from reprise.portable import open_packed, pack_archive, unpack, verify
 
@@ -90,3 +96,62 @@ def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
     (tmp_path / "SHA256SUMS").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="so it is not a packed model"):
         verify(tmp_path)
+
+
+def test_a_model_whose_files_belong_together_translates(tmp_path):
+    assert len(open_packed(pack(tmp_path), threads=1).translate(["abcd efgh"])) == 1
+
+
+@pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
+def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
+    with pytest.raises(UserError, match=r"model\.json: belongs to another model than the files beside it"):
+        open_packed(pack(tmp_path, **lie), threads=1)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"model": {"d_model": 2**40}},
+        {"model": {"d_ff": 2**20}},
+        {"model": {"num_layers": 10**9}},
+        {"model": {"d_ff": 2**12}},
+        {"model": {"positions": "learned", "max_positions": 10**8}},
+        {"corpus_says": 10**9},
+    ],
+)
+def test_packed_model_with_absurd_sizes_is_refused(tmp_path, lie):
+    bounded = r"model\.json: .*: Input should be less than or equal to \d+, got \d+"
+    missing = r"model\.safetensors: holds fewer weights than the model that model\.json describes"
+    with pytest.raises(UserError, match=f"{bounded}|{missing}"):
+        open_packed(pack(tmp_path, **lie), threads=1)
+
+
+SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
+PLAIN = {"architecture": "transformer", **SMALL}
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (TransformerConfig(**PLAIN, d_k=3), "heads are not d_model / num_heads wide"),
+        (TransformerConfig(**PLAIN, decoder_order="self-ffn-cross"), "decoder reads the source last"),
+        (WeightedTransformerConfig(architecture="weighted_transformer", **SMALL), "is a weighted_transformer"),
+    ],
+)
+def test_export_refuses_models_that_ctranslate2_does_not_have(config, why):
+    network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
+    model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
+    with pytest.raises(UserError, match=why):
+        plain_transformer(model)
+
+
+@pytest.mark.parametrize(
+    ("decoding", "why"),
+    [
+        ({"length_penalty": 0.6}, r"ranked by \(\(5 \+ length\) / 6\)\^0.6, CTranslate2's by length\^alpha"),
+        ({"length_normalisation": "none", "ngram_order": 3, "lm_weight": 0.2}, "decoding uses a language model"),
+    ],
+)
+def test_export_refuses_a_search_that_ctranslate2_does_not_have(decoding, why):
+    with pytest.raises(UserError, match=why):
+        length_exponent("run", DecodingConfig.model_validate(decoding))

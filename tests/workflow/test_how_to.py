@@ -89,7 +89,7 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a claim": "tests/report",
         "Add a metric, or a kind of claim, figure or cell": "tests",
         "Add an architecture": "tests/models",
-        "Bring speech of your own": "tests/workflow/test_speech_page.py",
+        "Bring speech of your own": "tests/workflow/test_measured_pages.py",
         "Fuse a language model": "tests/papers/test_coldfusion.py",
     }
     section = PAGE.split("## How to")[1].split("\n## ")[0]

@@ -1,6 +1,8 @@
-"""The rules write their paths out; each is the path that the layout gives its product."""
+"""Paths that rules write out are those of the layout, and a dry run ends in a short summary."""
 
+import random
 import re
+from collections import Counter
 
 import pytest
 from copied_project import ROOT
@@ -10,6 +12,7 @@ from pipeline.core import artifacts
 from pipeline.core.layout import Layout
 from pipeline.papers.project import load_project
 from pipeline.workflow.rules import product_of
+from pipeline.workflow.start import PlannedJob, dry_run_lines
 
 MADE_BY = {
     "grammar": "Raw",
@@ -75,3 +78,28 @@ def test_the_output_of_a_rule_is_where_the_layout_says(rule):
 def test_common_functions_and_rules_stay_few():
     assert len((ROOT / "workflow/rules/common.smk").read_text().splitlines()) <= 130
     assert len(outputs_of_rules()) + 2 <= 25  # `all`, and one a paper
+
+
+RULES = ["train", "decode", "score", "table", "figure", "claims", "site", "download", "encode", "prepare"]
+
+
+def test_dry_run_sums_up_jobs_in_ten_lines_at_most():
+    draw = random.Random(7)
+    for _ in range(50):
+        rules = draw.choices(RULES, k=draw.randrange(1, 200))
+        papers = [draw.choice(["attention", "weighted"]) for _ in rules]
+        jobs = [
+            PlannedJob(rule, "", [f"work/demo/runs/{paper}/base/data/seed1-0/done.json"])
+            for rule, paper in zip(rules, papers, strict=True)
+        ]
+        lines = dry_run_lines("demo", [*jobs, PlannedJob("all", "", [])])
+        text = "\n".join(lines)
+        assert len(lines) <= 10 and lines[0] == f"In short, at scale demo: {len(jobs)} job{'s' * (len(jobs) > 1)}"
+        for rule, count in Counter(rules).items():
+            assert f"{count} {rule}" in text or f"  {rule:8} {count}" in text
+        trained = Counter(paper for rule, paper in zip(rules, papers, strict=True) if rule == "train")
+        assert all(f"{paper} {count}" in text for paper, count in trained.items())
+
+
+def test_dry_run_with_nothing_to_make_has_no_summary():
+    assert dry_run_lines("demo", [PlannedJob("all", "", [])]) == []

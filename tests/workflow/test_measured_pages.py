@@ -1,10 +1,15 @@
-"""Tables on the pages of docs/measured are those of the records beside them."""
+"""Pages of the documentation: tables from records, navigation, and datasets of the speech page."""
 
 import csv
+import re
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 from copied_project import ROOT
+
+from pipeline.papers.project import load_project
 
 sys.path.insert(0, str(ROOT / "docs"))
 import measured_tables
@@ -57,3 +62,72 @@ def test_an_unknown_row_or_column_is_refused(page, rows, columns, message):
     page.write_text(directive(rows, columns))
     with pytest.raises(SystemExit, match=message):
         measured_tables.filled(page)
+
+
+GENERATED = {"index.md", "contributing.md", "changelog.md"}
+GENERATED |= {f"reference/{name}.md" for name in ("settings", "commands", "stages", "python")}
+"""Pages that docs/generated_pages.py writes."""
+
+
+def pages(entries) -> list[str]:
+    """Return the paths in a navigation, which nests lists of one-entry mappings."""
+    if isinstance(entries, str):
+        return [entries]
+    return [path for entry in entries for value in entry.values() for path in pages(value)]
+
+
+def settings() -> dict:
+    """Read mkdocs.yml without the meaning of MkDocs' own tags (`!ENV`, `!!python/name`): their values stay text."""
+    return yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
+
+
+def test_diagrams_are_drawn_not_shown_as_code():
+    """Material turns a block of class `mermaid` into a picture, which a fence without that class does not become."""
+    (fences,) = [extension["pymdownx.superfences"]["custom_fences"] for extension in settings()["markdown_extensions"]]
+    assert {"mermaid"} == {fence["name"] for fence in fences} == {fence["class"] for fence in fences}
+    used = {
+        name for page in (ROOT / "docs").rglob("*.md") for name in re.findall(r"^```(mermaid)", page.read_text(), re.M)
+    }
+    assert used == {"mermaid"}
+
+
+def test_navigation_names_every_page_once():
+    found = pages(settings()["nav"])
+    docs = ROOT / "docs"
+    written = {str(page.relative_to(docs)) for page in docs.glob("**/*.md") if len(page.relative_to(docs).parts) < 3}
+    assert sorted(found) == sorted(written | GENERATED)
+
+
+def test_generated_pages_are_those_of_the_hook():
+    source = (ROOT / "docs/generated_pages.py").read_text(encoding="utf-8")
+    assert all(f'"{page}"' in source for page in GENERATED)
+    assert settings()["hooks"] == ["docs/generated_pages.py"]
+
+
+SPEECH_ROOT = Path(__file__).resolve().parents[2]
+PAGE = (SPEECH_ROOT / "docs/speech.md").read_text(encoding="utf-8")
+ROLES = ("source", "target", "source-text", "target-text", "full-text")
+
+
+def listed(cell: str) -> list[str]:
+    """Names of datasets in a cell; `a-{b,c}` stands for several."""
+    names = []
+    for name in re.findall(r"`([^`]+)`", cell):
+        stem, _, several = name.partition("{")
+        names += [stem + ending for ending in several.rstrip("}").split(",")]
+    return names
+
+
+def test_the_table_names_the_datasets_that_each_scale_reads():
+    table = next(part for part in PAGE.split("\n\n") if part.startswith("| scale |"))
+    rows = {cells[0]: cells[1:] for cells in re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", table, re.MULTILINE)}
+    assert set(rows) == {"demo", "small", "paper"}
+    for scale, cells in rows.items():
+        project = load_project(SPEECH_ROOT, {"scale": scale, "licensed": {}})
+        assert [name for cell in cells for name in listed(cell)] == [project.stand_in(role) for role in ROLES]
+
+
+def test_every_folder_of_the_users_own_is_of_a_dataset():
+    packages = re.findall(r"^ +(own-[\w-]+): /", PAGE, re.MULTILINE)
+    datasets = load_project(SPEECH_ROOT).dataset_records
+    assert packages and all(package in datasets[package].packages for package in packages)

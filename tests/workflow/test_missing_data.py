@@ -1,9 +1,15 @@
-"""The workflow stops before its first job when a file that it will read can't be had."""
+"""Missing data, faulty dataset files, odd folder names and no network stop the workflow with the cause."""
 
-from copied_project import ROOT, call
+import subprocess
+import sys
+
+import pytest
+from copied_project import ROOT, add_toy_paper, call, copy_project, require
 
 from pipeline.core.artifacts import Encoded
+from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
+from pipeline.workflow.targets import refuse_odd_folders
 
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
@@ -55,3 +61,70 @@ def test_a_home_without_a_cache_folder_is_no_obstacle(tmp_path):
     options = ["--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}"]
     done = snakemake("--dry-run", *options, "--", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+FAULT = "workflow/datasets/grammar-smoke-zh-en.yaml: grammar.oops: unknown key"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = copy_project(tmp_path_factory.mktemp("faulty"))
+    with (root / "workflow/datasets/grammar-smoke-zh-en.yaml").open("a") as file:
+        file.write("oops: 1\n")
+    return root
+
+
+def dry_run(root, paper):
+    return call(root, "snakemake", "-n", "--quiet", "rules", "--config", "scale=smoke", "--", paper)
+
+
+def test_targets_without_the_faulty_dataset_are_made(root):
+    assert f"{FAULT}" in require(dry_run(root, "weighted"))
+
+
+def test_targets_with_the_faulty_dataset_stop_with_it(root):
+    done = dry_run(root, "multichannel")
+    assert done.returncode == 1
+    assert FAULT in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
+def test_work_folder_with_snakemake_wildcards_is_refused(tmp_path, name):
+    with pytest.raises(UserError, match=r"work: '.*: no rule can have a brace or a line break in a path"):
+        refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
+
+
+@pytest.mark.parametrize("name", ["a b", "'\"`id`;&|#!%s", "[a]*?~é😀", "a,b=c:d\\e"])
+def test_other_signs_are_as_good_as_any(tmp_path, name):
+    refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
+
+
+def test_project_folder_name_that_is_not_utf8_is_refused(tmp_path):
+    root = tmp_path / "a\udcff"
+    root.mkdir()
+    project = load_project(copy_project(root))
+    with pytest.raises(UserError, match=r"a\\udcff: its name has bytes that are not UTF-8; choose another place"):
+        refuse_odd_folders(project)
+
+
+ALONE = ("unshare", "--map-root-user", "--net")
+"""Prefix of a command that runs without a network."""
+CONNECT = "import socket; s = socket.create_server(('', 0)); socket.create_connection(s.getsockname())"
+
+
+@pytest.fixture
+def no_network():
+    try:
+        done = subprocess.run([*ALONE, sys.executable, "-c", CONNECT], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no `unshare` on this machine")
+    if "unshare" in done.stderr:
+        pytest.skip(f"no network namespace is allowed here: {done.stderr.strip()}")
+    assert "Network is unreachable" in done.stderr, "not even this machine is to be reached from there"
+
+
+@pytest.mark.slow
+def test_toy_paper_is_built_without_a_network(no_network, tmp_path):
+    add_toy_paper(copy_project(tmp_path))
+    require(call(tmp_path, *ALONE, "snakemake", "--cores", "2", "--config", "scale=smoke", "--", "toy"))
+    assert (tmp_path / "results/smoke/toy/table1.csv").exists()

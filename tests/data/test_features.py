@@ -1,4 +1,4 @@
-"""Normalisation by speaker removes the effect of a microphone, and keeps noises."""
+"""Features are normalised by speaker and computed at each speed."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import SpeechCorpus, Statistics
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.sequence_store import FrameStore
+from pipeline.data.speech.audio import at_speed
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.frontend import LEAST_DEVIATION, Moments, normalised
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
@@ -144,3 +145,42 @@ def test_own_recordings_are_normalised_as_a_corpus_speaker(corpora):
     in_corpus = frames(corpora[1], "test")["stranger", 0]
     for ours, theirs in zip(normalise_speaker(given, wanted), in_corpus, strict=True):
         np.testing.assert_allclose(ours.astype(np.float64), theirs, atol=0.03)
+
+
+SPEED_RATE = 16000
+
+
+def tone(hertz: float, seconds: float) -> np.ndarray:
+    return np.sin(2 * np.pi * hertz * np.arange(round(SPEED_RATE * seconds)) / SPEED_RATE).astype(np.float32)
+
+
+@pytest.mark.parametrize("speed", [0.9, 1.1, 1.25])
+def test_a_tone_is_heard_higher_and_shorter_by_the_speed(speed):
+    heard = at_speed(tone(1000, 1.0), speed)
+    assert len(heard) == round(SPEED_RATE / speed) and heard.dtype == np.float32
+    expected = tone(1000 * SPEED_RATE / len(heard), len(heard) / SPEED_RATE)  # whole samples: not quite 1000 * speed
+    inside = slice(500, -500)  # the spectrum takes the utterance for periodic: its ends meet
+    assert np.abs(heard[inside] - expected[inside]).max() < 0.02
+
+
+def test_resampling_filters_frequencies_above_nyquist():
+    assert np.abs(at_speed(tone(7800, 1.0), 1.1)[500:-500]).max() < 0.02  # 8580 Hz
+
+
+def test_speed_one_leaves_the_signal_unchanged():
+    samples = tone(440, 0.3)
+    assert at_speed(samples, 1.0) is samples
+
+
+def test_only_training_utterances_are_kept_at_each_speed(tmp_path):
+    dataset = own(speeds=[0.8, 1.0, 1.25], sample_rate=SPEED_RATE, high_hz=7600)
+    manifests = {}
+    for number, split in enumerate(("train", "dev", "test")):
+        soundfile.write(tmp_path / f"{split}.wav", tone(500 + 100 * number, 1.0), SPEED_RATE)
+        manifests[split] = tmp_path / f"{split}.tsv"
+        write_manifest(manifests[split], [Utterance(tmp_path / f"{split}.wav", "yes", split, "census", 1.0)])
+    record = compute_features(dataset, manifests, tmp_path / "corpus", 1)
+    frames = FrameStore(tmp_path / "corpus/encoded/train", 40).lengths().tolist()
+    assert frames == [123, 98, 78]  # windows of 25 ms every 10 ms in 1.25, 1.0 and 0.8 s
+    assert [record.splits[split].pairs for split in ("train", "dev", "test")] == [3, 1, 1]
+    assert record.splits["train"].seconds == pytest.approx(1.25 + 1 + 0.8)
