@@ -3,15 +3,15 @@
     python bench/decode.py
     python bench/decode.py --shape base --sentences 50 --threads 1
 
-One JSON line a search: sentences/s (median and best of the rounds), and its ratio to the plain search, taken in each
-round (`ratio`, their median) and of the best rounds (`ratio_of_best`); where CTranslate2 is installed, also to its
-search in float32 (`ratio_ct2`).
+It prints one JSON line per search: sentences/s (median and best of the rounds), and its ratio to the plain search.
+`ratio` is the median over the rounds, `ratio_of_best` compares the best ones. If CTranslate2 is installed, `ratio_ct2`
+is the ratio to its search in float32.
 
 The shape is that of a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords) or of the
 paper's base model (6 + 6, 512, 2048, 8; 37000); 200 sentences are decoded to 25 subwords with a beam of 4. Weights are
 random: no search can stop early. The plain search is what one writes first: key/value caches that grow by `cat`,
-hypotheses folded into the batch, one log-softmax and one top-k over all continuations, `index_select` to reorder; each
-search runs with the number of sentences at once that suits it best. In float32 both must find hypotheses of the same
+hypotheses folded into the batch, one log-softmax and one top-k over all continuations, `index_select` to reorder.
+Each search runs with the batch size that suits it best. In float32 both must find hypotheses of the same
 score. With one thread it is processor time that counts, which means something beside other work, too.
 """
 

@@ -1,4 +1,4 @@
-"""How many times faster than it is spoken does a core read text aloud, compute features, and put batches together?
+"""Speed of reading text aloud, of computing features and of batching on one core, relative to the speech's length.
 
     python bench/features.py
     python bench/features.py --utterances 400

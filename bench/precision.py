@@ -6,10 +6,14 @@
 
 bfloat16 is that of the processor, also where trainings take float32 in its place because that is faster.
 
-RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. One JSON line a system: of each
-way and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
-ways are; by how much a loss is away from the mean of its way, on average, which is what another seed does;
-the largest difference at any validation between their losses on training data; and the processor seconds of an update.
+RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. It prints one JSON line per system:
+
+- the final loss on the development set for each precision and seed, in nats per target symbol;
+- the difference between the mean losses of both precisions;
+- the mean distance of a loss from the mean of its precision, which is run-to-run variance;
+- the largest difference between their training losses at any validation;
+- the processor seconds of a step.
+
 For one seed both have the same initial weights, data and masks. Beside other work begin with `chrt -i 0`.
 """
 

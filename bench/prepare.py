@@ -3,14 +3,14 @@
     python bench/prepare.py --pairs 100000
     python bench/prepare.py --pairs 100000 1000000 3000000 --processes 2 --folder /scratch/prepare
 
-One JSON line a stage and size: pairs a second of the clock and of one core (pairs over processor seconds of all
-processes), the most memory its processes held together (shared pages counted once), and bytes written. The stages are
-those of the workflow, each in a process of its own, and last the first batch of a training: the corpus is opened, its
-updates are cut, and one is put together.
+It prints one JSON line per stage and size: pairs/s by the clock and of one core, peak memory and bytes written. A
+core's speed is pairs over processor seconds of all processes, and shared pages count once. The stages are those of the
+workflow, each in a process of its own, and last the first batch of a training: the corpus is opened, its updates are
+cut, and one is put together.
 
-The corpus is written by a seeded generator: sentences of log-normal length, 26 words on average, words of 150,000 types
-by Zipf's law, with names, numbers and punctuation, both sides alike in length. Its subwords are learnt as WMT14's are,
-37,000 from a sample of at most a million pairs.
+A seeded generator writes the corpus: sentences of log-normal length with 26 words on average, and 150,000 word types by
+Zipf's law. They have names, numbers and punctuation, and both sides are alike in length. Its subwords are learnt as
+WMT14's are, 37,000 from a sample of at most a million pairs.
 """
 
 import argparse

@@ -3,10 +3,9 @@
     python bench/train_recognisers.py
     python bench/train_recognisers.py --shape paper --threads 1 --rounds 3
 
-One JSON line a system: seconds of a step (median and best of the rounds), how many times faster than it is spoken a
-core hears speech, and the ratio of its speed to the plain model's in float32, taken in each round (`ratio_…`, their
-median) and from the least processor time of a step (`cpu_ratio_…`). Beside other work only the latter means something,
-and only with `--threads 1`.
+It prints one JSON line per system: seconds of a step (median and best), seconds of speech per processor second, and two
+ratios of its speed to the plain model's. `ratio_…` is the median over the rounds, `cpu_ratio_…` compares the least
+processor times of a step. Beside other work only the latter means something, and only with `--threads 1`.
 
 plain: torch.nn.Conv2d and a bidirectional torch.nn.GRU a layer over packed sequences, batch normalisation over all
 frames, torch.nn.functional.ctc_loss. The shapes are those of the scales: 32 utterances of two seconds, 25 characters

@@ -3,11 +3,11 @@
     python bench/train_recurrent.py
     python bench/train_recurrent.py --shape paper --rounds 3
 
-One JSON line a system: seconds of a step (median and best of the rounds), target tokens/s, and the ratio of its speed
-to the plain model's in the same precision, and to RNN's, taken in each round (`ratio_…`, their median) and from the
-least processor time of a step (`cpu_ratio_…`). Beside other work only the latter means something, and only with
-`--threads 1`. Then one line a system on where its time goes: processor seconds of encoder and decoder, forward and
-backward, and of the rest (embeddings, readout, softmax, optimiser).
+It prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and two ratios.
+They compare its speed with RNN's and with the plain model's in the same precision. `ratio_…` is the median over the
+rounds, `cpu_ratio_…` compares the least processor times of a step. Beside other work only the latter means something,
+and only with `--threads 1`. Then one line a system on where its time goes: processor seconds of encoder and decoder,
+forward and backward, and of the rest (embeddings, readout, softmax, optimiser).
 
 plain: torch.nn.GRU both ways, a decoder of two torch.nn.GRUCell around the same attention, logits and
 torch.nn.functional.cross_entropy; same widths, biases as torch has them. Shapes: `demo` has width 128 (attention 256),

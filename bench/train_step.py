@@ -3,15 +3,16 @@
     python bench/train_step.py
     python bench/train_step.py --rounds 3 --curve-steps 60
 
-One JSON line a system: seconds of a step (median and best of the rounds), target tokens/s (with one thread of the least
-processor time), and the ratio of its speed to the plain loop in float32 and under bfloat16 autocast, taken in each
-round (`ratio_…`, their median) and from the least processor time of a step (`cpu_ratio_…`). Beside other work only the
-latter means something, and only with `--threads 1`: threads that wait for each other burn processor time too. With
-`--curve-steps`, one line more: our losses in float32 and bfloat16 on the same data with the same masks.
+It prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and two ratios.
+They compare its speed with the plain loop's in float32 and under bfloat16 autocast. With one thread, tokens/s are those
+of the least processor time. `ratio_…` is the median over the rounds, `cpu_ratio_…` compares the least processor times
+of a step. Beside other work only the latter means something, and only with `--threads 1`: threads that wait for each
+other burn processor time too. With `--curve-steps`, one line more: our losses in float32 and bfloat16 on the same data
+with the same masks.
 
-`share_of_floor` is what the step's products alone would take, at the rate of those of its feed-forward network, of
-what it takes (of processor time with one thread). `over_operations` says of a Weighted Transformer how many times
-longer than a Transformer's its step is, over how many times more operations it has: `literal` is the paper's reading of
+`share_of_floor` is what the step's products alone would take, at the rate of those of its feed-forward network, of what
+it takes (of processor time with one thread). `over_operations` says of a Weighted Transformer how many times longer
+than a Transformer's its step is, over how many times more operations it has: `literal` is the paper's reading of
 section 3, where every branch runs the whole network, `split` the earlier one, where each has a part of it.
 
 The shape `small` has 3 + 3 layers of width 256, feed-forward 1024, 4 heads, 8000 subwords, sentences of 25 and 4100

@@ -63,14 +63,34 @@ def faults(path: Path) -> list[str]:
     source = path.read_text(encoding="utf-8")
     documentation = list(docstrings(source)) if path.suffix == ".py" else docstrings_of_rules(source)
     texts = comments(source) + (strings(source) if path.suffix == ".py" else documentation)
-    found = [f"{match.group()}: {text.strip()[:100]}" for text in texts for match in BANNED.finditer(text)]
-    found += [sentence for text in documentation for part in paragraphs(text) for sentence in long_sentences(part)]
+    return banned(texts) + faults_of_documentation(documentation)
+
+
+def banned(texts: list[str]) -> list[str]:
+    """Return the banned words in texts, each with the beginning of its text."""
+    return [f"{match.group()}: {text.strip()[:100]}" for text in texts for match in BANNED.finditer(text)]
+
+
+def faults_of_documentation(documentation: list[str]) -> list[str]:
+    """Return long sentences and fragments in docstrings."""
+    found = [sentence for text in documentation for part in paragraphs(text) for sentence in long_sentences(part)]
     return found + [text.splitlines()[0] for text in documentation if FRAGMENT.match(text)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_texts_of_a_code_file_are_plain_english(path):
     assert faults(path) == []
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench"])
+def test_docstrings_and_comments_of_tests_are_plain_english(folder):
+    """Their other strings quote messages and data."""
+    found = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        texts = list(docstrings(source))
+        found[path.name] = banned(comments(source) + texts) + faults_of_documentation(texts)
+    assert len(found) > 10 and {name: faults for name, faults in found.items() if faults} == {}
 
 
 def test_faults_in_texts_of_code_are_found(tmp_path):

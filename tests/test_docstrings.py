@@ -6,6 +6,7 @@ ruff checks the form of the sections that are there; these tests check that they
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 SHAPE = re.compile(r"\([^()]*\w\s*,[^()]*\)|\(\w+\)|scalar|[Ss]hape")
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for package in ("pipeline", "reprise"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[Path, ast.Module]]:
+    paths = [path for package in ("pipeline", "reprise") for path in sorted((ROOT / package).rglob("*.py"))]
+    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def public(body: list[ast.stmt], owner: ast.ClassDef | None = None) -> Iterator[tuple[Function, ast.ClassDef | None]]:
@@ -34,6 +35,7 @@ def base_names(owner: ast.ClassDef) -> list[str]:
     return [ast.unparse(base).split("[")[0].split(".")[-1] for base in owner.bases]
 
 
+@cache
 def documented_methods() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
     """Return the bases, and the methods with a docstring, of every class by its name."""
     classes = [node for _, module in modules() for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
@@ -44,12 +46,10 @@ def documented_methods() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
     return {node.name: base_names(node) for node in classes}, methods
 
 
-BASES, METHODS = documented_methods()
-
-
 def is_inherited(name: str, bases: list[str]) -> bool:
     """Return whether a base class documents a method, so that an override needs no docstring."""
-    return any(name in METHODS.get(base, ()) or is_inherited(name, BASES.get(base, [])) for base in bases)
+    bases_of, methods_of = documented_methods()
+    return any(name in methods_of.get(base, ()) or is_inherited(name, bases_of.get(base, [])) for base in bases)
 
 
 def documented() -> Iterator[tuple[str, Function, str]]:
@@ -62,9 +62,6 @@ def documented() -> Iterator[tuple[str, Function, str]]:
                 continue
             if not any(decorator.endswith(("setter", "overload")) for decorator in decorated):
                 yield f"{path}:{node.lineno} {node.name}", node, text
-
-
-FUNCTIONS = list(documented())
 
 
 def parameters(node: Function) -> list[str]:
@@ -95,7 +92,7 @@ CHECKS = {
 @pytest.mark.parametrize("section", CHECKS)
 def test_public_functions_document(section):
     concerned, is_said = CHECKS[section]
-    asked = [(place, node, text) for place, node, text in FUNCTIONS if concerned(node)]
+    asked = [(place, node, text) for place, node, text in documented() if concerned(node)]
     missing = [place for place, node, text in asked if not is_said(node, text)]
     assert len(asked) > 100
     assert len(missing) <= 0.05 * len(asked), "\n".join(missing)

@@ -172,7 +172,7 @@ def sbatch_fails_twice(trial: Trial) -> None:
     launcher = trial.launch(path=f"{folder}:")
     assert launcher.wait() == 0, launcher.text()
     assert len((folder / "calls").read_text().splitlines()) == 3
-    assert launcher.text().count("Slurm's controller does not answer") == 1  # said once, not at every try
+    assert launcher.text().count("Slurm's controller does not answer") == 1  # logged once, not at every try
     assert len(trial.jobs) == 1
 
 

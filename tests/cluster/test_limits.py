@@ -30,7 +30,7 @@ def test_submit_limit_is_waited_out_and_logged_once(tmp_path, corpus, launch):
 
 
 def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
-    """`scontrol requeuehold`: only a release ends it, so the user has to be told."""
+    """`scontrol requeuehold`: only a release ends it, so the user has to know."""
     run = make_run(tmp_path, corpus, 20, 0.1)
     launcher = launch(run, "--launcher", "slurm", "--mem-mb", "100")
     until(lambda: starts(run), "start")

@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine, with shell commands in the place of trainings."""
+"""Jobs as processes of this machine, with shell commands instead of trainings."""
 
 import socket
 import subprocess

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yte
 from copied_project import ROOT, call, copy_project, require
+from real_project import real_project
 
 from pipeline.cluster.resources import Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project
 from pipeline.planning.devices import require_bfloat16
 from pipeline.workflow.graph import Graph
 
@@ -128,7 +128,7 @@ def test_gpus_without_bfloat16_stop_the_workflow_before_any_job(project):
         done = call(project, *command, *options, "--", "results/paper/weighted/table3.csv")
         assert done.returncode and "its precision is bf16, which a V100 (--gres=gpu:v100)" in done.stdout + done.stderr
     assert not (project / "work").exists()
-    table = load_project(ROOT, {"scale": "paper"})
+    table = real_project({"scale": "paper"})
     trained = [
         product for product in Graph(table).closure(Graph(table).reports(["weighted"])) if isinstance(product, Trained)
     ]

@@ -1,6 +1,6 @@
 """Jobs that stand in for a training if its result does not matter; they need no torch.
 
-They read the same `run.yaml`, so that the launcher can't tell the difference. Files in the run folder change what
+They read the same `run.yaml`, so that the launcher sees no difference. Files in the run folder change what
 `count_steps` does: `pace` holds the seconds of a step, `fail-at` the step at which it raises an error.
 """
 

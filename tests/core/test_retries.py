@@ -81,7 +81,7 @@ def written(tmp_path):
 def test_a_file_that_was_altered_is_not_read(written):
     written.write_bytes(written.read_bytes()[:-3])
     with checking_inputs():
-        for _ in range(2):  # who goes on in spite of it is told again
+        for _ in range(2):  # a caller that continues in spite of it gets the error again
             with pytest.raises(UserError, match=r"text: is damaged.*verify --repair.*\.digests/text"):
                 open(written).close()
 

@@ -21,8 +21,10 @@ def random_part(rng: Random, depth: int) -> Tree:
 
 
 def annotated(tree: Tree, rng: Random) -> str:
-    """A bracketing that cleans to `tree`: function tags, indices, traces and phrases of nothing but traces are added,
-    and white space as in the WSJ files, over several lines; the top has no label."""
+    """Return a bracketing over several lines, without a label at the top, that cleans to `tree`.
+
+    Function tags, indices, traces, phrases of nothing but traces, and white space as in the WSJ files are added.
+    """
     parts = []
     for child in tree.children:
         parts.append(annotated_part(child, rng))

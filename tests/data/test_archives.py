@@ -241,11 +241,11 @@ FALSE_HEADERS = {
 @pytest.mark.parametrize("pax", FALSE_HEADERS.values(), ids=FALSE_HEADERS)
 def test_false_tar_headers_end_in_one_line(tmp_path, pax):
     archive = tar(tmp_path / "a.tar", entry("first", b"1"), entry("false", noise(), pax), entry("last", b"2"))
-    began = time.monotonic()
+    began = time.process_time()
     for wanted in ((lambda name: True), "last".__eq__):
         with pytest.raises(UserError, match=r"a\.tar: damaged \(.+\); remove it"):
             read(archive, wanted)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_damaged_header_is_no_end_of_the_archive(tmp_path):

@@ -90,10 +90,10 @@ def test_a_document_of_one_name_twice_stays_apart():
 
 
 def test_segments_that_do_not_end_are_refused_at_once():
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(UserError, match=r"x.sgm: segment 1 is not closed by"):
         sgml_segments(b'<seg id="1">a ' * 100_000, PATH)
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def nist(folder: Path, name: str, sets: list[tuple[str, list[str]]], lengths: dict[str, int]) -> str:
@@ -185,20 +185,20 @@ def test_xml_in_unknown_encodings_is_refused_in_one_line(tmp_path, encoding):
 def test_entities_of_entities_are_refused(tmp_path):
     inner = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
     content = f'<!DOCTYPE x [<!ENTITY e0 "ha">{inner}]><x><doc><src><seg>&e12;</seg></src></doc></x>'
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(UserError, match=r"x\.xml: damaged"):
         lines(tmp_path / "x.xml", content.encode())
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("unit", [b"<seg id='1'> text ", b"<seg ", b"<seg", b"</seg>", b"<", b"<seg x='<seg>'>"])
 def test_sgml_without_closing_tags_takes_linear_time(tmp_path, unit):
-    began = time.monotonic()
+    began = time.process_time()
     try:
         assert not any(lines(tmp_path / "x.sgm", unit * 200_000))
     except UserError as error:
         assert "is not closed by </seg>" in str(error) or "has no segment <seg>" in str(error)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "ascii"])

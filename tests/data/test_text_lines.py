@@ -59,9 +59,9 @@ def test_queries_are_searches_in_turn_with_the_words_of_films():
 
 @pytest.mark.parametrize("unit", ["(", "{", "<sil", " '", "(2", "{x "])
 def test_unclosed_marks_of_stm_take_linear_time(unit):
-    began = time.monotonic()
+    began = time.process_time()
     assert segment_text(f"talk 1 speaker 0 1 <o> word(2) {{noise}} {unit * 100_000}").startswith("word")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):

@@ -123,7 +123,7 @@ def test_malformed_tree_is_quoted_from_its_first_bad_symbol(text, near, symbol):
 def test_tree_of_megabytes_is_refused_with_its_line(unit):
     count = 5_000_000 // len(unit)
     lines = ["(S (NN a))", "(S (NP ", *[unit * (count // 10)] * 10]
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(UserError, match=r"f: line 2: this tree has over 200,000 symbols; is it closed\?"):
         list(bracketings(lines, "f"))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

@@ -127,7 +127,7 @@ def test_attention_maps_use_the_trained_branch_weights(tmp_path, model):
 
 
 def planned(run: Path, *plans: DecodingPlan) -> None:
-    """Write what the workflow tells training jobs."""
+    """Write the plans that the workflow gives to training jobs."""
     name = str(run.relative_to(run.parents[3]))
     training = {"threads": 1, "plans": [plan.model_dump() for plan in plans]}
     write_json(run.parents[4] / "decodings.json", {name: training})

@@ -1,5 +1,7 @@
-"""From the papers' own systems to a scored transcript, on a corpus of noise: a recogniser fused with the language model
-of its seed, another language model in its place in decoding, and weights chosen on the way."""
+"""From the papers' own systems to a scored transcript, on a corpus of noise.
+
+A recogniser is fused with the language model of its seed, decoding replaces it by another, and weights are chosen.
+"""
 
 import json
 from pathlib import Path

@@ -47,7 +47,7 @@ def test_a_language_model_of_no_weight_leaves_plain_search():
 
 
 def test_hypotheses_keep_their_lm_state_when_the_beam_reorders():
-    """Each finished hypothesis has the score of its own symbols, read anew."""
+    """Each finished hypothesis has the score of its own symbols, read again."""
     model, lm = Markov(VOCABULARY + 3, sentences=10, seed=3), language_model(VOCABULARY + 3, seed=3)
     found = beam_search(model, sentences([9] * 10), config(5), n_best=5, external_lm=ExternalLM(lm, 0.8))
     for sentence, hypotheses in enumerate(found):

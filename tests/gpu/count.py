@@ -2,7 +2,7 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/count.py [--show "base, 8 GPUs"]
 
-A process of its own: torch must be told of its fake device before it is imported.
+A process of its own: torch must know its fake device before it is imported.
 """
 
 import argparse

@@ -60,7 +60,7 @@ class Counts:
     operators: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     places: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     kernels: list = dataclasses.field(default_factory=list)
-    """(bytes, operations of a matrix product) of each launch."""
+    """(bytes, FLOPs of a matmul) of each launch."""
     saved_bytes: int = 0
     queued: int = 0
     """Launches that were queued when the host began to wait for an event."""
@@ -102,7 +102,7 @@ class Event:
 
 
 class Count(TorchDispatchMode):
-    """Counts operators on fake tensors; what the host is told is `ANSWER`, and False until `yes_after` questions."""
+    """Counts operators on fake tensors; what the host reads is `ANSWER`, and False until `yes_after` questions."""
 
     def __init__(self, yes_after: int = 1 << 60):
         super().__init__()
@@ -222,7 +222,7 @@ def as_if_true(mask):
 
 
 def products(name: str, inputs) -> float:
-    """Operations of a matrix product, 0 of anything else."""
+    """Return the FLOPs of a matmul, 0 for anything else."""
     match name:
         case "mm":
             return 2.0 * inputs[0].numel() * inputs[1].shape[1]

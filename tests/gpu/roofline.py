@@ -10,7 +10,7 @@ CARDS = {name: device.roofline for name, device in DEVICES.items() if device.roo
 
 
 def device_seconds(kernels: Iterable[tuple[int, float]], card: Roofline) -> float:
-    """kernels: bytes moved and operations of matrix products of each."""
+    """kernels: bytes moved and FLOPs of matmuls of each."""
     return sum(max(moved / card.bandwidth, flops / card.products, card.kernel_s) for moved, flops in kernels)
 
 

@@ -44,7 +44,7 @@ def vocabulary(spec: RunSpec) -> int:
 
 
 def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
-    """Made-up micro-batches of one process, in the place of a corpus."""
+    """Made-up micro-batches of one process instead of a corpus."""
     vocab = vocabulary(spec)
     corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
     update = [random_batch(spec, corpus, case.rows, case.src, case.tgt) for _ in range(case.micro_batches)]

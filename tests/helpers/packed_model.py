@@ -5,11 +5,10 @@ import random
 from pathlib import Path
 
 import sentencepiece
-from copied_project import ROOT
 from made_records import parallel_corpus
+from real_project import real_project
 
 from pipeline.core.digests import sha256_file
-from pipeline.papers.project import load_project
 from pipeline.training.run_model import build_run_model
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 from reprise.model_input import Preparation
@@ -31,7 +30,7 @@ def pack(
 ) -> Path:
     """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise; model, corpus_says: what
     its settings do."""
-    project = load_project(ROOT, {"scale": "smoke"})
+    project = real_project({"scale": "smoke"})
     spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).map_folders(lambda _: "packed")
     corpus = parallel_corpus(60)
     weights = tensors_of(build_run_model(spec, corpus.vocab_sizes))
@@ -55,6 +54,6 @@ def pack(
 
 
 def write_sums(folder: Path) -> None:
-    """Write the digests of all files of a packed model, as whoever altered one would."""
+    """Write the digests of all files of a packed model, as somebody who altered one would."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS_FILE)
     (folder / SUMS_FILE).write_text("".join(f"{sha256_file(path)}  {path.name}\n" for path in files))

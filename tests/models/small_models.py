@@ -20,7 +20,7 @@ BLOCK = {"ffn_mode": "split", "branched_attention": "cross", "residuals": "block
 
 
 def weighted_config(**changes) -> WeightedTransformerConfig:
-    """Unless told otherwise equation 7 alone, without what stands around it in the text."""
+    """Compute equation 7 alone by default, without what stands around it in the text."""
     settings = {"num_layers": 2, "d_model": 32, "d_ff": 48, "num_heads": 4, "dropout": 0.0} | BLOCK
     return WeightedTransformerConfig(architecture="weighted_transformer", **(settings | changes))
 

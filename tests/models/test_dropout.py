@@ -40,7 +40,7 @@ def test_elements_are_uncorrelated():
 
 
 def test_probability_does_not_depend_on_the_place():
-    """0.1 is no multiple of 1/128: thresholds are drawn anew in every call, so that no place keeps a wrong one.
+    """0.1 is no multiple of 1/128: every call draws new thresholds, so that no place keeps a wrong one.
 
     Places that kept theirs would differ by 1.22 times the variance of independent draws; the bound is six standard
     deviations of what is found of that.

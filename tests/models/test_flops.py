@@ -23,7 +23,7 @@ def test_count_equals_the_products_of_a_step(config):
 
 
 class ProductCounter(TorchDispatchMode):
-    """Multiply-adds of matrix products, those in place among them, which torch's counter passes over."""
+    """Multiply-adds of matmuls, those in place among them, which torch's counter passes over."""
 
     def __init__(self):
         super().__init__()

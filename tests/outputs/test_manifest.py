@@ -13,7 +13,7 @@ NAMES = [f"kind{number}/final/test.txt" for number in range(6)]
 
 
 class Maker:
-    """Writes one file of random text an output, counts, and fails where it is told to."""
+    """Writes one file of random text an output, counts, and fails where a test asks for it."""
 
     def __init__(self, run: Path):
         self.run, self.calls, self.broken = run, [], {}

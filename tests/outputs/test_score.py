@@ -125,7 +125,7 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
 
 
 def test_lower_cased_scores_compare_only_with_lower_cased(corpus, tmp_path):
-    """The raw references are the same, so that the digest of these does not tell them apart."""
+    """The raw references are the same, so that their digest does not distinguish them."""
     cased, lowered, out = (tmp_path / name for name in ("cased.json", "lowered.json", "again.json"))
     write(corpus / "hyp.tok", [line.split() for line in (corpus / "hyp.tok").read_text().swapcase().splitlines()], "")
     score(corpus, cased)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fabricated import bleu_statistics, table_rows, write_score
+from real_project import real_project
 
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
@@ -138,7 +139,7 @@ def test_deviation_of_the_owning_paper_counts(copy_of_project):
 
 
 def test_stand_in_of_a_fused_language_model_counts():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     filled = fill(project, "coldfusion", "table3")
     fused = next(number for number, row in enumerate(filled.table.rows) if row["system"] == "CF4")
     said = [reason.detail for reason in filled.reasons["source_wer"][fused] if reason.is_stand_in]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from real_project import real_project
 
 from pipeline.analysis.names import names_in
 from pipeline.core.artifacts import RunId
@@ -363,7 +364,7 @@ def test_several_faults_are_a_line_each(faults):
 
 def test_every_field_that_is_named_as_a_reference_is_looked_up():
     """So that a record of a new kind can't forget the type that has its names looked up."""
-    project = load_project(ROOT)
+    project = real_project()
     for paper, record in project.papers.items():
         for whole in (record, project.claims[paper]):
             looked_up = {
@@ -403,13 +404,13 @@ TARGETS = {
 
 @pytest.mark.parametrize(("target", "message"), TARGETS.items(), ids=TARGETS)
 def test_a_target_that_nothing_makes_names_those_that_exist(target, message):
-    found = unknown_target(load_project(ROOT, {"scale": "demo", "paper": "weighted"}), target, {"all", "weighted"})
+    found = unknown_target(real_project({"scale": "demo", "paper": "weighted"}), target, {"all", "weighted"})
     assert found is None if message is None else re.search(message, found)
 
 
 @pytest.mark.parametrize("digits", ["", "-0123abcd"])
 def test_run_named_without_its_sources_gets_a_hint(digits):
-    project = load_project(ROOT, {"scale": "demo"})
+    project = real_project({"scale": "demo"})
     run = RunId("weighted", "C", "grammar-en-de", 3)
     found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json")
     assert (found is None) if digits else found.endswith(f": {project.layout.run(run) / 'scores/final/dev.json'}")
@@ -417,7 +418,7 @@ def test_run_named_without_its_sources_gets_a_hint(digits):
 
 @pytest.mark.parametrize("ask", ["table", "figure", "examples", "transcript_table"])
 def test_an_unknown_paper_table_or_figure_names_those_that_exist(ask):
-    project = load_project(ROOT, {"scale": "demo"})
+    project = real_project({"scale": "demo"})
     with pytest.raises(UserError, match="unknown name 'weigthed'; allowed: anchors, attention, .*" + mean("weighted")):
         getattr(project, ask)("weigthed", "table2")
     with pytest.raises(UserError, match=r"paper\.yaml: \w+: unknown name 'tabel9'; allowed: "):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from real_project import real_project
 
 from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
@@ -120,7 +121,7 @@ def test_bounds_the_wrong_way_round_are_refused(settings, message):
 
 
 def test_old_run_with_ignored_settings_can_be_read(tmp_path):
-    project = load_project(ROOT, {"scale": "smoke"})
+    project = real_project({"scale": "smoke"})
     settings = project.run_yaml(project.runs_of("attention", "base", "wmt14-en-de")[0])
     settings["training"] |= {"scheduled_sampling": 0.2, "train_share": 0.5, "noise_snr_db": [15.0, 0.0]}
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
@@ -128,7 +129,7 @@ def test_old_run_with_ignored_settings_can_be_read(tmp_path):
 
 
 def test_decoding_is_refused_for_changed_settings_only():
-    final = load_project(ROOT).decoding(COLD_FUSION, "attention-source", "final")
+    final = real_project().decoding(COLD_FUSION, "attention-source", "final")
     scaled = final.model_copy(update={"length_penalty": 1.0})
     assert change_decoding(scaled, {}) == scaled
     assert change_decoding(scaled, {"beam": "3"}).beam_size == 3

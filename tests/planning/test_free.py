@@ -1,4 +1,4 @@
-"""Only what finished work no longer needs may go, and only when told to."""
+"""Only what finished work no longer needs may go, and only on request."""
 
 import fcntl
 

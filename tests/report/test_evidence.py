@@ -56,8 +56,10 @@ def test_noise_is_pooled_over_the_systems_of_a_kind():
 
 @pytest.mark.parametrize(("louder", "false"), [((1, 1), 0.05), ((3, 1), 0.19), ((3, 3), 0.21)])
 def test_unequal_noise_raises_the_error_rate_of_pooling(louder, false):
-    """Six systems of three seeds, all the same but for the noise of the two that are compared; the expected share is
-    that of 40,000 such draws by Student's t with the mean of the six variances."""
+    """Draw six systems of three seeds that differ only in the noise of the two that are compared.
+
+    The expected share is that of 40,000 such draws by Student's t with the mean of the six variances.
+    """
     generator, of = np.random.default_rng(6), 1500
     deviations = np.array([*louder, 1, 1, 1, 1])[:, None]
     told = 0

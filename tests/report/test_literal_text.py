@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from real_project import real_project
 
 from pipeline.analysis.claims.claim import Findings
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
@@ -17,7 +18,6 @@ from pipeline.analysis.figures.attention import columns
 from pipeline.analysis.figures.figure import new_figure, save
 from pipeline.analysis.view import PaperView
 from pipeline.core.json_csv import as_text, from_text, write_csv
-from pipeline.papers.project import load_project
 from pipeline.report.markup import grid, literal, plain, prose
 from pipeline.report.names import Labels, report_title
 
@@ -159,7 +159,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("name", ["better-two-layers", "faster-two-layers"])
 def test_systems_of_scores_and_trainings_are_named(name):
-    project = load_project(ROOT)
+    project = real_project()
     claim = project.claims["weighted"].claims[name]
     evidence = [Evidence("C − attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
     why = "C: wer of 9 is high: symbol frequencies alone give less in most vocabularies"

@@ -170,7 +170,7 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
     def interrupt(log):
         while "ready" not in log.read_text():
             time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)  # a shell may have been told to ignore SIGINT
+        os.kill(os.getpid(), signal.SIGTERM)  # a shell may have set SIGINT to be ignored
 
     with pytest.raises(SystemExit) as ended, workflow(f"trap : TERM; sh {tmp_path}/job; exit 1") as made:
         threading.Thread(target=interrupt, args=[made.log]).start()

@@ -2,9 +2,9 @@
 
 import pytest
 from copied_project import ROOT
+from real_project import real_project
 
 from pipeline.core.errors import command_advice
-from pipeline.papers.project import load_project
 from pipeline.workflow.targets import reprise_command
 from reprise.__main__ import main
 
@@ -32,8 +32,8 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
 
 
 def test_command_includes_settings_that_differ_from_config_yaml(tmp_path):
-    assert reprise_command(load_project(ROOT), "free") == "reprise free"
-    project = load_project(ROOT, {"scale": "smoke", "seeds": [1, 7]})
+    assert reprise_command(real_project(), "free") == "reprise free"
+    project = real_project({"scale": "smoke", "seeds": [1, 7]})
     assert reprise_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
     assert reprise_command(project, "free", scale="demo") == "reprise free --set 'seeds=[1, 7]'"
 

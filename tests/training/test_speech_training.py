@@ -157,7 +157,10 @@ def test_ctc_skips_and_counts_utterances_with_too_few_frames(make, tmp_path, cap
     ids=["attention", "ctc", "lm"],
 )
 def test_every_kind_of_model_learns_on_any_seed(make, name, model, nats):
-    """Six sounds of equal chance: a language model can learn log 7 = 1.95 nats less what lengths tell, others more."""
+    """Draw six sounds of equal chance, which only recognisers hear.
+
+    A language model can reach log 7 = 1.95 nats minus the information in lengths.
+    """
     steps = {"max_steps": 160, "validate_every": 80, "checkpoint_every": 80, "sorted_first_epoch": name != "lm"}
     run = make(name, model, steps)
     spec = yaml.safe_load((run / "run.yaml").read_text())

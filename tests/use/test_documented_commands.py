@@ -1,8 +1,8 @@
 """Every documented command of `reprise` works in the state that its page promises.
 
 A page promises a state by "After `COMMAND`", which holds until the next one; without one it is "After `make demo`". The
-models that a command names have to be among those that COMMAND trains, and the commands of a page are run in order in a
-copy of a project in which they are trained, at scale smoke.
+models that a command names have to be among those that COMMAND trains. The commands of a page run in order in a copy of
+a project in which they are trained, at scale smoke.
 """
 
 import json
@@ -18,9 +18,9 @@ import soundfile
 from cipher import write_texts
 from copied_project import ROOT, call, require
 from finished_project import finished_project
+from real_project import real_project
 
 from pipeline.core.artifacts import Trained
-from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reports_asked_for
@@ -72,7 +72,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(("state", "model"), MODELS)
 def test_documented_model_is_trained_by_its_state(state, model):
-    graph = Graph(load_project(ROOT))
+    graph = Graph(real_project())
     name = model if model.count("/") > 1 else f"{model}/wmt14-en-de"
     assert resolve_run(graph.project, name) in runs_in(graph.closure(reports_asked_for(graph, target_of(state))))
 
@@ -86,7 +86,7 @@ def test_every_kind_of_documented_command_is_found():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     """A project at smoke in which the documented models are trained and Table 2 is made, with files to read."""
-    graph = Graph(load_project(ROOT, {"scale": "smoke"}))
+    graph = Graph(real_project({"scale": "smoke"}))
     names = [model if model.count("/") > 1 else f"{model}/wmt14-en-de" for _, model in MODELS]
     trained = [Trained(resolve_run(graph.project, name)) for name in names]
     root = finished_project(tmp_path_factory, [*reports_asked_for(graph, target_of(DEMO)), *trained])

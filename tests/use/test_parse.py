@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT
 from finished_project import finished_project
+from real_project import real_project
 
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.find_runs import resolve_run
 from reprise.model_input import Preparation
@@ -35,7 +34,7 @@ def test_sentences_as_treebanks_write_them_stay_as_they_are():
 
 @pytest.mark.slow
 def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path_factory, monkeypatch, capsys):
-    project = load_project(ROOT, {"scale": "smoke"})
+    project = real_project({"scale": "smoke"})
     score = Score(resolve_run(project, RUN), "scores", "parsing", "test")
     monkeypatch.chdir(finished_project(tmp_path_factory, [score]))
     tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))

@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from copied_project import ROOT
 from finished_project import finished_project
+from real_project import real_project
 
 import reprise as api
 from pipeline.core.artifacts import Transcript
 from pipeline.core.errors import UserError
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.find_runs import resolve_run
 from reprise.model_input import features, resample
@@ -29,7 +28,7 @@ CORPUS = "grammar-smoke-speech-source"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
-    project = load_project(ROOT, {"scale": "smoke"})
+    project = real_project({"scale": "smoke"})
     runs = [resolve_run(project, run) for run in RUNS]
     return finished_project(tmp_path_factory, [Transcript(run, "final", "test", CORPUS) for run in runs])
 

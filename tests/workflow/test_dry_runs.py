@@ -8,6 +8,7 @@ import yaml
 from copied_project import ROOT, add_toy_paper, call, copy_project, jobs, require
 from fabricated import write_training, write_training_beside
 from lint import remaining
+from real_project import real_project
 from rule_files import local_rules, profile, rules_with
 
 from pipeline.core.artifacts import RunId, Table, Trained
@@ -38,7 +39,7 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
 
 
 def test_dry_run_reports_a_training_with_other_settings(tmp_path):
-    project = load_project(ROOT, {"paper": "weighted", "work": str(tmp_path)})
+    project = real_project({"paper": "weighted", "work": str(tmp_path)})
     (run,) = (run for run in runs_in(Graph(project).closure([Table("weighted", "table3")])))
     beside = write_training_beside(project, run, label_smoothing=0.3)
     dry = ("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
@@ -88,7 +89,7 @@ def test_lint_finds_nothing_but_the_advice_that_is_not_followed():
 
 
 def test_every_table_of_the_configured_paper_has_a_short_target():
-    paper = load_project(ROOT, {"scale": "smoke"}).papers["multichannel"]
+    paper = real_project({"scale": "smoke"}).papers["multichannel"]
     names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "claims"]
     assert {"table1", "table3", "readings"} <= set(names)
     targets = [f"results/{name}.csv" for name in names if name not in paper.tables or not paper.tables[name].scales]
@@ -111,7 +112,7 @@ def test_every_record_is_closed(name):
 
 def test_every_dataset_a_scale_names_exists_and_is_valid():
     for scale in SCALES:
-        project = load_project(ROOT, {"scale": scale})
+        project = real_project({"scale": scale})
         for name in project.scale.datasets:
             assert project.stand_in(name)
     assert Dataset is RECORDS["dataset"]
@@ -147,7 +148,7 @@ def edges(dot):
 
 def test_fused_training_depends_on_the_lm_of_its_seed(tmp_path):
     settings = {"scale": "smoke", "work": str(tmp_path), "seeds": [3, 7], "licensed": {}}
-    layout = load_project(ROOT, settings).layout
+    layout = real_project(settings).layout
     targets = [
         str(layout.path(Trained(RunId("coldfusion", system, "grammar-smoke-speech-source", seed))))
         for system in ("CF4", "DF3")

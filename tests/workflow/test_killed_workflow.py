@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.records.jobs import Claim, last_event
-from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
+RUN = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 PATIENCE_S = 300
 KILLS = 3
 

@@ -4,15 +4,15 @@ import os
 import time
 
 import pytest
-from copied_project import ROOT, add_toy_paper, call, copy_project
+from copied_project import add_toy_paper, call, copy_project
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import write_note
 from pipeline.core.records.jobs import StartLine, record_event
-from pipeline.papers.project import load_project
 
 SPLITS = ("train", "dev", "test")
-LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+LAYOUT = real_project({"scale": "smoke"}).layout
 CORPUS, OTHER = (str(LAYOUT.corpus(f"grammar-smoke-en-{language}")) for language in ("de", "fr"))
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from copied_project import ROOT
 from placeholders import Placeholders
+from real_project import real_project
 
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
-from pipeline.papers.project import load_project
 from pipeline.workflow.rules import product_of
 from pipeline.workflow.start import PlannedJob, dry_run_lines
 
@@ -69,7 +69,7 @@ def test_every_rule_that_makes_a_file_is_compared():
 
 @pytest.mark.parametrize("rule", MADE_BY)
 def test_the_output_of_a_rule_is_where_the_layout_says(rule):
-    layout = load_project(ROOT, {"scale": "smoke"}).layout
+    layout = real_project({"scale": "smoke"}).layout
     patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
     path = patterns.path(product_of(getattr(artifacts, MADE_BY[rule]), Placeholders()))
     assert str(path) in paths_in(outputs_of_rules()[rule], str(layout.work), layout.scale)

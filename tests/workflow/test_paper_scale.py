@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_project import real_project
 from rule_files import local_rules, rules_with
 
-from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,7 @@ def test_graph_is_resolved_in_a_few_snakemake_start_times(tmp_path):
 
 
 def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():
-    project = load_project(ROOT, {"scale": "paper"})
+    project = real_project({"scale": "paper"})
     graph = Graph(project)
     for run in runs_in(graph.closure(graph.reports(project.papers))):
         training = project.run_spec(run).training

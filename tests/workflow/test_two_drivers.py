@@ -7,14 +7,14 @@ import sys
 import time
 
 import pytest
-from copied_project import ROOT, call, copy_project, require
+from copied_project import call, copy_project, require
+from real_project import real_project
 
 from pipeline.core.artifacts import ModelSizes, RunId
-from pipeline.papers.project import load_project
 from pipeline.workflow.drivers import read_drivers
 
-TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
-OTHER = load_project(ROOT, {"scale": "demo"}).layout.path(ModelSizes("weighted"))
+TRAINING = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
+OTHER = real_project({"scale": "demo"}).layout.path(ModelSizes("weighted"))
 FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "done.json"))
 PATIENCE_S = 120
 

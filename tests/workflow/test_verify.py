@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT, call, jobs, require
+from copied_project import call, jobs, require
 from finished_project import finished_project
+from real_project import real_project
 
 from pipeline.core.artifacts import Figure, RunId, Score
 from pipeline.papers.project import load_project
@@ -20,7 +21,7 @@ from pipeline.workflow.runs import Runs
 from reprise.cli.verify import resolve
 from reprise.product_checks import Inspection
 
-LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+LAYOUT = real_project({"scale": "smoke"}).layout
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
 RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))

@@ -10,7 +10,7 @@ from pipeline.papers.project import Project
 
 @pytest.fixture
 def project_with(tmp_path, monkeypatch):
-    """A project of the real papers with claims of the test's own in the place of the paper `weighted`'s."""
+    """A project of the real papers with claims of the test's own instead of the paper `weighted`'s."""
 
     monkeypatch.setattr(Project, "noise_of", lambda project, family: None)
 

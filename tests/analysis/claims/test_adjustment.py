@@ -94,7 +94,7 @@ def test_each_group_is_adjusted_alone_by_its_method(claims, group):
 
 
 def test_holm_and_false_discovery_differ_here(claims):
-    """Otherwise the test above could not tell them apart."""
+    """Otherwise the test above could not distinguish them."""
     for group in METHODS:
         own = [claim.p for name, claim in claims.items() if name.startswith(group)]
         assert holm_by_definition(own) != pytest.approx(false_discovery_by_definition(own))

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from cell_runs import cell_runs
+from real_project import real_project
 
 from pipeline.analysis.claims.without_training import ProvedClaim
 from pipeline.core.artifacts import Trained
-from pipeline.papers.project import load_project
 from pipeline.papers.reports import claim_products
 
 ROOT = Path(__file__).resolve().parents[3]
-PROJECT = load_project(ROOT, {"scale": "paper"})
+PROJECT = real_project({"scale": "paper"})
 TESTS = [
     (f"{paper}/{name}", test)
     for paper, claims in PROJECT.claims.items()
@@ -34,7 +34,7 @@ def test_every_claim_says_what_is_printed(paper):
     for claim in PROJECT.claims[paper].claims.values():
         assert claim.statement.endswith(".")
         where = ("Table", "Section", "Figure", "Abstract")
-        if PROJECT.papers[paper].as_published:  # a number of somebody else's, of whom a year or a recipe is said
+        if PROJECT.papers[paper].as_published:  # a number of other authors, named with a year or a recipe
             where = ("(20", "recipe")
         assert any(word in claim.printed for word in where)
 

@@ -1,9 +1,9 @@
 """One system against itself: what is decided between trainings that differ by their seed alone is false.
 
-The twenty trainings of docs/measured/noise are dealt out as six systems of three seeds, again and again, and go through
-every kind of judgement between trainings; single ones are judged by the noise of all twenty. Upper bounds are those of
-Clopper and Pearson at 95 %, one-sided, for as many judgements; these share trainings, so that they are no more than a
-guide. Claims about gates and branches compare parts of one training, and have no such pairs.
+The twenty trainings of docs/measured/noise are dealt out as six systems of three seeds, again and again. They go
+through every kind of judgement between trainings; single ones are judged by the noise of all twenty. Upper bounds are
+those of Clopper and Pearson at 95 %, one-sided, for as many judgements; these share trainings, so that they are no more
+than a guide. Claims about gates and branches compare parts of one training, and have no such pairs.
 """
 
 from collections import Counter

@@ -64,7 +64,7 @@ def test_claim_without_one_of_its_runs_shows_no_number(project_with):
 
 @pytest.mark.parametrize(("second", "expected"), [(0.599, UPHELD), (0.605, UPHELD), (0.5, CONTRADICTED)])
 def test_no_worse_by_a_margin_is_less_than_better(project_with, second, expected):
-    """A margin of 4 BLEU: equal systems are told to be no worse, though none is better."""
+    """A margin of 4 BLEU: equal systems are found no worse, though none is better."""
     project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"], margin=4))
     for system, precision in (("A", 0.6), ("C", second)):
         write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 1))
@@ -106,7 +106,7 @@ def test_several_decodings_are_averaged(project_with):
 
 @pytest.mark.parametrize(("spread", "expected"), [(0.01, UPHELD), (0.2, UNCLEAR)])
 def test_noise_between_seeds_counts(project_with, spread, expected):
-    """The same mean difference is or is not told apart by how much the seeds differ."""
+    """The spread of the seeds decides if the same mean difference is significant."""
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
     for system, mean in (("A", 1.0), ("C", 1.15)):
         for run, shift in zip(runs(project, system), (-spread, 0, spread), strict=True):
@@ -193,7 +193,7 @@ def test_a_system_below_the_floor_upholds_nothing(project_with, claim):
 
 
 def test_a_baseline_that_still_learns_decides_nothing(project_with):
-    """The system that is said to be worse, alone; 0.5 % over the last fifth of its steps is the bound."""
+    """Only the system that the claim calls worse; 0.5 % over the last fifth of its steps is the bound."""
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
     for system, loss, last in (("A", 1.0, 1.0), ("C", 1.5, 0.994)):
         run = runs(project, system)[0]

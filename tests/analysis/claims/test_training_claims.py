@@ -46,7 +46,7 @@ def test_branches_of_unconverged_system_contradict_nothing(project_with):
 
 
 def test_unconverged_training_loss_decides_nothing(project_with):
-    """Either way: of the one that is said to have the higher loss, and of the one that has it against what is said."""
+    """Either way: of the system with the higher loss by the claim, and of the one that has it."""
     for slow, losses in (("C", (1.0, 1.2)), ("A", (1.2, 1.0))):
         project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
         for system, loss in zip(("A", "C"), losses, strict=True):

@@ -1,6 +1,6 @@
 """Systems, splits, decodings and pools that claims read; a swap of two of them has to be noticed.
 
-Every split, decoding and system here has its own score, so that a number tells where it was read.
+Every split, decoding and system here has its own score, so that a number shows where it was read.
 """
 
 import itertools
@@ -97,7 +97,7 @@ def test_claim_reports_the_scores_of_its_split(project_with, project, split):
 
 
 def test_pool_is_of_the_systems_that_claims_name(project):
-    """Each group is told by its values: all seeds of one system under the claim's split and decoding."""
+    """Each group is recognised by its values: all seeds of one system under the claim's split and decoding."""
     measured = measured_by(project, ("A", "N4"))
     pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
     found = sorted(float(group.mean()) for group in pool)
