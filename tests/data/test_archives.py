@@ -288,11 +288,6 @@ def test_archive_may_begin_with_silence(tmp_path):
     }
 
 
-def test_repetitive_text_of_common_size_is_read(tmp_path):
-    content = entry("a", b"one line\n" * 100_000)
-    assert read(tar(tmp_path / "a.tar", content)) == {"a": b"one line\n" * 100_000}
-
-
 def test_disk_fault_is_not_taken_for_damage():
     unreadable = Path("/proc/self/mem")  # the system answers EIO at its first byte
     with pytest.raises(UserError, match="can't be read: Input/output error; nothing was removed") as raised:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from toy_corpus import make_dataset, record
+from toy_corpus import record
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import (
@@ -170,10 +170,6 @@ def test_documents_must_not_leave_their_folder(name):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"nowhere\.yaml: no such file"):
         load_dataset(tmp_path / "nowhere.yaml")
-
-
-def test_the_toy_dataset_of_these_tests_is_valid():
-    assert make_dataset(lowercase=True).lowercase
 
 
 def test_every_key_of_the_schema_is_described():

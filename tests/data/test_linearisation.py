@@ -94,13 +94,6 @@ def test_each_repair_by_hand(symbols, sentence, tree, repairs):
     assert repaired(symbols, sentence) == (tree, repairs)
 
 
-def test_an_output_as_deep_as_beam_search_allows_is_rebuilt():
-    symbols = ["(S"] * 3000 + ["NN"]
-    tree, repairs = rebuild(symbols, ["a"])
-    assert repairs.missing_closers == 3000
-    assert str(tree).count("(S ") == 3000
-
-
 @pytest.mark.parametrize("tag", ["(", "/X"])
 def test_a_tag_that_reads_as_a_bracket_is_refused(tag):
     with pytest.raises(UserError, match="looks like a bracket"):

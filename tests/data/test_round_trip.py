@@ -1,7 +1,6 @@
 """Text of every script survives tokens and subwords; losses are measured and reported."""
 
 import random
-import unicodedata
 from unicodedata import category
 
 import pytest
@@ -15,22 +14,15 @@ from pipeline.data.text.tokenisation import Tokenisation, detokenise, round_trip
 from pipeline.data.text.vocabulary import Subwords
 
 RAW = Tokenisation("none")
-BLOCK = 0x100
 
 
-def blocks() -> list[list[str]]:
-    """Return the assigned characters of each block of 256 code points, without controls and white space."""
-    found = []
-    for begin in range(0, 0x30000, BLOCK):
-        characters = [chr(code) for code in range(begin, begin + BLOCK)]
-        good = [
-            character
-            for character in characters
-            if unicodedata.category(character) not in ("Cc", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
-        ]
-        if good:
-            found.append(good)
-    return found
+def blocks(left_out: str = "Cc Cn Co Cs Zl Zp Zs") -> list[list[str]]:
+    """Return the characters of each block of 256 code points that are in none of some Unicode categories."""
+    starts = range(0, 0x30000, 0x100)
+    found = [
+        [chr(code) for code in range(start, start + 0x100) if category(chr(code)) not in left_out] for start in starts
+    ]
+    return [block for block in found if block]
 
 
 def test_characters_of_every_block_survive_tokens_and_subwords(tmp_path, seed):
@@ -91,12 +83,6 @@ def test_a_round_trip_of_lower_cased_text_ignores_case():
     text = ["My Neighbour waits.", "ÉTÉ, DIT-IL."] * 3
     found = round_trip(how, "fr", text, [how.tokens(line, "fr") for line in text])
     assert found.ceiling == 100 and not found.changed
-
-
-@pytest.mark.parametrize("language", ["cs", "cs-CZ"])
-def test_numbers_of_czech_text_stay_apart(language):
-    line = "Má v bytě 3 psy a 4."
-    assert detokenise(tokenise(line, language), language) == line
 
 
 @pytest.mark.parametrize(
@@ -218,16 +204,6 @@ def test_random_sentences_come_back_from_moses(language, seed):
         assert detokenise(tokenise(line, language), language) == line, tokenise(line, language)
 
 
-def random_blocks() -> list[list[str]]:
-    """The visible characters of each 256 code points up to the third plane."""
-    found = []
-    for begin in range(0, 0x30000, 0x100):
-        good = [chr(code) for code in range(begin, begin + 0x100) if category(chr(code))[0] not in "CZ"]
-        if good:
-            found.append(good)
-    return found
-
-
 TOKENISERS = {
     "moses": Tokenisation(),
     "jieba": Tokenisation(segmenter="jieba"),
@@ -241,7 +217,7 @@ MARKS = list("aB1.,;:!?'\"“”„‘’«»‹›-–—/&%#@$€°()[]_…。
 def test_text_of_any_block_loses_only_spaces_and_is_counted(name, seed):
     how, draw, lines = TOKENISERS[name], random.Random(f"{seed} {name}"), []
     language = "zh" if how.segmenter else draw.choice([*LANGUAGES, "xx"])
-    for block in random_blocks():
+    for block in blocks("Cf Cc Cn Co Cs Zl Zp Zs"):
         words = ["".join(draw.choices([*block, *MARKS], k=draw.randint(1, 8))) for _ in range(6)]
         lines.append(" ".join(words))
     tokens = [how.tokens(line, language) for line in lines]
@@ -252,7 +228,31 @@ def test_text_of_any_block_loses_only_spaces_and_is_counted(name, seed):
     assert (found.ceiling == 100 and not found.changed) if name == "none" else found.changed
 
 
-ODD = ["x'", "'x", "-", "–", "li", "mail", "5", ".", ",", "“", "„", "'", '"', "``", "EU:", "ssa", "$", "(", "\\", "한"]
+ODD = [
+    "x'",
+    "'x",
+    "-",
+    "–",
+    "li",
+    "mail",
+    "5",
+    ".",
+    ",",
+    "“",
+    "„",
+    "'",
+    '"',
+    "``",
+    "EU:",
+    "ssa",
+    "$",
+    "(",
+    "\\",
+    "한",
+    "\u200c",
+    "́",
+    "ａ",
+]
 
 
 @pytest.mark.parametrize("language", [*LANGUAGES, "ga", "zh", "ja", "xx"])

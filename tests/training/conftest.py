@@ -1,7 +1,9 @@
 """A corpus of random symbols to be copied, and run folders on it."""
 
 import math
+import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -70,47 +72,53 @@ def write_subwords(folder: Path) -> None:
     )
 
 
+def write_run(
+    folder: Path, corpus: Path, seed: int = 1, architecture: str = "transformer", model: dict | None = None, **training
+) -> Path:
+    """Write a run folder with a `run.yaml`.
+
+    Args:
+        folder: Folder of the run, which does not exist.
+        corpus: Folder of the encoded corpus.
+        seed: Seed of the run.
+        architecture: Name of the model's architecture.
+        model: Changed settings of the model.
+        training: Changed settings of the training.
+    """
+    settings = {"max_steps": 12, "warmup_steps": 20, "tokens_per_update": 200, "micro_batch_tokens": 80}
+    settings |= {"validate_every": 6, "checkpoint_every": 4}
+    if architecture == "weighted_transformer":
+        settings |= {"branch_warmup_steps": 10, "branch_freeze_steps": 3}
+    spec = {"paper": "test", "system": "copy", "dataset": "copy", "scale": "test", "seed": seed, "corpus": str(corpus)}
+    spec["model"] = {"architecture": architecture} | MODELS.get(architecture, {}) | (model or {})
+    folder.mkdir()
+    (folder / "run.yaml").write_text(yaml.safe_dump(spec | {"training": settings | training}))
+    return folder
+
+
 @pytest.fixture
 def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
-    """Makes a run folder with a `run.yaml`; `model` changes settings of the model, further arguments of `training`."""
+    """Make a run folder by name; further arguments are those of `write_run`."""
+    return lambda name="run", **settings: write_run(tmp_path / name, copy_corpus, **settings)
 
-    def make(
-        name: str = "run", seed: int = 1, architecture: str = "transformer", model: dict | None = None, **training
-    ) -> Path:
-        weighted = architecture == "weighted_transformer"
-        spec = {
-            "paper": "test",
-            "system": "copy",
-            "dataset": "copy",
-            "scale": "test",
-            "seed": seed,
-            "corpus": str(copy_corpus),
-            "model": {"architecture": architecture} | MODELS.get(architecture, {}) | (model or {}),
-            "training": {
-                "max_steps": 12,
-                "warmup_steps": 20,
-                "tokens_per_update": 200,
-                "micro_batch_tokens": 80,
-                "validate_every": 6,
-                "checkpoint_every": 4,
-                **({"branch_warmup_steps": 10, "branch_freeze_steps": 3} if weighted else {}),
-                **training,
-            },
-        }
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "run.yaml").write_text(yaml.safe_dump(spec))
-        return folder
 
-    return make
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory, copy_corpus) -> Callable[[str], Path]:
+    """Train a run of an architecture once for all tests."""
+
+    @cache
+    def trained(architecture: str) -> Path:
+        run = write_run(tmp_path_factory.mktemp("trained") / "run", copy_corpus, architecture=architecture)
+        train_run(run, threads=1)
+        return run
+
+    return trained
 
 
 @pytest.fixture(params=["transformer", "weighted_transformer"])
-def undisturbed(new_run, request) -> Path:
-    """A run trained to its end."""
-    run = new_run("undisturbed", architecture=request.param)
-    train_run(run, threads=1)
-    return run
+def undisturbed(trained_once, tmp_path, request) -> Path:
+    """Return a copy of a run that was trained to its end."""
+    return Path(shutil.copytree(trained_once(request.param), tmp_path / "undisturbed"))
 
 
 @pytest.fixture

@@ -69,16 +69,15 @@ def test_a_run_that_is_done_is_not_trained_again(undisturbed, outcome, monkeypat
 
 
 @pytest.mark.parametrize("fault", ["missing", "damaged", "cut off"])
-def test_lost_final_weights_are_rebuilt_from_the_last_checkpoint(fault, disturbed, outcome, monkeypatch):
-    train_run(disturbed, threads=1)
-    before, weights = outcome(disturbed), disturbed / "model.safetensors"
+def test_lost_final_weights_are_rebuilt_from_the_last_checkpoint(fault, undisturbed, outcome, monkeypatch):
+    before, weights = outcome(undisturbed), undisturbed / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-5] ^= 4
     weights.unlink() if fault == "missing" else weights.write_bytes(content if fault == "damaged" else content[:-9])
     monkeypatch.setattr(Trainer, "train", lambda self: pytest.fail("trained again"))
-    train_run(disturbed, threads=1)
-    assert outcome(disturbed) == before
-    assert (disturbed / "model.safetensors.damaged").exists() is (fault != "missing")
+    train_run(undisturbed, threads=1)
+    assert outcome(undisturbed) == before
+    assert (undisturbed / "model.safetensors.damaged").exists() is (fault != "missing")
 
 
 def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeypatch):

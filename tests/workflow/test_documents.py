@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, require
+from copied_project import ROOT, add_toy_paper, call, copy_project, require
 
 from pipeline.cluster.resources import Site
 from pipeline.core.schema import validate
@@ -206,22 +206,36 @@ TRIED = {
     "kill": try_kill,
 }
 WRITTEN = {command for text in TEXTS.values() for command in commands_of(text)}
-PLAIN = {command for command in WRITTEN if re.fullmatch(r"snakemake( [^-\s]\S*)+", command)}
-"""Commands of targets alone, of which one dry run is enough."""
+DRY_RUNS = {command for command in WRITTEN if command.startswith("snakemake ")}
+
+
+def options_of(words: list[str]) -> tuple[str, ...]:
+    """Return the words of a Snakemake command before its targets; without `--` and with options it has one target."""
+    if "--" in words:
+        return tuple(words[: words.index("--") + 1])
+    return tuple(words[:-1]) if any(word.startswith("-") for word in words) else ()
+
+
+def together(commands: set[str]) -> list[str]:
+    """Join Snakemake commands that have the same options: one dry run resolves the targets of all."""
+    targets: dict[tuple[str, ...], set[str]] = {}
+    for words in (shlex.split(command)[1:] for command in commands):
+        options = options_of(words)
+        targets.setdefault(options, set()).update(words[len(options) :])
+    return sorted(shlex.join(["snakemake", *options, *sorted(named)]) for options, named in targets.items())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", sorted(WRITTEN - PLAIN))
+@pytest.mark.parametrize("command", sorted(WRITTEN - DRY_RUNS) + together(DRY_RUNS))
 def test_every_command_works(command, finished):
     program, *arguments = shlex.split(command)
     assert program in TRIED, f"no function of this test tries {program!r}: {command}"
     TRIED[program](finished, arguments)
 
 
-def test_every_target_that_is_named_alone_exists(finished):
-    targets = sorted({target for command in PLAIN for target in command.split()[1:]})
-    assert len(targets) > 5
-    try_snakemake(finished, targets)
+def test_commands_with_the_same_options_are_one_dry_run():
+    commands = {f"snakemake {words}" for words in ("weighted", "all", "-p all", "-j -- all", "-j -- a b")}
+    assert together(commands) == ["snakemake -j -- a all b", "snakemake -p all", "snakemake all weighted"]
 
 
 def test_commands_are_found_and_what_looks_like_none_fails():
@@ -267,7 +281,3 @@ def test_every_stage_that_is_named_exists(page):
     assert set(re.findall(r"`reprise ([a-z][\w-]*)|^    reprise ([a-z][\w-]*)", TEXTS[page], re.MULTILINE)) <= {
         pair for name in REPRISE.commands for pair in ((name, ""), ("", name))
     }
-
-
-def test_the_toy_of_these_tests_was_made(finished):
-    assert TOY_TABLE.split(",")[0] in (finished / TOY_TARGET).read_text()

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
 from copied_project import ROOT, call, jobs, require
 
@@ -23,22 +22,23 @@ def dry_run(folder: Path, work: Path, *options: str) -> dict[str, int]:
     return {rule: number for rule, number in found.items() if rule not in ("all", "default", "total")}
 
 
-@pytest.mark.parametrize("snakefile", ["Snakefile", "workflow/Snakefile"])
-def test_all_is_the_default_target(snakefile, tmp_path):
-    everything = dry_run(ROOT, tmp_path, "--", "all")
-    assert dry_run(ROOT, tmp_path, "--snakefile", snakefile) == everything
+def test_all_is_the_default_target(tmp_path):
+    everything, *default = (
+        dry_run(ROOT, tmp_path, *options)
+        for options in (("--", "all"), ("--snakefile", "Snakefile"), ("--snakefile", "workflow/Snakefile"))
+    )
+    assert default == [everything, everything]
     assert {"train", "claims", "site"} <= everything.keys()
 
 
-@pytest.mark.parametrize("prefix", ["", "papers_"])
-def test_another_workflow_can_use_it_as_a_module(prefix, tmp_path):
-    renamed = f" as {prefix}*" if prefix else ""
-    (tmp_path / "Snakefile").write_text(MODULE.format(root=ROOT, renamed=renamed))
+def test_another_workflow_can_use_it_as_a_module(tmp_path):
     target = "results/smoke/weighted/table2.csv"
-    options = ("--directory", str(ROOT), "--", target)
-    found = dry_run(tmp_path, tmp_path / "work", "--configfile", str(ROOT / "config.yaml"), *options)
     expected = dry_run(ROOT, tmp_path / "work", "--", target)
-    assert found == {f"{prefix}{rule}": number for rule, number in expected.items()}
+    for prefix, renamed in (("", ""), ("papers_", " as papers_*")):
+        (tmp_path / "Snakefile").write_text(MODULE.format(root=ROOT, renamed=renamed))
+        options = ("--directory", str(ROOT), "--", target)
+        found = dry_run(tmp_path, tmp_path / "work", "--configfile", str(ROOT / "config.yaml"), *options)
+        assert found == {f"{prefix}{rule}": number for rule, number in expected.items()}
 
 
 def test_another_working_directory_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The documentation of the paper scale matches the workflow: its jobs, its depth, and how it splits a step."""
 
+import itertools
 import re
 import resource
 import subprocess
@@ -37,13 +38,13 @@ def printed_graph(work):
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
-    """(rule by job, jobs that each job waits for) of everything at the paper scale."""
-    printed, _ = printed_graph(tmp_path_factory.mktemp("work"))
+    """(rule by job, jobs that each job waits for, processor seconds) of everything at the paper scale."""
+    printed, seconds = printed_graph(tmp_path_factory.mktemp("work"))
     rules = dict(re.findall(r'^\s*(\d+)\[label = "(\w+)', printed, re.MULTILINE))
     needs = defaultdict(list)
     for needed, job in re.findall(r"^\s*(\d+) -> (\d+)", printed, re.MULTILINE):
         needs[job].append(needed)
-    return rules, needs
+    return rules, needs, seconds
 
 
 def test_the_page_counts_the_jobs_of_every_rule(graph):
@@ -54,7 +55,7 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
 
 
 def test_paper_scale_submits_the_documented_number_of_jobs(graph):
-    rules, needs = graph
+    rules, needs, _ = graph
     submitted = [
         job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()
     ]
@@ -66,7 +67,7 @@ def test_paper_scale_submits_the_documented_number_of_jobs(graph):
 
 
 def test_the_graph_is_as_deep_as_the_page_says(graph):
-    rules, needs = graph
+    rules, needs, _ = graph
     levels = {}
 
     def level(job):
@@ -77,9 +78,10 @@ def test_the_graph_is_as_deep_as_the_page_says(graph):
     assert max(map(level, rules)) == DEEPEST
 
 
-def test_graph_is_resolved_in_a_few_snakemake_start_times(tmp_path):
+def test_graph_is_resolved_in_a_few_snakemake_start_times(graph, tmp_path):
     # In processor time of one run: about three times, on slow machines as on fast ones.
-    assert any(printed_graph(tmp_path)[1] < LONGEST * snakemake("--version")[1] for _ in range(4))
+    tries = itertools.chain([graph[-1]], (printed_graph(tmp_path)[1] for _ in range(3)))
+    assert any(seconds < LONGEST * snakemake("--version")[1] for seconds in tries)
 
 
 def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():
