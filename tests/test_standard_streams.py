@@ -22,6 +22,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, env=variables, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "error"),
     [
@@ -34,17 +35,20 @@ def test_an_output_that_cannot_be_written_ends_in_one_line(end, error):
     assert done.returncode == 1 and re.fullmatch(error, done.stderr.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["| head -1", "2>&-"])
 def test_a_reader_that_has_enough_and_a_closed_log_are_no_fault(end):
     done = shell(f"set -o pipefail; {SHOW} {end}")
     assert (done.returncode, done.stderr) == (0, b"") and done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
 def test_output_is_utf8_in_any_locale(variables):
     assert "…" in shell(SHOW, **variables).stdout.decode("utf-8")
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf_8_is_written_by_its_bytes(tmp_path):
     model = os.fsencode(tmp_path) + b"/mod\xffel"
     os.mkdir(model)
@@ -69,6 +73,7 @@ def test_an_error_and_a_log_hold_no_password_of_a_mirror():
     assert as_lines(record) and record.getMessage() == "https://…@host/a@b.gz: status 404"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "given", "spins"),
     [

@@ -9,6 +9,8 @@ import pytest
 from copied_project import ROOT, call
 from warm import warm_programs
 
+pytestmark = pytest.mark.slow
+
 
 def test_status_output_and_errors_are_those_of_a_new_process(tmp_path):
     words = ("-m", "pipeline", "schemas", "--out", "/proc/none")

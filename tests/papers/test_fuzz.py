@@ -18,8 +18,6 @@ from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.planning.devices import load_devices
 
-pytestmark = pytest.mark.usefixtures("parsed_once")
-
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
 FRESH = "REPRISE_FUZZ" in os.environ

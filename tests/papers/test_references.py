@@ -15,8 +15,6 @@ from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.workflow.targets import unknown_target
 
-pytestmark = pytest.mark.usefixtures("parsed_once")
-
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
 DEMO, PLATEAU, CONFIG = "workflow/scales/demo.yaml", "workflow/scales/plateau.yaml", "config.yaml"

@@ -18,7 +18,7 @@ ATTENTION, COLD_FUSION = "attention", "coldfusion"
 
 
 @pytest.fixture
-def checked(tmp_path, parsed_once):
+def checked(tmp_path):
     """Checks a project one of whose papers was changed, as every start of the workflow does."""
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
     shutil.copy(ROOT / "config.yaml", tmp_path)

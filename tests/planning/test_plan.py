@@ -166,6 +166,7 @@ def test_plan_without_calibration_has_no_local_hours(tmp_path):
     assert all(job.seconds is None for job in jobs if job.kind in ("train", "translate"))
 
 
+@pytest.mark.slow
 def test_plan_names_a_working_calibration_command(tmp_path):
     """The command makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")

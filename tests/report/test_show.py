@@ -50,8 +50,9 @@ def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
     shown, claims = capsys.readouterr().out, real_project().claims[paper]
     assert max(map(len, shown.split("\n"))) <= WIDTH
     assert "not run" in shown if list(claims.claims) else "The paper has no claims." in shown
-    assert main([*words, "--wide"]) == 0
-    assert "claims at scale demo" in capsys.readouterr().out
+    if paper == "weighted":
+        assert main([*words, "--wide"]) == 0
+        assert "claims at scale demo" in capsys.readouterr().out
 
 
 def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):

@@ -185,6 +185,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
     assert Watch(project, [TABLE], 0.0).look().made["reports"][0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
 def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, monkeypatch):
     """Snakemake's records call the file up to date: the checksums of its inputs did not change."""
