@@ -121,7 +121,7 @@ class TrainingConfig(Closed):
     )
     cuda_graphs: bool = Field(
         default=True,
-        description="On a GPU, replay steps as CUDA graphs, with batches padded to a few shapes; false: run eagerly",
+        description="On a GPU, replay steps and searches as CUDA graphs, padded to a few shapes; false: run eagerly",
     )
     tensorboard: bool = Field(default=False, description="Also write progress as TensorBoard event files to events/")
 

@@ -1,6 +1,5 @@
 """A run's model with trained weights, and the search and language model that fit it."""
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -102,29 +101,17 @@ class TrainedModel:
         )
 
     def recorder(self) -> Recorder | None:
-        """Return a recorder of CUDA graphs for searches if REPRISE_SEARCH_GRAPHS asks for them.
+        """Return a recorder of CUDA graphs for searches.
 
         It is None on a CPU, if the run has `cuda_graphs: false`, and with n-grams in the model.
         """
-        asked = search_graphs() and self.spec.training.cuda_graphs
         counted = any(isinstance(module, Ngram) for module in self.model.modules())
-        return CudaRecorder(self.device) if asked and self.device.type == "cuda" and not counted else None
+        fits = self.device.type == "cuda" and self.spec.training.cuda_graphs and not counted
+        return CudaRecorder(self.device) if fits else None
 
     def autocast(self) -> AbstractContextManager:
         """Return autocast in the run's precision, or in float32 if the machine is faster in it."""
         return autocast(self.device, self.spec)
-
-
-def search_graphs() -> bool:
-    """Return whether REPRISE_SEARCH_GRAPHS asks for searches that replay CUDA graphs.
-
-    Raises:
-        UserError: It is neither 1 nor 0.
-    """
-    text = os.environ.get("REPRISE_SEARCH_GRAPHS", "0")
-    if text not in ("0", "1"):
-        raise UserError(f"REPRISE_SEARCH_GRAPHS={text}: set 1 to search by CUDA graphs, or 0 to search eagerly")
-    return text == "1"
 
 
 def build_decoder(

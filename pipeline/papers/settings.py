@@ -29,7 +29,7 @@ class Config(Closed):
     )
     tensorboard: bool = Field(default=False, description="Also write event files for TensorBoard")
     cuda_graphs: bool = Field(
-        default=True, description="Replay training steps on a GPU as CUDA graphs; false: run all steps eagerly"
+        default=True, description="Replay steps on a GPU as CUDA graphs; false: run all steps eagerly"
     )
 
     @field_validator("seeds", "mirror", mode="before")

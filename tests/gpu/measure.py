@@ -115,7 +115,7 @@ def decode(case: Case, device: torch.device, clock: Clock) -> None:
 
 
 def search_whole(case: Case, device: torch.device, clock: Clock, graphs: bool) -> None:
-    """Search by graphs, which REPRISE_SEARCH_GRAPHS need not turn on here, or eagerly."""
+    """Search by graphs or eagerly."""
     assert isinstance(case, Decoding)
     repeat(decodings.whole_search(case, device, CudaRecorder(device) if graphs else None), clock)
 

@@ -5,8 +5,6 @@
 #
 # It takes 500 s: checks 140, searches and operators 90, training steps 180, trainings side by side 80.
 #
-# Checks and times of searches by graphs record them themselves: here REPRISE_SEARCH_GRAPHS need not be set.
-#
 # Each part has a limit of its own and runs whatever became of the others. Findings are printed as they come, and
 # written to $OUT at once.
 cd "$(dirname "$0")/../.." || exit 1
