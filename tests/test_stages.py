@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
 OF_A_STAGE = {
-    "launch": {"--run", "--folder", "--beside", "--spec"},
+    "launch": {"--run", "--folder", "--beside", "--spec", "--decodings"},
     "train": {"--spec"},
     "translate": {"--text"},
     "perplexity": {"--corpus"},

@@ -18,7 +18,7 @@ from pipeline.cluster.local import LocalJobs, acquire_gpus
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Positive, ResourceOptions, positive
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.state import is_done, job_key, read_submission, record_command
+from pipeline.cluster.state import is_done, job_key, read_submission, record_command, record_decodings
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import code_digest
@@ -75,6 +75,7 @@ def launch(
     makes: tuple[Path, ...] = (),
     beside: Annotated[Path | None, Argument(metavar="RUN")] = None,
     spec: Annotated[str | None, Argument(metavar="JSON")] = None,
+    decodings: Annotated[str | None, Argument(metavar="JSON")] = None,
     function: str = TRAIN,
     options: LaunchOptions,
 ) -> None:
@@ -102,6 +103,7 @@ def launch(
         makes: Files that the stage writes.
         beside: Run whose training job may do the same work at its end.
         spec: Specification of the run, written to its run.yaml.
+        decodings: How the training job decodes the run at its end.
         function: Function of a run folder that the job calls, as module:function.
         options: Where the job runs, and what it asks for.
 
@@ -113,6 +115,8 @@ def launch(
             raise UserError(f"launch --run trains a run; use --folder to run {command[0]!r}")
         if spec:
             write_specification(run, spec)
+        if decodings:
+            record_decodings(run, decodings)
         register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
         return
     assert folder

@@ -1,7 +1,7 @@
 """State that launchers and jobs share through the folder of a run, and the identity of this process.
 
     done.json               the job is done; the job writes it last
-    state.jsonl             submissions, starts, stops, failures, unfit nodes (pipeline/core/records/jobs.py)
+    state.jsonl             submissions, starts, stops, failures, unfit nodes, decodings (pipeline/core/records/jobs.py)
     checkpoints/step-N…     weights and resume files; N shows the progress between starts
 
 The *key* of a run or job is a digest of its settings and inputs. docs/reference/files.md describes all state files.
@@ -17,8 +17,10 @@ from pipeline.core.digests import noted_digest, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, STATE_FILE, WEIGHTS_FILE
 from pipeline.core.records import jobs
-from pipeline.core.records.jobs import Command, Done, last_event, record_event
+from pipeline.core.records.jobs import Command, Decodings, Done, last_event, record_event
 from pipeline.core.records.record import read_note
+from pipeline.core.schema import parse_json
+from pipeline.outputs.plan import PlannedTraining
 from pipeline.stages import perform
 from pipeline.training.specification import RESUME, WEIGHTS, numbered, run_key
 
@@ -152,6 +154,21 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> C
     if last_event(Command, folder) != command:
         record_event(folder, command)
     return command
+
+
+def record_decodings(run: Path, planned: str) -> None:
+    """Record how a training job decodes its run at its end, if that has changed.
+
+    Args:
+        run: The run folder.
+        planned: JSON of a `PlannedTraining`.
+
+    Raises:
+        UserError: The JSON is none.
+    """
+    decodings = Decodings(planned=parse_json(PlannedTraining, planned, "--decodings").model_dump(exclude_defaults=True))
+    if last_event(Decodings, run) != decodings:
+        record_event(run, decodings)
 
 
 def input_state(argument: str) -> str | list[int] | None:

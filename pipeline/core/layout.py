@@ -19,7 +19,6 @@ WEIGHTS_FILE = "model.safetensors"
 OLD_RUN = ".before-"  # in the name of a folder beside a run: the run with its former settings
 OUTPUTS_FILE, SCORES_FILE = "outputs.json", "scores.json"
 """The two manifests of a decoding, in the folder `{run}/{decoding}`."""
-DECODINGS_FILE = "decodings.json"
 """In the folder of a scale: how each run is decoded at the end of its training job."""
 CORPUS_FILE = "corpus.json"
 """The record of an encoded corpus, in its folder."""
@@ -51,11 +50,6 @@ class Layout:
     def scale_folder(self) -> Path:
         """Return the folder of the scale: runs, measurements, logs."""
         return self.work / self.scale
-
-    @property
-    def decodings(self) -> Path:
-        """Return the file from which training jobs read how their runs are decoded."""
-        return self.scale_folder / DECODINGS_FILE
 
     @property
     def runs(self) -> Path:

@@ -8,19 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import TypeAdapter
-
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.errors import UserError
-from pipeline.core.json_csv import read_json
-from pipeline.core.layout import CORPUS_FILE, DECODINGS_FILE, OUTPUTS_FILE
+from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE
+from pipeline.core.records.jobs import Decodings, last_event
 from pipeline.core.schema import parse_json
 from pipeline.outputs.manifest import ManifestWriter
 from pipeline.outputs.plan import DecodingPlan, PlannedTraining, output_keys
 
 log = logging.getLogger(__name__)
-PLANS = TypeAdapter(dict[str, PlannedTraining])
 
 
 def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], threads: int | None = None) -> None:
@@ -139,13 +136,11 @@ def indented_log() -> Iterator[None]:
 
 
 def planned_decodings(run_folder: Path) -> PlannedTraining | None:
-    """Read a run's decodings from the file that the workflow wrote into the scale's folder; None if there is none."""
-    runs, scale = run_folder.parents[3], run_folder.parents[4]
-    try:
-        plans = PLANS.validate_python(read_json(scale / DECODINGS_FILE))
-    except (UserError, ValueError):
-        return None
-    return plans.get(str(run_folder.relative_to(runs)))
+    """Read from a run's `state.jsonl` how it is decoded; None if its launcher recorded nothing that this code reads."""
+    event = last_event(Decodings, run_folder)
+    with contextlib.suppress(ValueError):
+        return PlannedTraining.model_validate(event.planned) if event else None
+    return None
 
 
 def is_ready(plan: DecodingPlan) -> bool:

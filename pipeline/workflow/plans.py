@@ -124,11 +124,6 @@ class Plans:
         threads = self.project.scale.resources["decode"].threads
         return PlannedTraining(threads=threads, plans=[self.decoding(manifest) for manifest in manifests])
 
-    def trainings(self) -> dict[str, PlannedTraining]:
-        """Return how every run is decoded at the end of its training job, by its folder among the runs."""
-        runs = dict.fromkeys(product.run for product in self.wanted if isinstance(product, products.Outputs))
-        return {str(self.layout.run(run).relative_to(self.layout.runs)): self.training(run) for run in runs}
-
     def scoring(self, manifest: products.Scores) -> ScoringPlan:
         """Return how a decoding is scored."""
         scores = [self.score(product) for product in self.of(manifest) if isinstance(product, products.Score)]

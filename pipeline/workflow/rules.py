@@ -20,8 +20,6 @@ from pipeline.core.artifacts import (
     Trained,
 )
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write
-from pipeline.core.json_csv import read_json
 from pipeline.models.settings import BatchShape, Reads
 from pipeline.papers.project import Project
 from pipeline.training.specification import run_flops
@@ -107,6 +105,10 @@ class Rules:
         """Return all settings of a run as JSON; only a change of this text makes Snakemake train it again."""
         return json.dumps(self.project.run_yaml(self.run(wildcards)))
 
+    def decodings(self, wildcards: Wildcards) -> str:
+        """Return how a training job decodes its run at its end, as JSON."""
+        return self.plans.training(self.run(wildcards)).model_dump_json(exclude_defaults=True)
+
     def decoding_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of a decoding as JSON; a change rebuilds its outputs, but no training."""
         product = self.product(Outputs, wildcards)
@@ -184,18 +186,6 @@ class Rules:
         target = wildcards["target"]
         names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
         raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
-
-    def write_decodings(self) -> None:
-        """Write how training jobs decode their runs; keep the plans of runs with other settings."""
-        plans = {run: plan.model_dump(exclude_defaults=True) for run, plan in self.plans.trainings().items()}
-        try:
-            known = read_json(self.layout.decodings)
-        except UserError:
-            known = {}
-        if known | plans == known:
-            return
-        with atomic_write(self.layout.decodings) as handle:
-            json.dump(known | plans, handle)
 
 
 def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:

@@ -39,7 +39,7 @@ class PlannedJob:
 
 
 def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[Project, list[str]], None]) -> None:
-    """Register this process, check the data, and write how runs are decoded.
+    """Register this process, and check the data.
 
     Args:
         rules: The project's rules.
@@ -54,8 +54,6 @@ def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[
         register_driver(makes)  # the site covers all scales, so several drivers make it
     require_writable(rules.layout.work)
     check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))
-    if any(job.rule == "train" for job in planned):
-        rules.write_decodings()
 
 
 def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:

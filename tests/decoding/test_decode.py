@@ -7,15 +7,15 @@ import pytest
 from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
+from pipeline.cluster.state import record_decodings
 from pipeline.config import DecodingConfig
-from pipeline.core.json_csv import write_json
 from pipeline.core.records.outputs import Manifest
 from pipeline.decoding.averaging import write_average
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.outputs import decode
 from pipeline.outputs.decode import decode_ready
 from pipeline.outputs.manifest import entries_of, part_of
-from pipeline.outputs.plan import DecodingPlan, output_keys
+from pipeline.outputs.plan import DecodingPlan, PlannedTraining, output_keys
 from pipeline.stages import parse
 
 SETTINGS = {"beam_size": 2, "max_extra_length": 4, "average_last": 2}
@@ -127,10 +127,8 @@ def test_attention_maps_use_the_trained_branch_weights(tmp_path, model):
 
 
 def planned(run: Path, *plans: DecodingPlan) -> None:
-    """Write the plans that the workflow gives to training jobs."""
-    name = str(run.relative_to(run.parents[3]))
-    training = {"threads": 1, "plans": [plan.model_dump() for plan in plans]}
-    write_json(run.parents[4] / "decodings.json", {name: training})
+    """Record the decodings as the launcher of a training does."""
+    record_decodings(run, PlannedTraining(threads=1, plans=[*plans]).model_dump_json())
 
 
 def test_the_end_of_a_training_decodes_what_needs_no_other_run(run):

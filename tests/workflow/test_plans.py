@@ -59,11 +59,9 @@ def test_a_manifest_is_made_of_what_its_products_need_elsewhere(plans):
 
 
 def test_the_plans_of_a_training_job_are_those_of_the_rule(plans):
-    trainings = plans.trainings()
     for manifest in plans.wanted:
         if isinstance(manifest, Outputs):
-            folder = str(plans.layout.run(manifest.run).relative_to(plans.layout.runs))
-            assert plans.decoding(manifest) in trainings[folder].plans
+            assert plans.decoding(manifest) in plans.training(manifest.run).plans
 
 
 def test_perplexities_need_the_model_and_other_scores_do_not(plans):

@@ -33,12 +33,15 @@ rule train:
     params:
         folder=folder_to_train,
         specification=shown(rules_of.specification),
+        # A function that takes `resources`, so that a changed decoding trains no run again.
+        decodings=lambda wildcards, resources: shown(rules_of.decodings)(wildcards),
         events=lambda wildcards: EVENTS,  # a function, so that its braces are no wildcards
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
         LAUNCH
-        + " --run {params.folder:q} --spec {params.specification:q} --nodes {resources.nodes}"
+        + " --run {params.folder:q} --spec {params.specification:q} --decodings {params.decodings:q}"
+        + " --nodes {resources.nodes}"
         + " 2>&1 | tee -i {log:q} | {params.events}"
 
 

@@ -10,7 +10,7 @@ import os
 import time
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -47,6 +47,13 @@ class Command(Record):
     key: str
     arguments: list[str]
     outputs: list[str]
+
+
+class Decodings(Record):
+    """How a training job decodes its run at its end, as `PlannedTraining` (pipeline/outputs/plan.py) has it."""
+
+    event: Literal["decodings"] = "decodings"
+    planned: dict[str, Any]
 
 
 class Submission(TimedRecord):
@@ -109,7 +116,7 @@ class Retry(TimedRecord):
     event: Literal["retry"] = "retry"
 
 
-Event = Command | Submission | Claim | StartLine | UnfitNode | Failure | Retry
+Event = Command | Decodings | Submission | Claim | StartLine | UnfitNode | Failure | Retry
 AnyEvent = Annotated[Event, Field(discriminator="event")]
 Kind = TypeVar("Kind", bound=Event)
 
