@@ -103,12 +103,12 @@ def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def trained_once(tmp_path_factory, copy_corpus) -> Callable[[str], Path]:
-    """Train a run of an architecture once for all tests."""
+def trained_once(tmp_path_factory, copy_corpus) -> Callable[..., Path]:
+    """Train a run of some settings once for all tests, which must not change it."""
 
     @cache
-    def trained(architecture: str) -> Path:
-        run = write_run(tmp_path_factory.mktemp("trained") / "run", copy_corpus, architecture=architecture)
+    def trained(**settings: str | float) -> Path:
+        run = write_run(tmp_path_factory.mktemp("trained") / "run", copy_corpus, **settings)
         train_run(run, threads=1)
         return run
 
@@ -118,7 +118,7 @@ def trained_once(tmp_path_factory, copy_corpus) -> Callable[[str], Path]:
 @pytest.fixture(params=["transformer", "weighted_transformer"])
 def undisturbed(trained_once, tmp_path, request) -> Path:
     """Return a copy of a run that was trained to its end."""
-    return Path(shutil.copytree(trained_once(request.param), tmp_path / "undisturbed"))
+    return Path(shutil.copytree(trained_once(architecture=request.param), tmp_path / "undisturbed"))
 
 
 @pytest.fixture

@@ -177,17 +177,15 @@ def test_killed_set_aside_move_resumes_and_keeps_older_folders(tmp_path):
         assert not list(run.iterdir())
 
 
-def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run):
-    long, short = new_run("long"), new_run("short", max_steps=8)
-    train_run(long, threads=1)
+def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run, trained_once):
+    long, short = trained_once(architecture="transformer"), new_run("short", max_steps=8)
     train_run(short, threads=1)
     kept, final = load_file(long / "checkpoints" / "step-8.safetensors"), load_file(short / "model.safetensors")
     assert all(torch.equal(kept[name], final[name]) for name in final)
 
 
-def test_full_disk_while_saving_is_one_error_and_resumes_later(new_run, outcome, monkeypatch, capsys):
-    undisturbed, run = new_run("undisturbed"), new_run("run")
-    train_run(undisturbed, threads=1)
+def test_full_disk_while_saving_is_one_error_and_resumes_later(new_run, trained_once, outcome, monkeypatch, capsys):
+    undisturbed, run = trained_once(architecture="transformer"), new_run("run")
     real = os.fsync
     calls = itertools.count()
 

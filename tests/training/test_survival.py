@@ -68,10 +68,9 @@ def test_killed_in_the_midst_of_writing(undisturbed, disturbed, outcome):
     assert outcome(disturbed) == outcome(undisturbed)
 
 
-def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch):
+def test_stopped_by_a_signal_between_two_updates(new_run, trained_once, outcome, monkeypatch):
     number, exit_code = random.choice([(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)])
-    undisturbed, disturbed = new_run("undisturbed"), new_run("disturbed")
-    train_run(undisturbed, threads=1)
+    undisturbed, disturbed = trained_once(architecture="transformer"), new_run("disturbed")
     at = random.randrange(1, 11)
     accumulate = StepRunner.accumulate
 

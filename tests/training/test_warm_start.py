@@ -32,9 +32,8 @@ def updates(monkeypatch):
 # 10 is no multiple of 6 or 4: what is measured and kept at the end would not be, had it gone on
 @pytest.mark.parametrize("first", [8, 10, 12])
 @pytest.mark.parametrize("schedule", [{}, {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}])
-def test_extended_training_matches_one_long_from_the_start(new_run, outcome, updates, first, schedule):
-    at_once = new_run("elsewhere-00000000", max_steps=20, **schedule)
-    train_run(at_once, threads=1)
+def test_extended_training_matches_one_long_from_the_start(new_run, trained_once, outcome, updates, first, schedule):
+    at_once = trained_once(max_steps=20, **schedule)
     train_run(new_run("seed1-00000001", max_steps=first, **schedule), threads=1)
     updates.clear()
     longer = new_run("seed1-00000002", max_steps=20, **schedule)
@@ -157,9 +156,8 @@ def test_warm_start_ignores_damaged_weights_and_keeps_them(new_run, updates, out
     assert len(read_json(longer / "cost.json")["starts"]) == 1
 
 
-def test_longer_training_continues_from_an_unfinished_one(new_run, outcome, updates, monkeypatch):
-    at_once = new_run("elsewhere-00000000", max_steps=20)
-    train_run(at_once, threads=1)
+def test_longer_training_continues_from_an_unfinished_one(new_run, trained_once, outcome, updates, monkeypatch):
+    at_once = trained_once(max_steps=20)
     shorter = new_run("seed1-00000001", max_steps=12)
     with monkeypatch.context() as patch:
         patch.setattr("pipeline.training.trainer.Trainer.end", lambda self: 1 / 0)
