@@ -2,11 +2,12 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE] [--csv FILE]
 
-One line for each way to run a case: eager, replayed as a CUDA graph, or that with layers that torch compiled. It has
-launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and measured, the least
-of a few and their median; GiB of memory at most. Of several processes one is measured alone. "plain PyTorch" is a rival
-of "base, 1 GPU": the same sizes without this project's code. "operator: …" times the forms of one operator. A case that
-fails does not end the others, but the exit status is 1 then. The CSV file grows by a row as soon as one is measured.
+One line for each way to run a case: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels.
+It has launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and measured,
+the least of a few and their median; GiB of memory at most. Of several processes one is measured alone. "plain
+PyTorch" is a rival of "base, 1 GPU": the same sizes without this project's code. "operator: …" times the forms of one
+operator. A case that fails does not end the others, but the exit status is 1 then. The CSV file grows by a row as
+soon as one is measured.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import decodings
 import operators
@@ -33,6 +35,7 @@ from plain_transformer import plain_step
 from torch.profiler import ProfilerActivity, profile
 
 from pipeline.core.errors import UserError
+from pipeline.models.kernels import gpu
 from pipeline.training.graph_cache import CudaRecorder
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
@@ -109,6 +112,12 @@ def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bo
             raise RuntimeError(failure)
 
 
+def train_by_triton(case: Case, device: torch.device, clock: Clock) -> None:
+    """Replay steps of Triton kernels, which REPRISE_GPU_KERNELS need not turn on here."""
+    with mock.patch.object(gpu, "asked_for", lambda: True):
+        train_by_graphs(case, device, clock)
+
+
 def decode(case: Case, device: torch.device, clock: Clock) -> None:
     assert isinstance(case, Decoding)
     repeat(decodings.searching(case, device), clock)
@@ -136,6 +145,8 @@ CASES |= dict.fromkeys([*RIVALS, *operators.FAMILIES], TRAININGS["base, 1 GPU"])
 
 COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU", "Weighted Transformer, 1 GPU")
 """Cases whose layers are compiled, too."""
+TRITON = (*COMPILED, "Weighted Transformer", "tiny Transformer")
+"""Cases that are computed by Triton kernels, too."""
 
 
 def ways(name: str, device: torch.device) -> dict[str, Run]:
@@ -155,6 +166,8 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
         found[f"{name}, graphs"] = train_by_graphs
         if name in COMPILED:
             found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, compiled=True)
+        if name in TRITON:
+            found[f"{name}, graphs, Triton kernels"] = train_by_triton
     return found
 
 

@@ -34,7 +34,8 @@ checks() { # number, cases
 checks 1 "base, 8 GPUs" "base, 2 micro-batches" "Weighted Transformer" "broken capture" &
 checks 2 "CTC" "attention recogniser" "Cold Fusion" "CTC and attention" &
 checks 3 "DL4MT" "ConvS2S" "NTM-RNN-EMB" "language model" "Cold Fusion, translation" &
-checks 4 "captured search" "base, compiled layers" &
+checks 4 "captured search" "base, compiled layers" "base, Triton kernels" "Weighted Transformer, Triton kernels" &
+part triton.log 140 python3 -m pytest -q -p no:cacheprovider tests/models/test_triton_kernels.py &
 (
   part stop-and-resume.log 140 python3 -m pytest -v -p no:cacheprovider tests/training/test_on_gpu.py
   tail -n 25 "$OUT/stop-and-resume.log"

@@ -16,7 +16,18 @@ the kernel of the same signature when `enabled()` says so:
 | transformer/multi_head_attention.py, `attend` | operators.py |
 | weighted_transformer/model.py, `weighted_sum` | operators.py |
 
-loops.py holds the steps that several loops share. autocast.py saves casts on a GPU.
+On a GPU and if asked for (gpu.py), Triton kernels replace torch's:
+
+| plain module | kernel |
+|---|---|
+| transformer/multi_head_attention.py, `attend` | short_attention.py |
+| transformer/layers.py, `ResidualNorm` | residual_norm.py |
+| transformer/layers.py, `FeedForward` | relu_layers.py |
+| weighted_transformer/model.py, `sum_branches` and `weighted_sum` | relu_layers.py |
+| cross_entropy.py, softmax | cross_entropy.py, `softmax_` |
+
+loops.py holds the steps that several loops share. autocast.py saves casts on a GPU. triton_programs.py has the programs
+that run on the GPU.
 Tests compare values and gradients of both implementations.
 """
 

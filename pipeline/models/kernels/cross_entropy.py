@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from pipeline.models.kernels.gpu import fused
+
 CHUNK_LOGITS = 1 << 23
 """Logits held at once: 16 MiB of bfloat16, about the last-level cache of a processor."""
 MEMORY_SHARE = 1 / 16
@@ -96,9 +98,13 @@ class ProjectedCrossEntropyFunction(Function):
             chunk, target = features[first : first + rows], targets[first : first + rows].unsqueeze(1)
             counts = None if real is None else real[first : first + rows]
             scores = chunk @ cast.t() if bias is None else torch.addmm(bias.to(cast.dtype), chunk, cast.t())
-            probs = torch.softmax(scores, dim=1)
-            chunk_nll = -probs.gather(1, target).float().clamp_min(SMALLEST).log()
-            partitions = scores.gather(1, target).float() + chunk_nll
+            if fused(scores):
+                target_scores, partitions = scores.gather(1, target).float(), softmax_(scores)
+                probs, chunk_nll = scores, partitions - target_scores
+            else:
+                probs = torch.softmax(scores, dim=1)
+                chunk_nll = -probs.gather(1, target).float().clamp_min(SMALLEST).log()
+                partitions = scores.gather(1, target).float() + chunk_nll
             nll += masked_sum(chunk_nll, counts)
             log_partitions += masked_sum(partitions, counts)
             if gradients:
@@ -129,6 +135,15 @@ class ProjectedCrossEntropyFunction(Function):
         """
         grads = (None if grad is None else grad * grad_loss for grad in ctx.saved_tensors)
         return (*grads, None, None, None, None)
+
+
+def softmax_(scores: Tensor) -> Tensor:
+    """Turn scores (n, V) into probabilities in place, and return the log-partitions (n, 1)."""
+    from pipeline.models.kernels.triton_programs import softmax_in_place
+
+    partitions = torch.empty(len(scores), 1, device=scores.device)
+    softmax_in_place[(len(scores),)](scores, partitions, COLUMNS=scores.shape[1], BLOCK=8192, num_warps=16)
+    return partitions
 
 
 def masked_sum(x: Tensor, counts: Tensor | None) -> Tensor:

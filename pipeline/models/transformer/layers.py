@@ -8,7 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from pipeline.models.kernels import residual_norm
 from pipeline.models.kernels.autocast import Norm
+from pipeline.models.kernels.gpu import fused
+from pipeline.models.kernels.relu_layers import relu_network
 from pipeline.models.layers.regularisation import dropout_add, relu_dropout
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention, projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
@@ -36,7 +39,11 @@ class ResidualNorm(nn.Module):
         Returns:
             Shape of `output`.
         """
-        return self.norm(dropout_add(x, output, self.dropout if self.training else 0.0))
+        dropout_rate = self.dropout if self.training else 0.0
+        cast = self.norm.cast_weights
+        if cast and cast[1] is not None and residual_norm.suits(x, output):
+            return residual_norm.residual_norm(x, output, cast[0], cast[1], self.norm.eps, dropout_rate)
+        return self.norm(dropout_add(x, output, dropout_rate))
 
 
 class FeedForward(nn.Module):
@@ -59,7 +66,11 @@ class FeedForward(nn.Module):
         Returns:
             The value that the residual connection adds, here `x` itself, and the output, both (B, T, D).
         """
-        return x, self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
+        dropout_rate = self.dropout if self.training else 0.0
+        inner, outer = (getattr(layer, "cast_weights", None) for layer in (self.inner, self.outer))
+        if inner and outer and not dropout_rate and fused(x):
+            return relu_network(x, *inner, *outer)
+        return x, self.outer(relu_dropout(self.inner(x), dropout_rate))
 
 
 class Layer(nn.Module):
@@ -145,7 +156,7 @@ class DecoderLayer(Layer):
         Returns:
             Shape (B, T, D).
         """
-        keys_values = self.cross_attention.keys_values(encoded)
+        keys_values = self.cross_attention.source(encoded, x.shape[1])
         return self.attend_source(self.self_norm(x, self.self_attention(x, None, causal=True)), keys_values, mask)
 
     def step(
@@ -171,12 +182,12 @@ class DecoderLayer(Layer):
         output, past = self.self_attention.step(x, past, visible)
         return self.attend_source(self.self_norm(x, output), keys_values, mask), past
 
-    def attend_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+    def attend_source(self, x: Tensor, keys_values: Tensor | tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """Apply attention over the source and feed-forward network, in the order of the settings.
 
         Args:
             x: Output of the self-attention, shape (B, T, D); in decoding T counts hypotheses.
-            keys_values: Keys and values of the source, from `CrossAttention.keys_values`.
+            keys_values: Keys and values of the source, from `CrossAttention.keys_values` or `source`.
             mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
 
         Returns:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from pipeline.models import kernels
 from pipeline.models.kernels import operators as kernel
+from pipeline.models.kernels import short_attention
 from pipeline.models.kernels.autocast import Projection
 from pipeline.models.kernels.loops import matmul_dtype
 from pipeline.models.transformer.settings import AnyTransformerConfig
@@ -127,6 +128,7 @@ class SelfAttention(nn.Module):
     def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
+        self.widths = short_attention.Heads(self.heads, self.d_k, self.d_v)
         self.dropout = config.attention_dropout
         self.qkv = projection(config.d_model, self.heads * (2 * self.d_k + self.d_v), scale=config.attention_init)
         self.mix = mix
@@ -140,8 +142,18 @@ class SelfAttention(nn.Module):
         Returns:
             Queries and keys (B, H, T, d_k) and values (B, H, T, d_v).
         """
-        widths = [self.heads * self.d_k, self.heads * self.d_k, self.heads * self.d_v]
-        queries, keys, values = self.qkv(x).split(widths, dim=-1)
+        return self.split(self.qkv(x))
+
+    def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Split the joint projection into queries, keys and values.
+
+        Args:
+            projected: Shape (B, T, H (2 d_k + d_v)).
+
+        Returns:
+            Queries and keys (B, H, T, d_k) and values (B, H, T, d_v).
+        """
+        queries, keys, values = projected.split([self.heads * width for width in (self.d_k, self.d_k, self.d_v)], -1)
         return split_heads(queries, self.heads), split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -155,8 +167,12 @@ class SelfAttention(nn.Module):
         Returns:
             Shape (B, T, D), or what `mix` returns.
         """
-        queries, keys, values = self.project(x)
         dropout_rate = self.dropout if self.training else 0.0
+        projected = self.qkv(x)
+        if short_attention.suits(projected, x.shape[1], self.widths):
+            context = short_attention.self_attention(projected, mask, self.widths, causal, dropout_rate)
+            return self.mix(context.unflatten(-1, (self.heads, -1)))
+        queries, keys, values = self.split(projected)
         return self.mix(attend(queries, keys, values, mask, causal, dropout_rate).transpose(1, 2))
 
     def step(
@@ -206,6 +222,7 @@ class CrossAttention(nn.Module):
     def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
+        self.widths = short_attention.Heads(self.heads, self.d_k, self.d_v)
         self.dropout = config.attention_dropout
         self.query = projection(config.d_model, self.heads * self.d_k, scale=config.attention_init)
         self.kv = projection(config.d_model, self.heads * (self.d_k + self.d_v), scale=config.attention_init)
@@ -220,20 +237,42 @@ class CrossAttention(nn.Module):
         Returns:
             Keys (B, H, S, d_k) and values (B, H, S, d_v).
         """
-        keys, values = self.kv(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
+        return self.split(self.kv(encoded))
+
+    def source(self, encoded: Tensor, queries: int) -> Tensor | tuple[Tensor, Tensor]:
+        """Compute keys and values of the source in the form that attention is fastest with.
+
+        Args:
+            encoded: Output of the encoder, shape (B, S, D).
+            queries: Target positions that will attend, T.
+
+        Returns:
+            The joint projection, shape (B, S, H (d_k + d_v)), or the result of `keys_values`.
+        """
+        projected = self.kv(encoded)
+        if short_attention.suits(projected, max(queries, encoded.shape[1]), self.widths):
+            return projected
+        return self.split(projected)
+
+    def split(self, projected: Tensor) -> tuple[Tensor, Tensor]:
+        """Split the joint projection into keys (B, H, S, d_k) and values (B, H, S, d_v)."""
+        keys, values = projected.split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
         return split_heads(keys, self.heads), split_heads(values, self.heads)
 
-    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, keys_values: Tensor | tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """Attend from every target position to the source.
 
         Args:
             x: Shape (B, T, D); in decoding T counts hypotheses.
-            keys_values: From `keys_values`.
+            keys_values: From `keys_values` or `source`.
             mask: Mask of the source, shape (B, 1, 1, S); None if nothing is padded.
 
         Returns:
             Shape (B, T, D).
         """
-        queries = split_heads(self.query(x), self.heads)
-        dropout_rate = self.dropout if self.training else 0.0
+        queries, dropout_rate = self.query(x), self.dropout if self.training else 0.0
+        if isinstance(keys_values, Tensor):
+            context = short_attention.cross_attention(queries, keys_values, mask, self.widths, dropout_rate)
+            return self.mix(context.unflatten(-1, (self.heads, -1)))
+        queries = split_heads(queries, self.heads)
         return self.mix(attend(queries, *keys_values, mask, False, dropout_rate).transpose(1, 2))

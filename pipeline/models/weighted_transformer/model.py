@@ -24,6 +24,8 @@ from torch.nn import functional as F
 
 from pipeline.models import kernels
 from pipeline.models.kernels import operators as kernel
+from pipeline.models.kernels import relu_layers
+from pipeline.models.kernels.gpu import fused
 from pipeline.models.layers.regularisation import relu_dropout
 from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer
 from pipeline.models.transformer.model import Transformer
@@ -153,6 +155,11 @@ class BranchedOutput(nn.Module):
             sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D).
         """
         alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
+        if not self.split and not (self.training and self.dropout) and fused(rows):
+            scaled = alpha * self.config.scale_factor("weights")
+            hidden = relu_layers.summed_branches(rows, weight.T, bias, scaled)
+            output = F.linear(hidden, self.outer.weight, self.outer.bias * scaled.sum())
+            return weighted_sum(alpha, y), output.unflatten(0, y.shape[1:3])
         hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
         return weighted_sum(alpha, y), self.sum_branches(hidden, alpha).unflatten(0, y.shape[1:3])
 
@@ -273,6 +280,8 @@ def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
     Returns:
         Shape (…), in the dtype of `x`.
     """
+    if fused(x):
+        return relu_layers.weighted_sum(alpha, x)
     if x.is_cuda and kernels.enabled():
         return kernel.weighted_sum(alpha, x)
     return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])

@@ -1,0 +1,89 @@
+"""Choice between torch's kernels and this project's Triton kernels on a GPU.
+
+Triton kernels replace torch's where a training step is bound by memory traffic: attention over short sequences,
+dropout with residual connection and LayerNorm, ReLU layers, and the softmax of the loss. They run in bfloat16. Their
+results are a function of inputs and seed, and differ from torch's by rounding.
+"""
+
+import logging
+import os
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from pipeline.core.errors import UserError
+from pipeline.models import kernels
+
+log = logging.getLogger(__name__)
+SWITCH = "REPRISE_GPU_KERNELS"
+LEVELS = 1 << 16
+"""Values of the random numbers that decide about an element of a dropout."""
+
+
+def fused(x: Tensor) -> bool:
+    """Return whether a Triton kernel computes with a tensor.
+
+    Args:
+        x: Tensor of any shape; gives device and dtype.
+    """
+    return x.is_cuda and x.dtype == torch.bfloat16 and kernels.enabled() and asked_for() and triton_runs()
+
+
+@cache
+def asked_for() -> bool:
+    """Return whether REPRISE_GPU_KERNELS asks for Triton kernels.
+
+    Raises:
+        UserError: It is neither 1 nor 0.
+    """
+    text = os.environ.get(SWITCH, "0")
+    if text not in ("0", "1"):
+        raise UserError(f"{SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 to compute by torch's")
+    return text == "1"
+
+
+@cache
+def triton_runs() -> bool:
+    """Return whether Triton compiles a kernel for the GPU; if not, log why."""
+    if not torch.version.cuda:
+        return False
+    if not find_spec("triton"):
+        log.warning("%s=1 needs Triton, which is not installed: torch's kernels are used", SWITCH)
+        return False
+    try:
+        from pipeline.models.kernels.relu_layers import sum_rows
+
+        sum_rows(torch.ones(1, 16, device="cuda"))
+    except Exception as error:  # whatever a compiler's installation can lack
+        first, *_ = str(error).splitlines() or [""]
+        log.warning("Triton cannot compile kernels, torch's are used: %s: %s", type(error).__name__, first)
+        return False
+    return True
+
+
+def draw_seed(like: Tensor) -> Tensor:
+    """Draw a random seed from torch's generator of the device, which a CUDA graph draws anew at each replay.
+
+    Args:
+        like: Gives the device.
+
+    Returns:
+        Int64, shape (1,).
+    """
+    return torch.randint(1 << 62, (1,), device=like.device)
+
+
+def dropout_levels(probability: float) -> tuple[int, float]:
+    """Return below which of 2^16 levels an element is dropped, and the factor of the others.
+
+    Args:
+        probability: Probability of dropping an element, in [0, 1).
+    """
+    return round(probability * LEVELS), 1 / (1 - probability)
+
+
+def power_of_2(size: int) -> int:
+    """Return the smallest power of 2 that is at least `size`."""
+    return 1 << (size - 1).bit_length()

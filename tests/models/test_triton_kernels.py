@@ -1,0 +1,274 @@
+"""Triton kernels give values and gradients of torch's operators, in Triton's interpreter if there is no GPU."""
+
+import math
+import os
+from collections.abc import Callable
+
+import pytest
+import torch
+from small_models import LITERAL, VOCAB, pairs, transformer_config, weighted_config
+from torch import Tensor
+from torch.nn import functional as F
+
+from pipeline.core.errors import UserError
+from pipeline.models.architectures import build_model
+from pipeline.models.kernels import cross_entropy, gpu, relu_layers, residual_norm, short_attention
+from pipeline.models.kernels.autocast import Norm, Projection
+from pipeline.models.kernels.short_attention import Heads
+from pipeline.models.transformer import layers, model, multi_head_attention
+from pipeline.models.weighted_transformer import model as weighted_model
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
+needs_triton = pytest.mark.skipif(not gpu.find_spec("triton"), reason="Triton is not installed")
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def randn(*shape: int) -> Tensor:
+    return torch.randn(*shape, device=DEVICE, requires_grad=True)
+
+
+def assert_same(found: Callable[..., Tensor], expected: Callable[..., Tensor], inputs: list[Tensor]) -> None:
+    """Check that two functions give the same values and gradients."""
+    ours, theirs = found(*inputs), expected(*inputs)
+    torch.testing.assert_close(ours, theirs, **CLOSE)
+    grad = torch.randn_like(ours)
+    gradients = (torch.autograd.grad(out, inputs, grad) for out in (ours, theirs))
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other, **CLOSE)
+
+
+def padding(rows: int, keys: int) -> Tensor:
+    """Return a bias that hides the last keys of the first sentence, with aligned rows."""
+    bias = torch.zeros(rows, 1, 1, keys + -keys % 8, device=DEVICE)[..., :keys]
+    bias[0, ..., keys // 2 :] = -math.inf
+    return bias
+
+
+def plain_attention(tensors: list[Tensor], mask: Tensor | None, heads: Heads, causal: bool = False) -> Tensor:
+    split = [x.unflatten(-1, (heads.number, -1)).transpose(1, 2) for x in tensors]
+    return F.scaled_dot_product_attention(*split, mask, is_causal=causal).transpose(1, 2).flatten(2)
+
+
+@needs_triton
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("length", "heads"), [(7, Heads(2, 16, 32)), (33, Heads(1, 32, 16))])
+def test_self_attention_of_a_joint_projection(length, heads, causal, masked):
+    torch.manual_seed(1)
+    widths = [heads.number * width for width in (heads.key_width, heads.key_width, heads.value_width)]
+    mask = padding(3, length) if masked else None
+
+    def plain(x: Tensor) -> Tensor:
+        ahead = torch.full((length, length), -math.inf, device=DEVICE).triu(1) if causal else 0
+        bias = ahead if mask is None else mask + ahead
+        return plain_attention(list(x.split(widths, -1)), bias if torch.is_tensor(bias) else None, heads)
+
+    ours = short_attention.self_attention
+    assert_same(lambda x: ours(x, mask, heads, causal, 0.0), plain, [randn(3, length, sum(widths))])
+
+
+@needs_triton
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("targets", "keys"), [(30, 19), (5, 64)])
+def test_cross_attention_of_a_joint_projection(targets, keys, masked):
+    torch.manual_seed(2)
+    heads, mask = Heads(2, 16, 32), padding(3, keys) if masked else None
+
+    def plain(queries: Tensor, projected: Tensor) -> Tensor:
+        return plain_attention([queries, *projected.split([32, 64], -1)], mask, heads)
+
+    ours = short_attention.cross_attention
+    assert_same(lambda q, kv: ours(q, kv, mask, heads, 0.0), plain, [randn(3, targets, 32), randn(3, keys, 96)])
+
+
+@needs_triton
+def test_attention_drops_weights_by_the_seed():
+    heads, length, rate = Heads(2, 16, 32), 20, 0.25
+    identity = torch.eye(length, 32, device=DEVICE).repeat(1, 2).expand(5, -1, -1)
+    x = randn(5, length, 128)
+
+    def kept(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        values = torch.cat((x[..., :64], identity), -1).detach()
+        found = short_attention.self_attention(values, None, heads, False, rate)
+        return found.unflatten(-1, (2, -1)).transpose(1, 2)[..., :length] > 0
+
+    mask = kept(3)
+    assert float(mask.float().mean()) == pytest.approx(1 - rate, abs=5 * math.sqrt(rate / mask.numel()))
+    assert torch.equal(kept(3), mask) and not torch.equal(kept(4), mask)
+
+    def plain(x: Tensor) -> Tensor:
+        q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in x.split([32, 32, 64], -1))
+        weights = (q @ k.transpose(-1, -2) / 4).softmax(-1) * mask / (1 - rate)
+        return (weights @ v).transpose(1, 2).flatten(2)
+
+    def dropped(x: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return short_attention.self_attention(x, None, heads, False, rate)
+
+    assert_same(dropped, plain, [x])
+
+
+@needs_triton
+@pytest.mark.parametrize("shape", [(5, 13, 64), (3, 5, 13, 64)])
+def test_residual_norm_adds_and_normalises(shape):
+    torch.manual_seed(5)
+    inputs = [randn(5, 13, 64), randn(*shape), randn(64), randn(64)]
+    ours = residual_norm.residual_norm
+    assert_same(
+        lambda x, y, w, b: ours(x, y, w, b, 1e-6, 0.0),
+        lambda x, y, w, b: F.layer_norm(x + y, (64,), w, b, 1e-6),
+        inputs,
+    )
+
+
+@needs_triton
+def test_residual_norm_drops_outputs_by_the_seed():
+    rate, ones, zeros = 0.3, torch.ones(5, 13, 64, device=DEVICE), torch.zeros(64, device=DEVICE)
+
+    def kept(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return residual_norm.residual_norm(0 * ones, ones, zeros + 1, zeros, 1e-6, rate) > 0
+
+    mask = kept(6)
+    assert float(mask.float().mean()) == pytest.approx(1 - rate, abs=5 * math.sqrt(rate / mask.numel()))
+    assert torch.equal(kept(6), mask) and not torch.equal(kept(7), mask)
+
+    def dropped(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        torch.manual_seed(6)
+        return residual_norm.residual_norm(x, y, weight, bias, 1e-6, rate)
+
+    def plain(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.layer_norm(x + y * mask / (1 - rate), (64,), weight, bias, 1e-6)
+
+    assert_same(dropped, plain, [randn(5, 13, 64), randn(5, 13, 64), randn(64), randn(64)])
+
+
+@pytest.fixture
+def relu_epilogue(monkeypatch):
+    """On a CPU, `_addmm_activation` of torch has no ReLU."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(torch, "_addmm_activation", lambda bias, x, weight: torch.addmm(bias, x, weight).relu())
+
+
+@needs_triton
+def test_relu_network_passes_both_gradients(relu_epilogue):
+    torch.manual_seed(8)
+    inputs = [randn(7, 20, 24), randn(600, 24), randn(600), randn(24, 600), randn(24)]
+
+    def plain(x: Tensor, *weights: Tensor) -> Tensor:
+        return 2 * x + F.linear(F.relu(F.linear(x, *weights[:2])), *weights[2:])
+
+    def ours(*inputs: Tensor) -> Tensor:
+        skip, out = relu_layers.relu_network(*inputs)
+        return 2 * skip + out
+
+    assert_same(ours, plain, inputs)
+
+
+@needs_triton
+def test_branches_are_summed_behind_the_relu(relu_epilogue):
+    torch.manual_seed(9)
+    inputs = [randn(3, 150, 16), randn(600, 16), randn(600), torch.rand(3, device=DEVICE, requires_grad=True)]
+    assert_same(
+        relu_layers.summed_branches,
+        lambda x, weight, bias, alpha: torch.einsum("m,mnf->nf", alpha, F.relu(F.linear(x, weight, bias))),
+        inputs,
+    )
+
+
+@needs_triton
+def test_weighted_sum_of_branches():
+    torch.manual_seed(10)
+    plain = lambda alpha, x: torch.einsum("m,mbtf->btf", alpha, x)  # noqa: E731
+    assert_same(relu_layers.weighted_sum, plain, [randn(3), randn(3, 4, 50, 24)])
+
+
+@needs_triton
+def test_rows_of_a_matrix_are_summed():
+    x = randn(700, 600).detach()
+    torch.testing.assert_close(relu_layers.sum_rows(x), x.double().sum(0).float(), **CLOSE)
+
+
+@needs_triton
+@pytest.mark.parametrize("vocabulary", [5, 9000])
+def test_softmax_replaces_scores_in_place(vocabulary):
+    scores = 4 * randn(6, vocabulary).detach()
+    expected, partitions = scores.softmax(1), scores.double().logsumexp(1, keepdim=True).float()
+    torch.testing.assert_close(cross_entropy.softmax_(scores), partitions, **CLOSE)
+    torch.testing.assert_close(scores, expected, **CLOSE)
+
+
+USERS = (cross_entropy, layers, residual_norm, short_attention, weighted_model)
+"""Modules that choose between kernels."""
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "config",
+    [
+        transformer_config(d_model=64, d_ff=96),
+        transformer_config(d_model=64, d_ff=96, decoder_order="self-ffn-cross"),
+        weighted_config(d_model=64, d_ff=96, **LITERAL),
+        weighted_config(d_model=64, d_ff=96),
+    ],
+)
+def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, config):
+    torch.manual_seed(11)
+    built, batch = build_model(config, (VOCAB, VOCAB)).to(DEVICE), pairs([5, 9, 3], [7, 2, 8]).to(DEVICE)
+    cast = [module for module in built.modules() if isinstance(module, Projection | Norm)]
+
+    def loss_and_gradients(by_triton: bool) -> list[Tensor]:
+        for user in USERS:
+            monkeypatch.setattr(user, "fused", lambda x: by_triton)
+        for module in cast:
+            monkeypatch.setattr(module, "cast_weights", (module.weight, module.bias) if by_triton else None)
+        built.zero_grad()
+        sums = built.loss(batch, 0.1)
+        sums.loss.backward()
+        return [sums.loss.detach(), sums.nll, *(parameter.grad.clone() for parameter in built.parameters())]
+
+    expected = loss_and_gradients(by_triton=False)
+    plain_mask = multi_head_attention.attention_mask
+    bias = lambda *args: torch.zeros(3, 1, 1, 9, device=DEVICE).masked_fill_(~plain_mask(*args), -math.inf)  # noqa: E731
+    monkeypatch.setattr(model, "attention_mask", bias if DEVICE == "cpu" else plain_mask)
+    for own, other in zip(loss_and_gradients(by_triton=True), expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("text", "asked"), [(None, False), ("0", False), ("1", True)])
+def test_triton_kernels_run_only_if_asked_for(monkeypatch, text, asked):
+    monkeypatch.delenv(gpu.SWITCH, raising=False)
+    if text:
+        monkeypatch.setenv(gpu.SWITCH, text)
+    assert gpu.asked_for.__wrapped__() is asked
+    assert not gpu.fused(torch.zeros(2, dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("text", ["", "true", "2"])
+def test_an_unknown_wish_for_triton_kernels_is_an_error(monkeypatch, text):
+    monkeypatch.setenv(gpu.SWITCH, text)
+    with pytest.raises(UserError, match=f"^{gpu.SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 "):
+        gpu.asked_for.__wrapped__()
+
+
+def test_a_missing_triton_is_logged_and_torch_computes(monkeypatch, caplog):
+    monkeypatch.setattr(gpu, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert not gpu.triton_runs.__wrapped__()
+    assert "needs Triton, which is not installed: torch's kernels are used" in caplog.text
+
+
+def test_a_triton_that_cannot_compile_is_logged(monkeypatch, caplog):
+    def fail(x: Tensor) -> Tensor:
+        raise RuntimeError("no C compiler\nmore")
+
+    monkeypatch.setattr(gpu, "find_spec", lambda name: True)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch, "ones", lambda *shape, device: torch.zeros(*shape))
+    monkeypatch.setattr(relu_layers, "sum_rows", fail)
+    assert not gpu.triton_runs.__wrapped__()
+    assert "Triton cannot compile kernels, torch's are used: RuntimeError: no C compiler" in caplog.text
