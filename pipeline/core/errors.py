@@ -59,8 +59,8 @@ def printable_lines(text: str) -> str:
 
 USER = re.compile(r"(?<=://)(?:[^/\s]+@|[^/\s@]*:[^\s@]*@)")
 """Name and password in an address. Browsers end the host at a slash in a password; it is masked all the same."""
-QUERY = re.compile(r"(?<=[?&])([\w.~%\[\]-]+)=[^&\s\"'<>#]+")
-"""A key and value in the query of an address, such as a token or a signature."""
+QUERY = re.compile(r"(?:(?<=[?&#])|(?<=&amp;))([\w.~%\[\]-]+)=[^&\s\"'<>#]+")
+"""A key and value in the query or fragment of an address, such as a token or a signature."""
 
 
 def without_secrets(text: str) -> str:

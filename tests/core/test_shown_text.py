@@ -20,6 +20,11 @@ def test_passwords_and_query_values_are_left_out(seed):
     assert shown == "https://…@host.org/a/b.gz?token=…&part=… at /a/b.gz?token=… (status 403)"
 
 
+@pytest.mark.parametrize("before", ["#", "?a=…&amp;", "#b=…&"])
+def test_values_in_fragments_and_markup_are_left_out(before):
+    assert printable_lines(f"https://host/file{before}token=Zx9") == f"https://host/file{before}token=…"
+
+
 @pytest.mark.parametrize("password", ["a/b", "/", "p@ss", "x?y", "80/a", "a//b:c/"])
 def test_passwords_may_hold_signs_that_end_an_address(password):
     assert printable_lines(f"http://me:{password}@host/file: gone") == "http://…@host/file: gone"

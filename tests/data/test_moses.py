@@ -133,3 +133,11 @@ def test_equal_ideographs_take_linear_time(segmenter):
 def test_runs_of_usual_length_are_segmented_as_jieba_does():
     line = "".join(random.choices("我喜欢北京他说去年买了苹果", k=400)) + "。" + "北京" * 200 + "OK"
     assert segment(line, "jieba").split(" ") == list(dictionary().cut(line))
+
+
+@pytest.mark.parametrize("token", ["—", "…", "’", "“", "— a", "’ n ’"])
+@pytest.mark.parametrize("language", ["en", "es", "nl", "it"])
+def test_long_lines_of_marks_take_linear_time(token, language):
+    began = time.process_time()
+    detokenise(" ".join([token] * 50_000), language)
+    assert time.process_time() - began < 5

@@ -175,11 +175,38 @@ def test_missing_translators_with_quotes_are_named(tmp_path, translator):
         lines(tmp_path / "x.xml", xml().encode(), translator)
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "utf-7", "shift_jis", "cp65001", "base64", "ucs-4", "\u00fcnicode"])
+@pytest.mark.parametrize(
+    "encoding", ["klingon", "utf-7", "shift_jisx0213", "utf-16-le", "base64", "ucs-4", "\u00fcnicode"]
+)
 def test_xml_in_unknown_encodings_is_refused_in_one_line(tmp_path, encoding):
     content = xml(f'<?xml version="1.0" encoding="{encoding}"?>').encode()
     with pytest.raises(UserError, match=r"x\.xml: damaged \(.+\); remove it"):
         lines(tmp_path / "x.xml", content)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("utf8", "ü"),
+        ("UTF8", "你"),
+        ("cp65001", "ü"),
+        ("gb18030", "你好"),
+        ("big5", "你好"),
+        ("Shift_JIS", "日本"),
+        ("euc-kr", "한국"),
+    ],
+)
+def test_xml_in_encodings_unknown_to_expat_is_read(tmp_path, encoding, text):
+    content = f'<?xml version="1.0" encoding="{encoding}"?><x><doc><src><seg>{text}</seg></src></doc></x>'
+    assert lines(tmp_path / "x.xml", content.encode("utf-8" if encoding == "cp65001" else encoding)) == [text.encode()]
+
+
+@pytest.mark.parametrize("inside", [b"a", b"a ", b"a=", b"a='", b'a="', b"-", b" "])
+def test_long_sgml_tags_take_linear_time(tmp_path, inside):
+    began = time.process_time()
+    content = b"<doc " + inside * 500_000 + b"><seg id=" + inside * 500_000 + b">text</seg></doc>"
+    assert lines(tmp_path / "x.sgm", content) == [b"text"]
+    assert time.process_time() - began < 5
 
 
 def test_entities_of_entities_are_refused(tmp_path):

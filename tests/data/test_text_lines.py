@@ -155,11 +155,11 @@ def test_shared_speakers_are_reported_or_refused(tmp_path):
 
 FORMS = {
     "white space": ("two  dogs\u00a0run .", "two dogs run."),
-    "invisible characters": ("two\u200b dogs\u00ad run\ufeff", "two dogs run"),
+    "invisible characters": ("two\u200b dogs\u00ad \u202brun\u202c\ufeff", "two dogs run"),
     "Unicode form": ("cafe\u0301 \u2167 \ufb01n", "café VIII fin"),
     "full width": ("ＡＢＣ１２３", "abc123"),
     "case": ("STRASSE İ ΣΑΣ", "straße i̇ σας"),
-    "quotes and dashes": ("“It’s” – `no`", "\"It's\" - 'no'"),
+    "quotes and dashes": ("“It’s” – `no` ―", "\"It's\" - 'no' -"),
 }
 
 

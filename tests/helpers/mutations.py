@@ -21,7 +21,7 @@ FILES = {
 }
 NAMED_FREELY = {
     *("systems", "decodings", "tables", "cells", "layer_costs", "examples", "transcripts", "figures"),
-    *("claims", "scores", "packages"),
+    *("claims", "scores", "packages", "readings", "choices"),
 }
 """Mappings whose keys are names of their own: another one may be as good."""
 REFERRING = {

@@ -1,5 +1,6 @@
 """Test sets in SGML and XML, and the alignment of their sides by document and segment."""
 
+import codecs
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,11 @@ from pipeline.core.errors import UserError, one_line, shown
 from pipeline.data.fetch.untrusted import opened, parsing
 
 TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)
-ATTRIBUTE = re.compile(rb"""([\w-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+ATTRIBUTE = re.compile(rb"""(?<![\w-])([\w-]++)\s*+=\s*+("[^"]*"|'[^']*'|[^\s"'>]+)""")
+
+DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^<>]{1,99}encoding\s*=\s*["']([\w.:-]{1,40})["']""")
+DECODED_HERE = frozenset({"utf-8", "gb2312", "gbk", "gb18030", "big5", "big5hkscs", "shift_jis", "cp932", "euc_jp"})
+DECODED_HERE |= {"iso2022_jp", "euc_kr", "cp949", "johab"}
 
 
 class Key(NamedTuple):
@@ -97,7 +102,7 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
         UserError: The file is damaged, or lacks that side.
     """
     with opened(path) as file, parsing(path):
-        root = ElementTree.parse(file).getroot()
+        root = parse_xml(file.read())
     if root.tag == "mteval":
         if translator is not None:
             raise UserError(f"{path}: is a NIST file; choose one of its references by `reference`, not `translator`")
@@ -112,6 +117,20 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
         for segment in document.iter("seg"):
             found[keys.of(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
     return found
+
+
+def parse_xml(content: bytes) -> ElementTree.Element:
+    """Return the root of an XML file; expat itself reads neither East Asian encodings nor the name `utf8`.
+
+    Args:
+        content: The file.
+    """
+    declared = DECLARED.match(content)
+    name = codecs.lookup(declared[1].decode()).name if declared else ""
+    if name not in DECODED_HERE:
+        return ElementTree.fromstring(content)
+    parser = ElementTree.XMLParser(encoding="utf-8")  # instead of the declared one
+    return ElementTree.fromstring(content.decode(name).encode(), parser)
 
 
 def nist_documents(

@@ -18,10 +18,11 @@ from pipeline.data.text.text_files import lines_of
 
 log = logging.getLogger(__name__)
 
-ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-")
+ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—―−", "-")
 """Plain forms of the shapes of quotes and dashes."""
 UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
-"""Characters without a visible mark."""
+UNSEEN += "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters without a mark of their own, such as direction controls."""
 FORM = re.compile(f"[{''.join(ALIKE)}{UNSEEN}]")
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
 """Marks of Moses' tokeniser: escaped characters and joined hyphens."""

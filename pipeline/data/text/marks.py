@@ -42,7 +42,7 @@ def kind_of(character: str) -> str:
 
 
 AHEAD = 300
-"""Number of following tokens in which the counterpart of a mark is looked for."""
+"""Number of tokens beside a mark in which its counterpart is looked for."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pipeline.data.languages import base_language, is_unspaced
 from pipeline.data.text.marks import (
+    AHEAD,
     CLOSING,
     LEADING,
     LEFT,
@@ -221,7 +222,7 @@ def raya(at: Context) -> Spaces:
     """Return the spaces around a Spanish dash, which joins what it sets off, as in `—Hola —dijo él—`."""
     if not at.place:
         return None, False
-    is_second = at.tokens[1 : at.place].count("—") % 2 == 1
+    is_second = at.tokens[max(1, at.place - AHEAD) : at.place].count("—") % 2 == 1
     return (False, None if at.right[:1] in NO_SPACE_BEFORE else True) if is_second else (True, False)
 
 
