@@ -1,10 +1,13 @@
-"""Folders of runs as claims read them, and convergence of their losses."""
+"""Folders of runs as claims read them, samples that are read once, and convergence of losses."""
+
+from types import SimpleNamespace
 
 import pytest
 from made_records import score_file
 
-from pipeline.analysis.run_folders import require_one_basis
+from pipeline.analysis.run_folders import RunFolders, require_one_basis
 from pipeline.analysis.training_curves import Floor, below_floor, load_floors
+from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError
 
 SIGNATURE = "text:moses|case:mixed|version:2.6.0"
@@ -40,3 +43,16 @@ def test_a_floor_needs_a_reason(tmp_path):
     (tmp_path / "floors.yaml").write_text("wer: {reach: 85}\n")
     with pytest.raises(UserError, match=r"floors\.yaml: wer\.why: "):
         load_floors(tmp_path / "floors.yaml")
+
+
+def test_sample_is_read_once_for_each_score(monkeypatch):
+    """Runs, decodings, metric, dataset, splits and the scored dataset each make another sample."""
+    monkeypatch.setattr(RunFolders, "_sample", lambda *asked: object())
+    folders = RunFolders(SimpleNamespace(layout=None))
+    score = ScoredSplits(metric="wer", dataset="wsj", split="test")
+    changes = [{"metric": "cer"}, {"dataset": "an4"}, {"split": ["test", "test2"]}, {"scored_on": "an4"}]
+    asked = [(["run"], ["final"], score), (["other"], ["final"], score), (["run"], ["greedy"], score)]
+    asked += [(["run"], ["final"], score.model_copy(update=change)) for change in changes]
+    samples = [folders.sample(*one) for one in asked]
+    assert len({id(sample) for sample in samples}) == len(asked)
+    assert all(folders.sample(*one) is sample for one, sample in zip(asked, samples, strict=True))

@@ -15,7 +15,7 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.outputs import decode
 from pipeline.outputs.decode import decode_ready
 from pipeline.outputs.manifest import entries_of, part_of
-from pipeline.outputs.plan import DecodingPlan, PlannedTraining, output_keys
+from pipeline.outputs.plan import DecodingPlan, PlannedTraining, identify_search, identify_weights, output_keys
 from pipeline.stages import parse
 
 SETTINGS = {"beam_size": 2, "max_extra_length": 4, "average_last": 2}
@@ -82,6 +82,18 @@ def test_a_setting_of_the_search_redoes_what_is_searched_alone(run):
 def test_a_setting_of_the_weights_redoes_everything(run):
     keys, changed = (output_keys(run, plan_of(average_last=last)) for last in (2, 3))
     assert not set(keys.values()) & set(changed.values())
+
+
+def test_every_setting_of_a_decoding_is_in_a_key(run):
+    """Two settings choose the weights; all others belong to the search."""
+    plan, weights = plan_of(), {"averaged": "best", "average_last": 3}
+    for setting in DecodingConfig.model_fields:
+        other = DecodingPlan(
+            name="final", settings=plan.settings | {setting: weights.get(setting, "another")}, outputs=[]
+        )
+        assert (identify_search(plan) != identify_search(other)) == (setting not in weights)
+        if setting in weights:
+            assert identify_weights(run, plan) != identify_weights(run, other)
 
 
 def test_one_output_that_fails_does_not_cost_the_others(run, capsys):

@@ -60,3 +60,9 @@ def test_learned_positions_start_with_the_variance_of_embeddings():
     for encode in (model.src_positions, model.tgt_positions):
         assert float(encode(0, 256).std()) == pytest.approx(1, abs=0.05)
         assert float(encode.table.std()) == pytest.approx(1 / 8, abs=0.01)
+
+
+def test_learned_positions_are_scaled_rows_of_the_table():
+    encode, indices = LearnedPositions(10, 8, std=0.1, scale=2.5), torch.tensor([[7, 0], [3, 3]])
+    torch.testing.assert_close(encode(2, 5), encode.table[[2, 3, 4]] * 2.5)
+    torch.testing.assert_close(encode.at(indices), encode.table[indices] * 2.5)

@@ -12,7 +12,7 @@ from real_project import real_project
 from pipeline.__main__ import main
 from pipeline.analysis.figures.attention import shown_as
 from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
-from pipeline.analysis.figures.figure import COLOURS
+from pipeline.analysis.figures.figure import COLOURS, curve_style, line_style
 from pipeline.analysis.view import PaperView
 from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.reports import figure_products
@@ -167,3 +167,9 @@ def test_a_run_that_is_missing_is_named(tmp_path, capsys):
 
 def test_no_subword_is_shown_as_nothing():
     assert [shown_as(token) for token in ("▁dog", "s", "▁", "</s>")] == ["dog", "·s", "▁", "</s>"]
+
+
+@pytest.mark.parametrize(("style", "count"), [(curve_style, 64), (line_style, 32)])
+def test_styles_are_distinct_and_the_first_eight_by_colour(style, count):
+    assert len({tuple(style(number).values()) for number in range(count)}) == count
+    assert len({style(number)["color"] for number in range(8)}) == 8

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_
 from real_project import real_project
 
 from pipeline.__main__ import main
+from pipeline.analysis.cells.cell import CellContext, PrintedTable
+from pipeline.analysis.cells.scores import GainCell, ScoreCell
+from pipeline.analysis.evidence import training_sample
 from pipeline.core.json_csv import write_json
 from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import bleu
@@ -75,6 +79,23 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     assert gain == pytest.approx(float(rows["RNN"]["avg_ours"]) - float(rows["DL4MT"]["avg_ours"]), abs=0.011)
     assert float(rows["RNN"]["gain_low"]) <= gain <= float(rows["RNN"]["gain_high"])
     assert rows["DL4MT"]["gain_ours"] == ""
+
+
+def test_both_sides_of_a_gain_have_their_own_decoding():
+    score = ScoreCell(metric="bleu_paper", dataset=DATA, split="test", decoding_column="decoding")
+    gain = GainCell(kind="gain", cell="bleu", over="B")
+    asked = []
+
+    def sample(runs, decodings, scored):
+        asked.append((runs, decodings))
+        return training_sample([1.0, 2.0], runs[0])
+
+    folders = SimpleNamespace(measurement=lambda *side: True, sample=sample)
+    rows = [{"source": "ours-to-run", "system": name, "decoding": f"beam{name}"} for name in "AB"]
+    view = SimpleNamespace(runs=lambda system, dataset: [system])
+    table = PrintedTable(view, rows, {"bleu": score, "gain": gain}, folders)
+    gain.fill(CellContext(table, 0, ""))
+    assert asked == [(["A"], ["beamA"]), (["B"], ["beamB"])]
 
 
 def test_a_gain_of_which_no_noise_is_known_has_no_interval(project):

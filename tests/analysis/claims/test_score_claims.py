@@ -32,6 +32,7 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.data.sequence_store import write_tokens
+from pipeline.metrics import metric_named
 from pipeline.metrics.bleu import gleu_statistics
 from pipeline.papers.project import Project
 
@@ -154,13 +155,18 @@ def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch
     ("values", "expected"),
     [((0.6, 0.5), UPHELD), ((0.5, 0.6), CONTRADICTED)],
 )
-@pytest.mark.parametrize(("gain", "shown"), [((0.6, 0.5), True), ((0.55, 0.5499), False), ((0.5, 0.6), False)])
+@pytest.mark.parametrize(("gain", "shown"), [((0.6, 0.5), True), ((0.55, 0.55), False), ((0.5, 0.6), False)])
 def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, shown):
-    """If BLEU shows no gain, or a loss, GLEU has nothing to confirm, whichever system it prefers."""
+    """If BLEU shows no gain, or a loss, GLEU has nothing to confirm, whichever system it prefers.
+
+    Of equal precisions, the first system matches one word more, in a sentence that a resample may leave out.
+    """
     project = project_with(claims_of(kind="agreement", scores=["bleu", "gleu"], pairs=[["A", "C"]]))
     for system, precision, other in (("A", gain[0], values[0]), ("C", gain[1], values[1])):
         (run,) = runs(project, system)
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(precision, 5))
+        statistics = bleu_statistics(precision, 5)
+        statistics[statistics[:, 2].argmax(), 2] -= system == "C" and gain[0] == gain[1]
+        write_score(project, run, "bleu_paper", "final", "dev", statistics)
         write_score(project, run, "gleu", "final", "dev", gleu_statistics(bleu_statistics(other, 5)))
     assert direction(row_of(project)) == (expected if shown else UNCLEAR)
 
@@ -256,10 +262,11 @@ def test_upper_bound_is_not_upheld_while_the_system_learns(project_with):
 
 def test_unconverged_winner_is_excluded_from_adjustment(project_with):
     """It is not decided, so that it is none of those by which Benjamini and Hochberg let others be."""
+    bleu = float(metric_named("bleu_paper").total(bleu_statistics(0.55).sum(axis=0)))
     claims = {
         "learning": {"kind": "level", "score": "bleu", "term": "C", "at_least": 50.0},
-        "near": {"kind": "level", "score": "bleu", "term": "A", "at_least": 54.2},
-        "no-more": {"kind": "level", "score": "bleu", "term": "A", "at_least": 55.9},
+        "near": {"kind": "level", "score": "bleu", "term": "A", "at_least": bleu - 1.9},
+        "no-more": {"kind": "level", "score": "bleu", "term": "A", "at_least": bleu - 0.2},
     }
     one = claims_of()
     facts = one["claims"]["one"]
