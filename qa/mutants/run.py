@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from candidates import TESTS, Mutant, equivalents, mutants, named, package_of, reason
+from filelock import FileLock
 from sandbox import Sandbox, Tests
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,11 +46,12 @@ class Results:
 
     def add(self, row: Row) -> None:
         """Add a row, and keep the rows that other processes have added since it was read."""
-        self.rows = self._read() | {key(row): row}
-        with open(self.path, "w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows[key] for key in sorted(self.rows))
+        with FileLock(Path(tempfile.gettempdir(), "reprise-mutants.lock")):
+            self.rows = self._read() | {key(row): row}
+            with open(self.path, "w", newline="", encoding="utf-8") as handle:
+                writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(self.rows[key] for key in sorted(self.rows))
 
     def table(self, same: dict[tuple[str, str, str], str]) -> str:
         """Return a table by package: mutants tried, noticed and not noticed, and equivalent ones."""
