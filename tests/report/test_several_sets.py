@@ -11,7 +11,7 @@ from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import CellContext, PrintedTable
-from pipeline.analysis.cells.scores import GainCell, ScoreCell
+from pipeline.analysis.cells.scores import DomainGapCell, GainCell, ScoreCell
 from pipeline.analysis.evidence import training_sample
 from pipeline.core.json_csv import write_json
 from pipeline.data.sequence_store import write_tokens
@@ -96,6 +96,19 @@ def test_both_sides_of_a_gain_have_their_own_decoding():
     table = PrintedTable(view, rows, {"bleu": score, "gain": gain}, folders)
     gain.fill(CellContext(table, 0, ""))
     assert asked == [(["A"], ["beamA"]), (["B"], ["beamB"])]
+
+
+def test_domain_gap_pairs_the_seeds_of_its_three_systems():
+    """Seed 1: (40 - 20) / (60 - 20) = 50 %; seed 2: (34 - 10) / (90 - 10) = 30 %."""
+    names = {"source_trained": "source", "target_trained": "target"}
+    scored = {"metric": "wer", "dataset": "wsj", "split": "test", "decoding": "final", "ends_decoding": "final"}
+    cell = DomainGapCell(kind="domain_gap", **names, **scored)
+    rates = {"CF4": {1: 40, 2: 34}, "source": {1: 60, 2: 90}, "target": {1: 20, 2: 10}}
+    view = SimpleNamespace(runs=lambda name, dataset: [SimpleNamespace(system=name, seed=seed) for seed in (1, 2)])
+    folders = SimpleNamespace(measurement=lambda runs, *how: SimpleNamespace(mean=rates[runs[0].system][runs[0].seed]))
+    row = {"source": "ours-to-run", "system": "CF4"}
+    context = SimpleNamespace(table=SimpleNamespace(view=view, folders=folders), row=row)
+    assert cell.gaps(context) == [pytest.approx(50), pytest.approx(30)]
 
 
 def test_a_gain_of_which_no_noise_is_known_has_no_interval(project):

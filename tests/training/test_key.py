@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 
@@ -37,7 +38,7 @@ def test_the_key_follows_what_the_corpus_holds_where_it_lies(new_run, tmp_path):
 
 @pytest.mark.parametrize("part", ["initial", "language_model"])
 def test_the_key_follows_the_runs_whose_weights_are_taken(new_run, part):
-    """Their folder's name is the same before and after."""
+    """Neither the name of their folder nor its place counts."""
     run, taken = new_run(), new_run("taken")
     spec, other = (yaml.safe_load((folder / "run.yaml").read_text()) for folder in (run, taken))
     lm = {"architecture": "language_model", "num_layers": 1, "embedding_width": 4, "hidden_width": 4}
@@ -49,7 +50,9 @@ def test_the_key_follows_the_runs_whose_weights_are_taken(new_run, part):
     for seed in (1, 2, 1):
         (taken / "run.yaml").write_text(yaml.safe_dump(other | {"seed": seed}))
         keys.append(run_key(run))
-    assert keys[0] == keys[2] != keys[1]
+    moved = shutil.copytree(taken, taken.with_name("moved"))
+    (run / "run.yaml").write_text((run / "run.yaml").read_text().replace(str(taken), str(moved)))
+    assert keys[0] == keys[2] == run_key(run) != keys[1]
 
 
 def test_a_corpus_without_digest_is_refused(new_run, tmp_path):
