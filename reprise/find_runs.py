@@ -93,12 +93,13 @@ def find_root() -> Path:
     return Path()
 
 
-def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
+def find_run(name: str, settings: dict[str, Any], needs_weights: bool = True) -> FoundRun:
     """Return a trained run, with its project at the run's scale.
 
     Args:
         name: `paper/system[/dataset[/seed]]`, or the folder of a run.
         settings: Keys that replace those of config.yaml.
+        needs_weights: Refuse a finished run whose weights were removed.
 
     Raises:
         UserError: There is no such run, or it is not trained; the message names the nearest run or the command.
@@ -107,7 +108,8 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
         spec = load_run(folder / RUN_FILE)
         root = ROOT if is_project(ROOT) and not is_project(Path()) else find_root()  # describes its paper
         project = load_project(root, {"scale": spec.scale} | settings)
-        require_weights(project, name, folder)
+        if needs_weights or not (folder / DONE_FILE).exists():
+            require_weights(project, name, folder)
         return FoundRun(folder, spec, project)
     if (Path(name) / PACKED_FILE).exists():
         raise UserError(f"{name}: is a packed model; name a run, which has its data and scores")
@@ -118,8 +120,9 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     project = find_project(settings)
     run = resolve_run(project, name)
     folder = project.layout.run(run)
-    hint = other_settings_hint(project, run.paper, run.system, run.dataset, run.seed)
-    require_weights(project, name, folder, hint)
+    if needs_weights or not (folder / DONE_FILE).exists():
+        hint = other_settings_hint(project, run.paper, run.system, run.dataset, run.seed)
+        require_weights(project, name, folder, hint)
     return FoundRun(folder, load_run(folder / RUN_FILE), project)
 
 

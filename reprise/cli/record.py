@@ -282,7 +282,7 @@ def record(
                 machines
             <FOLDER>/table.csv and .md: one row per system, means over seeds and their standard deviations
 
-    Commit the folder to keep it.
+    Commit the folder to keep it. A run that was trained elsewhere may come without its weights.
 
     Args:
         runs: Runs to record: paper/system/dataset/seed, or a run's folder.
@@ -293,7 +293,7 @@ def record(
     for name in metric:
         metric_named(name)
     for name in runs:
-        found = find_run(name, parse_settings(settings))
+        found = find_run(name, parse_settings(settings), needs_weights=False)
         log.info("%s", RunRecord.of(found.folder, found.spec).store(into))
     records = read_records(into)
     rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))

@@ -58,6 +58,14 @@ def test_finished_run_without_weights_names_the_repair(folder):
         assert f"weights are missing; `reprise train --run {folder}` writes them again" in message(name)
 
 
+def test_run_without_weights_is_found_where_none_are_needed(folder):
+    with pytest.raises(UserError, match="not trained at scale smoke"):
+        find_run(NAME, SMOKE, needs_weights=False)
+    (folder / DONE_FILE).touch()
+    for name in (NAME, str(folder)):
+        assert find_run(name, SMOKE, needs_weights=False).folder.samefile(folder)
+
+
 def test_system_on_no_dataset_of_a_report_is_not_called_trained(folder):
     text = message("multichannel/RNN")
     assert (
