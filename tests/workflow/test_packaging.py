@@ -17,6 +17,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
+WITH_TORCH = {"triton"}
+"""Modules that torch's builds for GPUs bring with them, and that are imported only on a GPU."""
+
 
 def plain(name: str) -> str:
     """A distribution's name as its index spells it, without a version."""
@@ -32,7 +35,7 @@ def imported() -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module.partition(".")[0])
-    return names - set(sys.stdlib_module_names) - {"pipeline"}
+    return names - set(sys.stdlib_module_names) - {"pipeline", *WITH_TORCH}
 
 
 def test_imports_of_pipeline_are_declared_dependencies():
