@@ -45,9 +45,12 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
         score = ScoreFile.read(path)
         known(name, score.metrics, f"{path}: metric")
         bases.append(score.basis(name))
-    for what, ours, theirs in zip(("test_set", "references", "signature"), *bases, strict=True):
+    for what, ours, theirs in zip(("test set", "digest of the references", "signature"), *bases, strict=True):
         if ours != theirs:
-            raise UserError(f"can't compare {a} and {b}: {what} differs ({ours}, {theirs})")
+            raise UserError(
+                f"can't compare {a} and {b}: {what} differs ({ours[:60]}, {theirs[:60]}); both must be scored on one "
+                "test set by one metric"
+            )
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)
 
 

@@ -82,6 +82,7 @@ def transcribe(
     from reprise.model_input import read_sound
 
     opened = options.open(model)
+    opened.require("speech", "transcribe")
     at_once = len(files) if opened.normalises_by_speaker else FILES_AT_ONCE
     for first in range(0, len(files), at_once):
         sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once])}

@@ -28,8 +28,9 @@ from reprise.__main__ import main
 from reprise.cli import REPRISE
 from reprise.find_runs import resolve_run
 
-PAGES = [ROOT / "README.md", ROOT / "Makefile", ROOT / "docs/troubleshooting.md"]
-PAGES += sorted([*(ROOT / "docs/tutorials").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")])
+PAGES = [ROOT / "README.md", ROOT / "Makefile", ROOT / "CONTRIBUTING.md", ROOT / "config/README.md"]
+PAGES += sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("[!m]*/*.md")])
+"""All pages but the measured results, whose commands train for hours."""
 DEMO = "make demo"
 STATE = re.compile(r"\bafter\s+`([^`]+)`", re.IGNORECASE)
 COMMAND = re.compile(r"^(?: {4}|\t@echo \" *\$\(BIN\)/)(reprise .*)$|`(reprise [a-z]+ [^`]*)`", re.MULTILINE)
