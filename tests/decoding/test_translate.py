@@ -237,7 +237,7 @@ def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
     assert greedy(model, batch, 5) == [hypotheses[0].tokens for hypotheses in found]
 
 
-def test_long_decoding_logs_sentences_and_rate_every_five_seconds(monkeypatch, caplog):
+def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):
     """Four batches of three seconds each are reported after six and twelve seconds."""
     clock = SimpleNamespace(seconds=100.0)
     monkeypatch.setattr("pipeline.decoding.decode.time", SimpleNamespace(perf_counter=lambda: clock.seconds))

@@ -50,7 +50,7 @@ class Command(Record):
 
 
 class Decodings(Record):
-    """How a training job decodes its run at its end, as `PlannedTraining` (pipeline/outputs/plan.py) has it."""
+    """Plan of the decodings at the end of a training job; see `PlannedTraining` in pipeline/outputs/plan.py."""
 
     event: Literal["decodings"] = "decodings"
     planned: dict[str, Any]

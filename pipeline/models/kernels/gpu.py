@@ -64,7 +64,7 @@ def triton_runs() -> bool:
 
 
 def draw_seed(like: Tensor) -> Tensor:
-    """Draw a random seed from torch's generator of the device, which a CUDA graph draws anew at each replay.
+    """Draw a random seed from torch's generator of the device; each replay of a CUDA graph draws another.
 
     Args:
         like: Gives the device.

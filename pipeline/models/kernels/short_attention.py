@@ -21,7 +21,7 @@ LONGEST = 64
 
 
 class Options(NamedTuple):
-    """Whether attention is causal, and its dropout."""
+    """Options of attention: a causal mask, and dropout on the weights."""
 
     causal: bool
     dropout_rate: float
