@@ -56,13 +56,31 @@ def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> 
     Raises:
         UserError: An input is missing, or an output failed. All other outputs are made before it is raised.
     """
+    manifest = make_missing(run_folder, plan, threads)
+    manifest.finish(output.file for output in plan.outputs if output.file in manifest.entries)
+
+
+def make_missing(run_folder: Path, plan: DecodingPlan, threads: int | None) -> ManifestWriter:
+    """Make the missing outputs of a decoding and list them in `outputs.json.part`.
+
+    Args:
+        run_folder: Folder of a finished run.
+        plan: Decoding and its outputs.
+        threads: CPU threads; None = all cores that this process may use.
+
+    Returns:
+        The manifest, to be finished.
+
+    Raises:
+        UserError: An input is missing, or an output failed. All other outputs are made before it is raised.
+    """
     manifest = manifest_at(run_folder, plan)
     if keys := missing(run_folder, plan, manifest):
         from pipeline.outputs.maker import OutputMaker  # loads torch
 
         manifest.make(keys, OutputMaker(run_folder, plan, threads).make)
-    manifest.finish(output.file for output in plan.outputs if output.file in manifest.entries)
     log.info("%s: %d of %d outputs made", manifest.path, len(keys), len(plan.outputs))
+    return manifest
 
 
 def manifest_at(run_folder: Path, plan: DecodingPlan) -> ManifestWriter:
@@ -100,7 +118,9 @@ def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> d
 def decode_ready(run_folder: Path) -> None:
     """Make the outputs of a run that need no other run and no missing corpus, at the end of its training job.
 
-    A failure is logged and recorded in the manifest; the rule `decode` retries that output.
+    A failure is logged and recorded in the manifest; the rule `decode` retries that output. Only this rule writes
+    `outputs.json`: Snakemake records the parameters of its own jobs alone, and without such a record it would not
+    redo a changed decoding.
     """
     planned = planned_decodings(run_folder)
     if planned is None:
@@ -110,7 +130,7 @@ def decode_ready(run_folder: Path) -> None:
         for plan in filter(is_ready, planned.plans):
             try:
                 with checking_inputs(), recording_digests():
-                    decode(run_folder, plan, planned.threads)
+                    make_missing(run_folder, plan, planned.threads)
             except UserError as error:
                 log.error("%s: %s", plan.name, error)
             except Exception:  # the training is done; a bug in decoding must not fail its job

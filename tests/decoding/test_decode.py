@@ -148,8 +148,19 @@ def test_the_end_of_a_training_decodes_what_needs_no_other_run(run):
     away = TRANSLATION | {"corpus": "nowhere/encoded"}
     planned(run, plan_of(), other, plan_of(away).model_copy(update={"name": "away"}))
     decode_ready(run)
-    assert [path.parent.name for path in run.glob("*/outputs*.json")] == ["final"]
+    assert [path.parent.name for path in run.glob("*/outputs.json*")] == ["final"]
     assert (run / TRANSLATION["file"]).exists()
+
+
+def test_only_the_stage_decode_completes_a_manifest(run, monkeypatch):
+    """Snakemake records the parameters of its own jobs alone, so only they may make its outputs."""
+    planned(run, plan_of())
+    decode_ready(run)
+    path = run / "final/outputs.json"
+    assert part_of(path).exists() and not path.exists()
+    monkeypatch.setattr(TrainedModel, "load", None)
+    assert call(run, plan_of()) == 0
+    assert path.exists() and not part_of(path).exists()
 
 
 def test_a_failure_at_the_end_of_a_training_is_left_to_the_rule(run):
@@ -160,11 +171,11 @@ def test_a_failure_at_the_end_of_a_training_is_left_to_the_rule(run):
 
 def test_unexpected_decoding_error_does_not_fail_the_training(run, monkeypatch, caplog):
     planned(run, plan_of())
-    monkeypatch.setattr(decode, "decode", lambda *given: 1 / 0)
+    monkeypatch.setattr(decode, "make_missing", lambda *given: 1 / 0)
     decode_ready(run)
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_run_that_no_report_wants_is_trained_alone(run):
     decode_ready(run)
-    assert not list(run.glob("*/outputs*.json"))
+    assert not list(run.glob("*/outputs.json*"))
