@@ -316,6 +316,20 @@ def test_fewer_than_three_trainings_decide_provisionally(project_with, seeds, ve
     assert row_of(project)["verdict"] == verdict
 
 
+@pytest.mark.parametrize("system", ["A", "C"])
+@pytest.mark.parametrize(("fewest", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])
+def test_system_with_fewest_trainings_makes_a_claim_provisional(project_with, system, fewest, verdict):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=fewest)
+    seeds = {"/".join(project.locate(system, "weighted")): 4}
+    project.scale = project.scale.model_copy(update={"seeds": seeds})
+    assert sorted(len(runs(project, name)) for name in "AC") == [fewest, 4]
+    for name, mean in (("A", 1.0), ("C", 1.5)):
+        for run in runs(project, name):
+            rows = perplexity_statistics(mean + 0.01 * run.seed, run.seed)
+            write_score(project, run, "perplexity", "final", "dev", rows)
+    assert row_of(project)["verdict"] == verdict
+
+
 UNSEEN = {"metric": "perplexity", "dataset": DATA, "split": ["test", "test2"], "decoding": "final"}
 
 
