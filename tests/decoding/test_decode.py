@@ -1,6 +1,7 @@
 """The stage `decode` makes all outputs of a decoding with one loaded model."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 from pipeline.__main__ import main
 from pipeline.cluster.state import record_decodings
 from pipeline.config import DecodingConfig
+from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.outputs import Manifest
 from pipeline.decoding.averaging import write_average
 from pipeline.decoding.trained_model import TrainedModel
@@ -82,6 +84,27 @@ def test_a_setting_of_the_search_redoes_what_is_searched_alone(run):
 def test_a_setting_of_the_weights_redoes_everything(run):
     keys, changed = (output_keys(run, plan_of(average_last=last)) for last in (2, 3))
     assert not set(keys.values()) & set(changed.values())
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["own corpus", "another corpus"])
+def test_key_of_perplexity_is_of_the_corpus_that_is_read(run, tmp_path, is_elsewhere):
+    write_corpus(tmp_path / "other", pairs=random.randrange(2, 20))
+    perplexity = {"kind": "perplexity", "file": "perplexities/final/test.json", "split": "test"}
+    if is_elsewhere:
+        perplexity["corpus"] = str(tmp_path / "other/encoded")
+
+    def key():
+        return output_keys(run, plan_of(perplexity))[perplexity["file"]]
+
+    def redraw(name):
+        record = read_corpus(tmp_path / name / "encoded")
+        record.model_copy(update={"digest": random.randbytes(32).hex()}).write(tmp_path / name / "encoded/corpus.json")
+        return key()
+
+    first = key()
+    second = redraw("other")
+    assert (second != first) == is_elsewhere
+    assert redraw("corpus") != second, "the vocabulary is of the run's own corpus"
 
 
 def test_every_setting_of_a_decoding_is_in_a_key(run):
