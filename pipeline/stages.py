@@ -39,7 +39,13 @@ class Command(NamedTuple):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that suggests what was meant by arguments that it does not know."""
+    """A parser that suggests what was meant by arguments that it does not know.
+
+    Attributes:
+        function: The command whose arguments it parses.
+    """
+
+    function: Callable[..., None] | None = None
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and what is wrong, and exit with status 2.
@@ -56,16 +62,21 @@ class Parser(argparse.ArgumentParser):
         Args:
             word: An option, or an argument of a command that takes none or fewer.
         """
+        from pipeline.core.command_line import parameters
         from pipeline.core.schema import nearest
 
         options = [name for name in self._option_string_actions if name.startswith("--")]
+        every = f"; options are {', '.join(options)}"
         if not word.startswith("-"):
-            return f"; options are {', '.join(options)}"
+            return every
         word = word.partition("=")[0]
-        found = nearest(word, options)
-        if "--set" in options and "--set" in (found or "--set"):
-            return f"; for a key of config.yaml, write `--set {word.lstrip('-').replace('-', '_')}=…`"
-        return found
+        key = word.lstrip("-").replace("-", "_")
+        found = parameters(self.function) if self.function else ()
+        if any(key in parameter.argument.keys for parameter in found):
+            return f"; for a key of config.yaml, write `--set {key}=…`"
+        # Without the dashes, which would make short names look alike.
+        close = [name for name in options if nearest(key, [name.lstrip("-").replace("-", "_")])]
+        return nearest(word, close) or every
 
 
 class Program(NamedTuple):
@@ -244,7 +255,7 @@ def parsers(
     return parser, dict(by_name.choices)
 
 
-def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None] | ModuleType) -> None:
+def add_arguments(parser: Parser, function: Callable[..., None] | ModuleType) -> None:
     """Add the arguments of a command to its parser.
 
     Args:
@@ -259,6 +270,7 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
     )  # imports inspect, 10 ms, which the list of commands does not need
 
     add_arguments(parser, function)
+    parser.function = function
 
 
 def loaded(name: str) -> ModuleType:

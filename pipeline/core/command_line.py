@@ -31,6 +31,7 @@ class Argument(Generic[Value]):
         repeated: The option may be given several times, each time with one value.
         exclusive: Label of options of which at most one may be given.
         required: Of the options with the same label, one must be given.
+        keys: The keys of a `KEY=VALUE`, which an unknown option may have meant.
     """
 
     name: str = ""
@@ -39,6 +40,7 @@ class Argument(Generic[Value]):
     repeated: bool = False
     exclusive: str = ""
     required: bool = False
+    keys: tuple[str, ...] = ()
 
 
 def pause(text: str) -> float:

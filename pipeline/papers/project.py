@@ -20,7 +20,7 @@ from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
 from pipeline.papers.references import check_references
 from pipeline.papers.reports import check_all
-from pipeline.papers.settings import parse_settings
+from pipeline.papers.settings import Config, parse_settings
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Record of each section of a run's settings."""
@@ -256,12 +256,16 @@ def require_work(project: Project) -> None:
     """Check that the work folder can be created; relative folders start at the working directory.
 
     Raises:
-        UserError: A name is too long, or a file is in the way.
+        UserError: A name is too long or cannot be part of a rule's paths, or a file is in the way.
     """
     work = Path(project.config.work)
     if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
         raise UserError(
             f"work: {shown(str(work))}: the name of a folder is longer than {LONGEST_NAME} bytes; choose a shorter one"
+        )
+    if set("{}\n") & set(str(work)):
+        raise UserError(
+            f"work: {shown(str(work))}: no rule can have a brace or a line break in a path; choose another name"
         )
     if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
         raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
@@ -281,7 +285,9 @@ def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project
     return Project(root, validate(dict[str, Any], load_yaml(path) or {}, str(path)) | (overrides or {}))
 
 
-Settings = Annotated[tuple[str, ...], Argument(name="--set", metavar="KEY=VALUE", repeated=True)]
+Settings = Annotated[
+    tuple[str, ...], Argument(name="--set", metavar="KEY=VALUE", repeated=True, keys=tuple(Config.model_fields))
+]
 """Keys of config.yaml with other values."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pipeline.core.artifacts import Product, Report, RunId, Table
-from pipeline.core.errors import UserError, one_line, shown
+from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.yaml_file import yaml_text
@@ -46,14 +46,12 @@ def refuse_odd_folders(project: Project) -> None:
     """Refuse folders that Snakemake cannot handle.
 
     Raises:
-        UserError: The work folder is a file or has braces or line breaks in its name, or a path is not UTF-8.
+        UserError: The work folder cannot be used, or a path is not UTF-8.
     """
     require_work(project)
     for folder in (project.root.resolve(), project.layout.work.resolve()):
         if re.search("[\ud800-\udfff]", str(folder)):
             raise UserError(f"{one_line(str(folder))}: its name has bytes that are not UTF-8; choose another place")
-    if set("{}\n") & set(work := project.config.work):
-        raise UserError(f"work: {shown(work)}: no rule can have a brace or a line break in a path; choose another name")
 
 
 def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:

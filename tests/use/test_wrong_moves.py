@@ -26,6 +26,7 @@ WRONG = {
     "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
     "zero seeds": (["status", "--set", "seeds=0"], "seeds: Input should be a valid list or greater than or equal to 1"),
     "no cores": (["make", "weighted", "--cores", "zero"], "--cores zero: must be a number, at least 1, or `all`"),
+    "brace": (["status", "--set", "work='a{b'"], "work: 'a{b': no rule can have a brace or a line break in a path"),
     "no mapping": (["status", "--set", "licensed=/corpora"], "licensed: Input should be a mapping, {key: value}"),
 }
 UNKNOWN_OPTIONS = {
@@ -34,6 +35,8 @@ UNKNOWN_OPTIONS = {
         "--scale; for a key of config.yaml, write `--set scale=…`",
     ),
     "misspelt": (["verify", "--repiar"], "--repiar; did you mean '--repair'?"),
+    "no setting": (["unlock", "--to", "de"], "--to de; options are --help, --force"),
+    "neither": (["verify", "--to=de"], "--to=de; options are --help, --root, --set, --repair"),
     "word": (["show", "table2"], "table2; options are --help, --root, --set, --paper, --table, --wide"),
 }
 """Arguments that argparse itself refuses: it prints the usage first."""
