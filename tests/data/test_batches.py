@@ -65,13 +65,20 @@ def test_an_update_does_not_depend_on_those_taken_before(corpus, seed):
 
 
 def test_seed_and_epoch_change_order_and_company(corpus):
+    """A step of whole cells keeps its company; of so few pairs, such steps may be most."""
     data, other = batches(corpus), batches(corpus, seed=2)
-    first = [set(data.sequences_of(step).tolist()) for step in range(len(data))]
-    second = [set(data.sequences_of(step + len(data)).tolist()) for step in range(len(data))]
-    seeded = [set(other.sequences_of(step).tolist()) for step in range(len(other))]
+    first = [frozenset(data.sequences_of(step).tolist()) for step in range(len(data))]
+    second = [frozenset(data.sequences_of(step + len(data)).tolist()) for step in range(len(data))]
+    seeded = [frozenset(other.sequences_of(step).tolist()) for step in range(len(other))]
+    of_cells = np.isin(data.cuts, data.cell_bounds)
+    steps = pairwise(data.cuts)
+    whole = {
+        frozenset(data.order[slice(*cuts)]) for cuts, ends in zip(steps, pairwise(of_cells), strict=True) if all(ends)
+    }
     for later in (second, seeded):
-        assert later != first
-        assert sum(update in first for update in later) < len(first) / 2
+        assert later != first and whole < set(later)
+        mixed = set(later) - whole
+        assert len(mixed & set(first)) < len(mixed) / 2
 
 
 def test_content_is_independent_of_micro_batches_and_processes(corpus):
@@ -143,13 +150,19 @@ def test_batches_are_framed_for_teacher_forcing(corpus):
     assert part.src.dtype == part.tgt_in.dtype == part.tgt_out.dtype == torch.int64
 
 
-def test_largest_has_the_heaviest_micro_batch_of_an_epoch(corpus):
-    def weight(part):
-        return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** 2
+def attention_weights(part):
+    return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** 2
 
-    data = batches(corpus)
-    heaviest = max(weight(part) for step in range(len(data)) for part in data.micro_batches(step))
-    assert max(map(weight, data.largest_micro_batches())) >= 0.8 * heaviest  # other pairs of the same cells
+
+@pytest.mark.parametrize("unit", ["tokens_per_update", "sentences_per_update"])
+def test_no_micro_batch_is_heavier_than_the_largest(corpus, seed, unit):
+    generator = np.random.default_rng(seed)
+    for _ in range(5):
+        sizes = {"tokens_per_update": None} | {unit: int(generator.integers(LONGEST + 1, 2 * BUDGET))}
+        data = batches(corpus, micro_batch_tokens=int(generator.integers(LONGEST + 1, BUDGET)), **sizes)
+        found = [attention_weights(part) for step in range(3 * len(data)) for part in data.micro_batches(step)]
+        largest = max(map(attention_weights, data.largest_micro_batches()))
+        assert max(found) <= largest <= data.micro_batch_positions * (LONGEST + 1)
 
 
 def test_impossible_budgets_are_refused_by_name(corpus, tmp_path):

@@ -289,3 +289,18 @@ def test_noise_differs_by_epoch_and_is_absent_in_evaluation(corpus):
     assert all(not torch.equal(*both) for both in heard.values())
     (batch,) = data.largest_micro_batches()
     assert same([batch], [data.pairs.batch(data.heaviest_step())])
+
+
+def test_no_micro_batch_is_heavier_than_the_largest(corpus, seed):
+    folder, frames = corpus
+    generator = np.random.default_rng(seed)
+    longest = max(map(len, frames["train"]))
+
+    def weight(batch):
+        return batch.frames.shape[0] * batch.frames.shape[1] ** 2
+
+    for _ in range(20):
+        sizes = {"sentences_per_update": int(generator.integers(1, 60))}
+        data = batches(folder, **sizes, micro_batch_frames=longest * int(generator.integers(10, 80)) // 10)
+        found = [weight(batch) for step in range(3 * len(data)) for batch in data.micro_batches(step)]
+        assert max(found) <= max(map(weight, data.largest_micro_batches())) <= data.micro_batch_positions * longest

@@ -14,7 +14,7 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.data.batches.base import Batch, BatchT, EncodedSplit, SplitT, TrainingBatches, pad_to
-from pipeline.data.batches.steps import FixedSizeSteps, random_keys
+from pipeline.data.batches.steps import FixedSizeSteps, heaviest_group, random_keys
 
 
 class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
@@ -35,6 +35,12 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
         lengths, sorted_first = pairs.src_lengths[kept], training.sorted_first_epoch
         super().__init__(kept, lengths, training.sentences_per_update, seed, sorted_first)
         self.pairs, self.micro_batch_positions, self.sequences = pairs, micro_batch_positions, len(kept)
+
+    def heaviest_step(self) -> np.ndarray:
+        """Return the sequences of a step with as many attention weights in a micro-batch as any step of any epoch."""
+        counts = np.unique(np.diff(self.cuts)).tolist()
+        groups = (heaviest_group(self.lengths, count, self.micro_batch_positions) for count in counts)
+        return self.numbers[max(groups, key=lambda group: group[1])[0]]
 
 
 def select_share(fits: np.ndarray, share: float, seed: int, fault: str) -> tuple[np.ndarray, int]:

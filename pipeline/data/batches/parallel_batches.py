@@ -21,7 +21,7 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.data.batches.base import Batch, EncodedSplit, TrainingBatches, pad_to
-from pipeline.data.batches.steps import assign_cells, cut_into_steps, order_by_cell, random_keys
+from pipeline.data.batches.steps import assign_cells, cut_into_steps, heaviest_group, order_by_cell, random_keys
 from pipeline.data.sequence_store import TokenStore
 from pipeline.models.settings import EOS, PAD
 
@@ -143,17 +143,30 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
         return self._pairs_between(epoch, *self.cuts[number : number + 2])
 
     def heaviest_step(self) -> np.ndarray:
-        """Return the indices of the pairs of the step with most attention weights in a micro-batch."""
-        width = self.step_widths.max(axis=1)
-        rows = np.minimum(np.diff(self.cuts), self.micro_batch_positions // width)
-        place = int(np.argmax(rows * width**2))
-        return self._pairs_between(0, *self.cuts[place : place + 2])
+        """Return the pairs of a step with as many attention weights in a micro-batch as any step of any epoch."""
+        counts, longest = np.diff(self.cuts), self.step_widths.max(axis=1)
+        bounds = np.minimum(counts * longest, self.micro_batch_positions) * longest
+        heaviest, found = 0, self.order[:0]
+        for place in np.argsort(-bounds, kind="stable"):
+            if bounds[place] <= heaviest:
+                break
+            cells = self._cells_between(*self.cuts[place : place + 2])
+            pairs = self.order[cells[0] : cells[-1]]
+            lengths = np.maximum(self.pairs.src_lengths[pairs], self.pairs.tgt_lengths[pairs])
+            chosen, weights = heaviest_group(lengths, int(counts[place]), self.micro_batch_positions)
+            if weights > heaviest:
+                heaviest, found = weights, pairs[chosen]
+        return found.astype(np.int64)
+
+    def _cells_between(self, begin: int, end: int) -> np.ndarray:
+        """Return the bounds of the cells that have places begin … end - 1 of the order."""
+        first_cell = np.searchsorted(self.cell_bounds, begin, side="right") - 1
+        last_cell = np.searchsorted(self.cell_bounds, end, side="left")
+        return self.cell_bounds[first_cell : last_cell + 1]
 
     def _pairs_between(self, epoch: int, begin: int, end: int) -> np.ndarray:
         """Return the pairs that epoch `epoch` puts at places begin … end - 1 of the order."""
-        first_cell = np.searchsorted(self.cell_bounds, begin, side="right") - 1
-        last_cell = np.searchsorted(self.cell_bounds, end, side="left")
-        bounds = self.cell_bounds[first_cell : last_cell + 1]
+        bounds = self._cells_between(begin, end)
         first, last = int(bounds[0]), int(bounds[-1])
         cell = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         mixed = np.lexsort((random_keys(self.seed, epoch, first, last, stream=0), cell))

@@ -164,6 +164,30 @@ def cut_greedily(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[n
     return np.array(cuts), np.array(found)
 
 
+def heaviest_group(lengths: np.ndarray, count: int, budget: int) -> tuple[np.ndarray, int]:
+    """Choose the sequences of a step so that its first micro-batch has most attention weights.
+
+    A step is split into as few equal micro-batches as its longest sequence allows. If that is a little shorter, the
+    micro-batches may have more rows, so the longest sequences need not be the heaviest.
+
+    Args:
+        lengths: Lengths of the sequences to choose from, (N,).
+        count: Sequences of the step, at most N.
+        budget: Maximum number of padded positions of a micro-batch; no length exceeds it.
+
+    Returns:
+        Places in `lengths`, longest first, (count,), and the rows of the first micro-batch times its squared width.
+    """
+    order = np.argsort(lengths, kind="stable")
+    rising = lengths[order].astype(np.int64)
+    ends = np.unique(np.searchsorted(rising, rising[count - 1 :], side="right"))
+    longest = rising[ends - 1]
+    micro_batches = -(-count // (budget // longest))
+    weights = -(-count // micro_batches) * longest**2
+    best = int(np.argmax(weights))
+    return order[ends[best] - count : ends[best]][::-1], int(weights[best])
+
+
 POOL = 32
 """Number of steps among whose sequences an epoch sorts by length."""
 
@@ -198,10 +222,6 @@ class FixedSizeSteps:
         _, order, steps = self._epoch_order
         begin, end = self.cuts[steps[place] : steps[place] + 2]
         return self.numbers[order[begin:end]]
-
-    def heaviest_step(self) -> np.ndarray:
-        """Return the indices of the longest sequences, the last step of an epoch from short to long."""
-        return self.numbers[np.argsort(self.lengths, kind="stable")[self.cuts[-2] :]]
 
     def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the order of the sequences, step after step, and the order of the steps."""
