@@ -30,7 +30,12 @@ METRICS = {
     "f1_aligned": "F1 of aligned trees",
 }
 """Metrics whose name is not what a reader calls them."""
-COLUMNS = {"parameters": "parameters at paper size", "parameters_here": "parameters", "ppl": "perplexity"}
+COLUMNS = {
+    "parameters": "parameters at paper size",
+    "parameters_here": "parameters",
+    "ppl": "perplexity",
+    "flops": "FLOPs",
+}
 SYMBOLS = {
     "N": "model.num_layers",
     "d_model": "model.d_model",
@@ -73,12 +78,42 @@ def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]
     datasets = {cell.scored_on or cell.dataset for cell in cells.values() if isinstance(cell, ScoreCell)}
     titles = {}
     for key, cell in cells.items():
-        titles[key] = COLUMNS.get(key, key.replace("_", " "))
+        titles[key] = COLUMNS.get(key) or words_of(key)
         if isinstance(cell, ScoreCell):
             of = f" {pair_of(project, cell.scored_on or cell.dataset)}" if len(datasets) > 1 else ""
             titles[key] = metric_title(cell.metric) + of
     twice = Counter(titles.values())
-    return {key: f"{title} {key}" if twice[title] > 1 else title for key, title in titles.items()}
+    return {
+        key: f"{title} {mark_of(key, cells, titles)}" if twice[title] > 1 else title for key, title in titles.items()
+    }
+
+
+def mark_of(key: str, cells: Mapping[str, Cell], titles: Mapping[str, str]) -> str:
+    """Return what tells a column apart from those with the same title: its decoding if this does, else its key."""
+    twins = [other for other, title in titles.items() if title == titles[key]]
+    decodings = {other: cell.decoding for other in twins if isinstance(cell := cells[other], ScoreCell)}
+    differ = len({*decodings.values()} - {None}) == len(twins)
+    return (differ and decodings[key]) or words_of(key)
+
+
+def words_of(key: str) -> str:
+    """Return the key of a column in words."""
+    return " ".join(COLUMNS.get(word, word) for word in key.split("_"))
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """Put readers' names in place of those of settings files.
+
+    Args:
+        text: The text.
+        names: Readers' names by those of settings files.
+
+    Returns:
+        The text with the names that readers know.
+    """
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w/=-])({re.escape(name)})(?![\w/-])", "\0\\1\0", text)
+    return re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
 
 
 @dataclass(frozen=True)
@@ -147,10 +182,7 @@ class Labels:
         Returns:
             The text with the names that readers know.
         """
-        names = {system: self.system(system) for system in systems} | METRICS
-        for name in sorted(names, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w/=-])({re.escape(name)})(?![\w/-])", "\0\\1\0", text)
-        return re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
+        return with_names(text, {system: self.system(system) for system in systems} | METRICS)
 
     def result(self, one: ClaimResult) -> ClaimResult:
         """Return a claim's result with readers' names in its texts."""

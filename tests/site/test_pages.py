@@ -21,10 +21,11 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
+from pipeline.report.names import METRICS, column_titles
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
-from pipeline.report.site.pages import Pages, as_json, with_code
+from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.stages import parse
@@ -279,6 +280,26 @@ def test_ticks_of_random_axes_are_round_few_and_inside():
 
 def test_backticks_become_code_and_markup_stays_text():
     assert with_code("set `a<b`, not `c`") == "set <code>a&lt;b</code>, not <code>c</code>"
+
+
+def test_names_between_backticks_become_those_of_readers():
+    text, names = "`a<b` and `bleu_tok`, not `bleu_tok of`", {"a<b": "mean & gain"}
+    assert with_code(text, names) == "mean &amp; gain and BLEU (tokenised), not <code>bleu_tok of</code>"
+    assert without_code(text, names) == "mean & gain and BLEU (tokenised), not bleu_tok of"
+
+
+def test_no_page_names_a_metric_as_settings_files_do(site):
+    names = [name for name in METRICS if "_" in name]
+    for path in site[1].glob("*.html"):
+        text = re.sub(r"<script.*?</script>|(href|id|src)=\"[^\"]*\"", "", read(path), flags=re.DOTALL)
+        assert not re.search(rf"(?<![\w/-])({'|'.join(names)})(?![\w/-])", text), path.name
+
+
+def test_columns_that_differ_in_decoding_are_told_apart_by_it():
+    project = real_project()
+    titles = column_titles(project, project.table("attention", "recipes").cells)
+    assert titles["ende"] == "BLEU en–de averaged" and titles["ende_last"] == "BLEU en–de final"
+    assert titles["ende_sacrebleu"] == "sacreBLEU en–de" and len({*titles.values()}) == len(titles)
 
 
 @pytest.mark.parametrize("private", [False, True])

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
@@ -13,12 +14,13 @@ from markupsafe import Markup, escape
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.report.names import metric_title, report_title, run_title
+from pipeline.report.names import METRICS, metric_title, report_title, run_title
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.workflow.targets import snakemake_command
 
 MARK = "assets/site.css"
 """A folder that has this file is a site, and may be overwritten."""
+BETWEEN_BACKTICKS = re.compile("`([^`\n]+)`")
 
 
 class Pages:
@@ -45,7 +47,7 @@ class Pages:
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        found.filters |= {"code": with_code, "titled": report_title}
+        found.filters |= {"code": with_code, "plain": without_code, "titled": report_title}
         found.globals |= {
             "run_page": run_page,
             "scale": self.site.project.config.scale,
@@ -132,6 +134,31 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def with_code(text: str) -> Markup:
-    """Escape a text, and show text between backticks as code."""
-    return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
+def with_code(text: str, names: Mapping[str, str] = METRICS) -> Markup:
+    """Escape a text, and show what is between backticks as code, or by the name that readers know.
+
+    Args:
+        text: The text.
+        names: Readers' names of columns; those of metrics are known.
+
+    Returns:
+        HTML.
+    """
+    known = {str(escape(name)): escape(title) for name, title in (METRICS | {**names}).items()}
+    return Markup(
+        BETWEEN_BACKTICKS.sub(lambda found: known.get(found[1], f"<code>{found[1]}</code>"), str(escape(text)))
+    )
+
+
+def without_code(text: str, names: Mapping[str, str] = METRICS) -> str:
+    """Remove the backticks of a text, for attributes, which cannot show code.
+
+    Args:
+        text: The text.
+        names: Readers' names of columns; those of metrics are known.
+
+    Returns:
+        The text, not escaped.
+    """
+    known = METRICS | {**names}
+    return BETWEEN_BACKTICKS.sub(lambda found: known.get(found[1], found[1]), text)

@@ -45,6 +45,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
     results = claims.evaluate(view, (NotRun, UserError), site.folders(paper))
     card = make_card(site, paper, results, filled)
     paths = {name: site.path(Table(paper, name)) for name in filled}
+    shown = {name: shown_table(site, paper, name, table) for name, table in filled.items()}
     pages.page(
         paper_page(paper),
         "paper.html",
@@ -52,7 +53,8 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         paper=paper,
         record=record,
         card=card,
-        tables={name: shown_table(site, paper, name, table) for name, table in filled.items()},
+        tables=shown,
+        titles={key: title for table in shown.values() for key, title in table.titles.items()},
         broken={name: why for name, why in tables.items() if isinstance(why, str)},
         comparisons={
             name: compare_page(paper, name)

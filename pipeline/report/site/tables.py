@@ -11,7 +11,7 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.report.names import SYMBOLS, column_titles
+from pipeline.report.names import METRICS, SYMBOLS, column_titles, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
 
@@ -219,7 +219,9 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
-        notes={titles[key]: cell.note(filled.values(key), "") for key, cell in entry.cells.items()},
+        notes={
+            titles[key]: with_names(cell.note(filled.values(key), ""), METRICS) for key, cell in entry.cells.items()
+        },
         remarks=shared_remarks({titles[key]: column_remark(filled, key) for key in cells}),
         rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
