@@ -18,6 +18,61 @@ SENTENCES = {
     "de": ["Das ist z. B. gut; 3,5 % mehr!", "„Ja“, sagte Müller-Lüdenscheidt.", "Der 3. Oktober ist's."],
     "fr": ["L'été, c'est aujourd'hui : 3 %.", "Qu'est-ce que c'est ?"],
 }
+PERL = [
+    ("en", "Don't worry, it's 3.50 (net) & fine.", "Don 't worry , it 's 3.50 ( net ) & fine ."),
+    ("en", 'He said: "No [maybe] | <b>"', 'He said : " No [ maybe ] | < b > "'),
+    ("en", "A well-known U.S. company.", "A well-known U.S. company ."),
+    ("en", "The 1990's were John's; the Smiths' weren't.", "The 1990 's were John 's ; the Smiths ' weren 't ."),
+    ("en", "See No. 7, pp. 3-9, e.g. Fig. 2.", "See No. 7 , pp. 3-9 , e.g. Fig . 2 ."),
+    ("en", "What?! Really... yes -- no.", "What ? ! Really ... yes -- no ."),
+    ("en", "a,b,c,1,000,d", "a , b , c , 1,000 , d"),
+    ("en", "He's O'Brien's 'friend'.", "He 's O 'Brien 's ' friend ' ."),
+    ("en", "e-mail: me@x.org, http://x.org/a?b=c&d=e", "e-mail : me @ x.org , http : / / x.org / a ? b = c & d = e"),
+    ("en", "It rose 3.5% (from 2.0%) in Q1/2014.", "It rose 3.5 % ( from 2.0 % ) in Q1 / 2014 ."),
+    ("en", "Rock 'n' roll.", "Rock ' n ' roll ."),
+    ("de", "Das ist z. B. gut; 3,5 % mehr!", "Das ist z. B. gut ; 3,5 % mehr !"),
+    ("de", "„Ja“, sagte Müller-Lüdenscheidt.", "„ Ja “ , sagte Müller-Lüdenscheidt ."),
+    ("de", "Am 24. Dez. 2013 zahlte Dr. Weiß 1.234,50 €.", "Am 24. Dez . 2013 zahlte Dr. Weiß 1.234,50 € ."),
+    ("de", "Usw. usf. ... und so weiter.", "Usw. usf. ... und so weiter ."),
+    ("de", "»Nein«, rief er: ›Halt!‹", "» Nein « , rief er : › Halt ! ‹"),
+    ("de", "Prof. Dr. h.c. Meier wohnt in St. Gallen.", "Prof. Dr. h.c. Meier wohnt in St. Gallen ."),
+    ("de", "Das kostet 5,- Euro.", "Das kostet 5 , - Euro ."),
+    ("de", "Straße, Größe, ÄÖÜ & ß.", "Straße , Größe , ÄÖÜ & ß ."),
+    ("fr", "L'été, c'est aujourd'hui : 3 %.", "L' été , c' est aujourd' hui : 3 % ."),
+    ("fr", "Qu'est-ce que c'est ?", "Qu' est-ce que c' est ?"),
+    ("fr", "« Bonjour », dit-il à M. Dupont.", "« Bonjour » , dit-il à M. Dupont ."),
+    ("fr", "Jusqu'à 1 234,5 € (env.) l'année.", "Jusqu' à 1 234,5 € ( env. ) l' année ."),
+    ("fr", "L'U.E. et l'O.N.U. n'ont pas d'accord.", "L' U.E. et l' O.N.U. n' ont pas d' accord ."),
+    ("fr", "Presqu'île, s'il vous plaît !", "Presqu' île , s' il vous plaît !"),
+]
+"""Language, line, and what Moses' `tokenizer.perl -no-escape` of 2025 makes of it."""
+PERL_AT_THE_END = [
+    (
+        "en",
+        "Mr. Smith paid $3,000.50 on Jan. 5, 2014, at 5 p.m. in the U.K.",
+        "Mr. Smith paid $ 3,000.50 on Jan. 5 , 2014 , at 5 p.m. in the U.K .",
+    ),
+    ("en", "The end of the U.S.", "The end of the U.S ."),
+    ("en", "I saw Dr.", "I saw Dr ."),
+    ("de", "Der 3. Oktober ist's.", "Der 3. Oktober ist ' s ."),
+    (
+        "de",
+        "Die E-Mail- und SMS-Nachrichten (ca. 20) kamen bzgl. Nr. 5.",
+        "Die E-Mail- und SMS-Nachrichten ( ca. 20 ) kamen bzgl. Nr. 5 .",
+    ),
+    ("fr", "Art. 5, p. 12, etc.", "Art . 5 , p. 12 , etc ."),
+]
+"""The same for lines that end in what may be an abbreviation or ordinal number."""
+
+
+@pytest.mark.parametrize(("language", "line", "tokens"), PERL)
+def test_tokens_are_those_of_tokenizer_perl(language, line, tokens):
+    assert tokenise(line, language) == tokens
+
+
+@pytest.mark.parametrize(("language", "line", "tokens"), PERL_AT_THE_END)
+def test_abbreviation_at_the_end_keeps_its_stop_unlike_in_perl(language, line, tokens):
+    assert tokens.endswith(" .") and tokenise(line, language) == tokens.removesuffix(" .") + "."
 
 
 @pytest.mark.parametrize("language", SENTENCES)

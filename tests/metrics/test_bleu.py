@@ -13,11 +13,24 @@ from pipeline.metrics.bleu import bleu, split_compounds
 from pipeline.metrics.metric import Texts, Translations
 
 WORDS = [*"abcdefgh", "A", "x-y"]
+FEW_WORDS = ["a", "b", "c", "A", "x-y", "rich-text", "a-b-c"]
+PERL = {
+    (False, 1, 9): "BLEU = 3.63, 44.0/9.2/2.0/0.6 (BP=0.757, ratio=0.782, hyp_len=309, ref_len=395)",
+    (False, 1, 20): "BLEU = 3.35, 33.1/9.9/1.8/0.2 (BP=1.000, ratio=1.582, hyp_len=625, ref_len=395)",
+    (False, 3, 9): "BLEU = 10.58, 81.6/27.3/5.6/1.9 (BP=0.851, ratio=0.861, hyp_len=309, ref_len=359)",
+    (False, 3, 20): "BLEU = 10.61, 64.8/27.8/6.5/1.1 (BP=1.000, ratio=1.258, hyp_len=625, ref_len=497)",
+    (True, 1, 9): "BLEU = 14.44, 48.4/26.3/16.2/5.5 (BP=0.788, ratio=0.808, hyp_len=589, ref_len=729)",
+    (True, 1, 20): "BLEU = 15.65, 37.0/21.8/13.3/5.6 (BP=1.000, ratio=1.609, hyp_len=1173, ref_len=729)",
+    (True, 3, 9): "BLEU = 35.94, 85.6/59.2/38.6/17.3 (BP=0.838, ratio=0.850, hyp_len=589, ref_len=693)",
+    (True, 3, 20): "BLEU = 37.61, 68.6/49.2/32.7/18.1 (BP=1.000, ratio=1.224, hyp_len=1173, ref_len=958)",
+}
+"""Output of Moses' `multi-bleu.perl` for `corpus` of FEW_WORDS, by whether compounds are split as in `get_ende_bleu.sh`
+(its rule run by perl), the number of references, and the longest hypothesis."""
 
 
-def corpus(lines: int, seed: int, longest: int = 14) -> list[str]:
+def corpus(lines: int, seed: int, longest: int = 14, words: list[str] = WORDS) -> list[str]:
     generator = random.Random(seed)
-    return [" ".join(generator.choices(WORDS, k=generator.randint(1, longest))) for _ in range(lines)]
+    return [" ".join(generator.choices(words, k=generator.randint(1, longest))) for _ in range(lines)]
 
 
 def ngrams(line: str, order: int) -> Counter:
@@ -59,6 +72,21 @@ def score(name: str, *lines: list[str], **facts) -> float:
 def test_tokenised_bleu_is_multi_bleu_written_out(references, longest):
     hypotheses, others = corpus(60, 0, longest), [corpus(60, seed) for seed in range(1, 1 + references)]
     assert score("bleu_tok", hypotheses, *others) == pytest.approx(multi_bleu(hypotheses, others), abs=1e-9)
+
+
+@pytest.mark.parametrize("case", PERL)
+def test_paper_bleu_prints_what_multi_bleu_perl_printed(case):
+    compound_split, references, longest = case
+    texts = [corpus(60, seed, longest if seed == 0 else 14, FEW_WORDS) for seed in range(1 + references)]
+    found = translations(*texts, compound_split=compound_split)
+    counts = metric_named("bleu_paper").statistics(found).sum(axis=0)
+    length, expected, (matching, every) = *map(int, counts[:2]), counts[2:].reshape(2, 4)
+    precisions = "/".join(f"{share:.1f}" for share in 100 * matching / every)
+    penalty = min(1, math.exp(1 - expected / length))
+    assert PERL[case] == (
+        f"BLEU = {bleu(counts):.2f}, {precisions} "
+        f"(BP={penalty:.3f}, ratio={length / expected:.3f}, hyp_len={length}, ref_len={expected})"
+    )
 
 
 def test_a_hand_computed_case():

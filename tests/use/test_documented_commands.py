@@ -21,6 +21,7 @@ from finished_project import finished_project
 from real_project import real_project
 
 from pipeline.core.artifacts import Trained
+from pipeline.papers.settings import parse_settings
 from pipeline.stages import parse
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reports_asked_for
@@ -76,6 +77,15 @@ def test_documented_model_is_trained_by_its_state(state, model):
     graph = Graph(real_project())
     name = model if model.count("/") > 1 else f"{model}/wmt14-en-de"
     assert resolve_run(graph.project, name) in runs_in(graph.closure(reports_asked_for(graph, target_of(state))))
+
+
+def test_documented_targets_of_make_are_reports():
+    commands = [words for _, _, words in COMMANDS if words[0] == "make" and not OWN_PAPERS & {*words}]
+    assert ["make", "coldfusion"] in commands and ["make", "results/claims.csv"] in commands
+    for words in commands:
+        args = parse(words, REPRISE)
+        graph = Graph(real_project(parse_settings(args.settings)))
+        assert all(reports_asked_for(graph, target) for target in args.targets), words
 
 
 def test_every_kind_of_documented_command_is_found():
