@@ -147,7 +147,7 @@ def test_missing_licensed_files_are_listed_before_reading(tmp_path):
     ("packages", "message"),
     [
         ((), r"needs LDC0 \(a toy; the folder that holds wsj\), which is licensed; name its folder .*licensed: {LDC0:"),
-        (("LDC0=/no/such/folder",), "/no/such/folder: no such folder; correct `licensed: LDC0`"),
+        (("LDC0=/dev/null/folder",), "/dev/null/folder: no such folder; correct `licensed: LDC0`"),
     ],
 )
 def test_a_package_that_is_not_there_says_what_to_set(tmp_path, packages, message):

@@ -303,8 +303,8 @@ TYPOS = {
     "mirror": (
         CONFIG,
         "mirror",
-        "/no/such",
-        "config.yaml: mirror: must be an existing folder or a URL .*got '/no/such'",
+        "/dev/null/folder",
+        "config.yaml: mirror: must be an existing folder or a URL .*got '/dev/null/folder'",
     ),
     "mirror of FTP": (
         CONFIG,
