@@ -37,6 +37,7 @@ from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.download import wrong_size
 from pipeline.data.fetch.raw_text import files_listed
 from pipeline.data.fetch.transfer import mismatch
+from pipeline.outputs.manifest import part_of
 from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.runs import is_locked
@@ -166,11 +167,14 @@ class Inspection:
         return [FileCheck(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: Product) -> list[FileCheck]:
-        """Check all files of a product that is here, and the manifest that lists it."""
-        manifest = self.layout.target(product)
-        is_listed = manifest_of(product) is not product and not self.is_absent(manifest)
-        listed = [check_file(manifest, Manifest)] if is_listed else []
-        return listed + self.own_checks(product)
+        """Check all files of a product that is here, and the manifests that list it."""
+        is_listed = manifest_of(product) is not product
+        return (self.check_manifests(self.layout.target(product)) if is_listed else []) + self.own_checks(product)
+
+    def check_manifests(self, path: Path) -> list[FileCheck]:
+        """Check a manifest and its incomplete version, whichever is here."""
+        found = [] if self.is_absent(path) else [path]
+        return [check_file(version, Manifest) for version in found + list(filter(exists, [part_of(path)]))]
 
     def own_checks(self, product: Product) -> list[FileCheck]:
         """Check all files of a product that is here."""

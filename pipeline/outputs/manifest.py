@@ -119,4 +119,5 @@ class ManifestWriter:
         Manifest(entries={name: self.entries[name] for name in names}).write(self.path)
         with contextlib.suppress(OSError):
             part_of(self.path).unlink(missing_ok=True)
+            note_path(part_of(self.path)).unlink(missing_ok=True)
             self.path.with_name("outputs.part.json").unlink(missing_ok=True)  # its name before 0.3.0

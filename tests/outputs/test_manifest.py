@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.core.digests import write_note
 from pipeline.core.errors import UserError
+from pipeline.core.files import note_path
 from pipeline.core.records.outputs import Manifest
 from pipeline.outputs.manifest import ManifestWriter, entries_of, part_of, reopen
 
@@ -109,6 +111,14 @@ def test_reopened_manifest_keeps_its_good_outputs(maker):
     assert make(maker, keys_of()) == [NAMES[2]]
     assert set(entries_of(path)) == set(NAMES)
     assert path.exists() and not part_of(path).exists()
+
+
+def test_complete_manifest_leaves_no_note_of_the_incomplete_one(maker):
+    path = maker.run / "final/outputs.json"
+    ManifestWriter(maker.run, path).make(keys_of(), maker)
+    write_note(part_of(path))
+    assert make(maker, keys_of()) == []
+    assert not note_path(part_of(path)).exists()
 
 
 def test_outputs_that_nobody_wants_any_more_leave_the_manifest(maker):

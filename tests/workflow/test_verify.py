@@ -93,7 +93,7 @@ def spoil(path: Path) -> str:
 
 
 def remove_what_is_made_of_weights(project: Path) -> None:
-    decodings = [path.parent for path in (project / RUN).glob("*/outputs.json")]
+    decodings = [path.parent for path in (project / RUN).glob("*/outputs.json*")]
     for folder in {*decodings, *(project / RUN / name for name in ("averaged", "translations", "scores", "attention"))}:
         shutil.rmtree(folder)
 
