@@ -89,7 +89,7 @@ def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]
 
 
 def mark_of(key: str, cells: Mapping[str, Cell], titles: Mapping[str, str]) -> str:
-    """Return what tells a column apart from those with the same title: its decoding if this does, else its key."""
+    """Return the word that distinguishes a column from others of its title: its decoding if possible, else its key."""
     twins = [other for other, title in titles.items() if title == titles[key]]
     decodings = {other: cell.decoding for other in twins if isinstance(cell := cells[other], ScoreCell)}
     differ = len({*decodings.values()} - {None}) == len(twins)

@@ -1,10 +1,11 @@
 """Actions before the first job of a workflow and after its last failure."""
 
+import csv
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,16 +64,19 @@ def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
         scale: Name of the scale.
         jobs: Jobs that would run.
     """
-    if lines := dry_run_lines(scale, jobs):
+    plan = RESULTS / scale / "plan.csv"
+    forecast = csv.DictReader(plan.read_text(encoding="utf-8").splitlines()) if plan.exists() else ()
+    if lines := dry_run_lines(scale, jobs, forecast):
         print("\n".join(["", *lines]), flush=True)
 
 
-def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
+def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, str]] = ()) -> list[str]:
     """Return the jobs of a dry run, summed up in ten lines at most; none if there is no job.
 
     Args:
         scale: Name of the scale.
         jobs: Jobs that would run.
+        forecast: Rows of `plan.csv`.
     """
     jobs = [job for job in jobs if job.rule != "all" and job.makes]
     if not jobs:
@@ -91,7 +95,27 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob]) -> list[str]:
     for title, found in (("data", [f"{count} {rule}" for rule, count in sorted(rules.items())]), ("reports", reports)):
         if found:
             lines.append(f"  {title:8} {', '.join(found)}")
+    lines += [f"  {'cost':8} {words} for the trainings, by plan.csv" for words in training_costs(jobs, forecast)]
     return [*lines, "`snakemake plan` forecasts hours and disk; `reprise status` shows what exists."]
+
+
+def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the forecast hours of all trainings, on this machine or an A100; nothing if one has no forecast.
+
+    Args:
+        jobs: Jobs that would run.
+        forecast: Rows of `plan.csv`.
+    """
+    rows = {row["name"]: row for row in forecast if row["job"] == "train"}
+    paths = [Path(job.makes[0]).parts[-5:-1] for job in jobs if job.rule == "train"]
+    names = ["/".join([*parts[:3], parts[3].partition("-")[0]]) for parts in paths]
+    if not names or not rows.keys() >= {*names}:
+        return
+    for column, device in (("hours_here", "on this machine"), ("gpu_hours_A100", "of one A100")):
+        hours = [rows[name].get(column, "") for name in names]
+        if all(hours):
+            yield f"{sum(map(float, hours)):,.3g} hours {device}"
+            return
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:

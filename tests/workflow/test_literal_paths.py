@@ -101,5 +101,22 @@ def test_dry_run_sums_up_jobs_in_ten_lines_at_most():
         assert all(f"{paper} {count}" in text for paper, count in trained.items())
 
 
+@pytest.mark.parametrize(
+    ("column", "device"), [("hours_here", "on this machine"), ("gpu_hours_A100", "of one A100"), ("other", None)]
+)
+def test_dry_run_sums_the_forecast_hours_of_its_trainings(column, device):
+    draw = random.Random(column)
+    hours = {f"weighted/{draw.choice('ABC')}/data/seed{seed}": draw.randint(1, 9) / 4 for seed in range(1, 9)}
+    plan = [{"job": "train", "name": name, column: str(cost)} for name, cost in hours.items()]
+    some = draw.sample(sorted(hours), 5)
+    jobs = [PlannedJob("train", "", [f"work/demo/runs/{name}-0a1b/done.json"]) for name in some]
+    text = "\n".join(dry_run_lines("demo", jobs, plan))
+    if device:
+        assert f"  cost     {sum(hours[name] for name in some):.3g} hours {device} for the trainings" in text
+    assert ("cost  " in text) == (device is not None)
+    unknown = PlannedJob("train", "", ["work/demo/runs/own/D/data/seed1-0/done.json"])
+    assert "cost  " not in "\n".join(dry_run_lines("demo", [*jobs, unknown], plan))
+
+
 def test_dry_run_with_nothing_to_make_has_no_summary():
     assert dry_run_lines("demo", [PlannedJob("all", "", [])]) == []
