@@ -48,6 +48,15 @@ def test_a_header_that_says_an_absurd_length_is_refused(tmp_path):
         read_sound(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "fault"), [("text.wav", "no audio that can"), ("none.wav", "no such file"), ("", "is a")]
+)
+def test_a_path_without_audio_is_refused_by_its_fault(tmp_path, name, fault):
+    (tmp_path / "text.wav").write_text("hello\n")
+    with pytest.raises(UserError, match=fault):
+        read_sound(tmp_path / name)
+
+
 def heard(samples: np.ndarray) -> np.ndarray:
     return features("a.wav", samples, RATE, RATE, 7600.0).astype(np.float64)
 
