@@ -109,9 +109,7 @@ def seconds_of(audio: Path, where: str) -> float:
         fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(audio) else "does not exist"
         raise UserError(f"{where}: {audio} {fault}") from error
     if found.channels > 1:
-        raise UserError(
-            f"{where}: {audio} has {found.channels} channels; make it mono, e.g. with sox -c 1 or ffmpeg -ac 1"
-        )
+        raise UserError(f"{where}: {audio} has {found.channels} channels; keep one of them: sox IN.wav OUT.wav remix 1")
     return found.duration
 
 

@@ -121,7 +121,7 @@ def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, ap
 @pytest.mark.parametrize(
     ("shape", "rate", "said"),
     [
-        ((RATE, 2), RATE, r"calls\.tsv: line 3: .*0-1\.wav has 2 channels; make it mono"),
+        ((RATE, 2), RATE, r"calls\.tsv: line 3: .*0-1\.wav has 2 channels; keep one of them: sox IN"),
         ((RATE,), 2 * RATE, r"recordings have several sampling rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
     ],
 )
