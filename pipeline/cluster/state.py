@@ -164,7 +164,7 @@ def record_decodings(run: Path, planned: str) -> None:
         planned: JSON of a `PlannedTraining`.
 
     Raises:
-        UserError: The JSON is none.
+        UserError: It is not JSON of a `PlannedTraining`.
     """
     decodings = Decodings(planned=parse_json(PlannedTraining, planned, "--decodings").model_dump(exclude_defaults=True))
     if last_event(Decodings, run) != decodings:

@@ -19,7 +19,6 @@ WEIGHTS_FILE = "model.safetensors"
 OLD_RUN = ".before-"  # in the name of a folder beside a run: the run with its former settings
 OUTPUTS_FILE, SCORES_FILE = "outputs.json", "scores.json"
 """The two manifests of a decoding, in the folder `{run}/{decoding}`."""
-"""In the folder of a scale: how each run is decoded at the end of its training job."""
 CORPUS_FILE = "corpus.json"
 """The record of an encoded corpus, in its folder."""
 

@@ -118,7 +118,7 @@ def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> d
 def decode_ready(run_folder: Path) -> None:
     """Make the outputs of a run that need no other run and no missing corpus, at the end of its training job.
 
-    A failure is logged and recorded in the manifest; the rule `decode` retries that output. Only this rule writes
+    A failure is logged and recorded in the manifest; the rule `decode` retries that output. Only that rule writes
     `outputs.json`: Snakemake records the parameters of its own jobs alone, and without such a record it would not
     redo a changed decoding.
     """

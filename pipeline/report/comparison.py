@@ -47,8 +47,10 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
         bases.append(score.basis(name))
     for what, ours, theirs in zip(("test set", "digest of the references", "signature"), *bases, strict=True):
         if ours != theirs:
+            if what == "digest of the references":
+                ours, theirs = ours[:60], theirs[:60]
             raise UserError(
-                f"can't compare {a} and {b}: {what} differs ({ours[:60]}, {theirs[:60]}); both must be scored on one "
+                f"can't compare {a} and {b}: {what} differs ({ours}, {theirs}); both must be scored on one "
                 "test set by one metric"
             )
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)

@@ -13,6 +13,7 @@ from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import Machine
+from pipeline.models.kernels.gpu import asked_for, triton_runs
 from pipeline.training.matmul_backend import choose_backend, current_backend, use_backend
 
 log = logging.getLogger(__name__)
@@ -186,4 +187,6 @@ def describe_machine(device: torch.device, threads: int, processes: int) -> Mach
     """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     backend = current_backend().model_dump(exclude={"format"})
-    return Machine(device=name, threads=threads, processes=processes, torch=str(torch.__version__), **backend)
+    version, fused = str(torch.__version__), asked_for() and device.type == "cuda" and triton_runs()
+    kernels: Literal["torch", "triton"] = "triton" if fused else "torch"
+    return Machine(device=name, threads=threads, processes=processes, torch=version, kernels=kernels, **backend)

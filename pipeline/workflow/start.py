@@ -1,5 +1,6 @@
 """Actions before the first job of a workflow and after its last failure."""
 
+import contextlib
 import csv
 import subprocess
 import sys
@@ -64,8 +65,9 @@ def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
         scale: Name of the scale.
         jobs: Jobs that would run.
     """
-    plan = RESULTS / scale / "plan.csv"
-    forecast = csv.DictReader(plan.read_text(encoding="utf-8").splitlines()) if plan.exists() else ()
+    plan, forecast = RESULTS / scale / "plan.csv", []
+    with contextlib.suppress(OSError, ValueError):  # absent, or no text
+        forecast = [*csv.DictReader(plan.read_text(encoding="utf-8").splitlines())]
     if lines := dry_run_lines(scale, jobs, forecast):
         print("\n".join(["", *lines]), flush=True)
 
@@ -106,7 +108,7 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
         jobs: Jobs that would run.
         forecast: Rows of `plan.csv`.
     """
-    rows = {row["name"]: row for row in forecast if row["job"] == "train"}
+    rows = {row["name"]: row for row in forecast if row.keys() >= {"name", "job"} and row["job"] == "train"}
     paths = [Path(job.makes[0]).parts[-5:-1] for job in jobs if job.rule == "train"]
     names = ["/".join([*parts[:3], parts[3].partition("-")[0]]) for parts in paths]
     if not names or not rows.keys() >= {*names}:
@@ -114,7 +116,8 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
     for column, device in (("hours_here", "on this machine"), ("gpu_hours_A100", "of one A100")):
         hours = [rows[name].get(column, "") for name in names]
         if all(hours):
-            yield f"{sum(map(float, hours)):,.3g} hours {device}"
+            total = sum(map(float, hours))
+            yield f"{total:,.0f} hours {device}" if total >= 100 else f"{total:.3g} hours {device}"
             return
 
 

@@ -176,7 +176,7 @@ class Repairs:
         unreadable = {check.path for check in finding.checks if check.state == "unreadable"}
         stale = set() if self.restore(project, finding) else finding.stale - unreadable
         for check in finding.checks:
-            if check.path in self.restored:
+            if check.path in self.restored or check.path in self.asides:
                 continue
             if check.state == "damaged" and check.path.parent.name == NOTES:
                 write_note(check.path.parent.parent / check.path.name)

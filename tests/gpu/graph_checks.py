@@ -2,10 +2,10 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/graph_checks.py [--only CASE …] [--json FILE]
 
-Each case trains a few steps on padded batches of two shapes: by graphs; eagerly; by graphs of which one is kept. The
-last way makes new graphs after half of the steps, as in a training that was stopped. It prints whether the
-weights are the same bytes, and the largest difference, in units of the largest weight. "broken capture" asks the device
-for a number while a step is recorded: training has to go on eagerly.
+Each case trains a few steps on padded batches of two shapes, in four ways. The steps are graphs; eager; graphs of which
+one is kept; and new graphs after half of the steps. The check prints whether the weights are the same bytes, and the
+largest difference, in units of the largest weight. "broken capture" asks the device for a number while a step is
+recorded: training has to go on eagerly.
 """
 
 import argparse

@@ -262,6 +262,12 @@ def test_a_missing_triton_is_logged_and_torch_computes(monkeypatch, caplog):
     assert "needs Triton, which is not installed: torch's kernels are used" in caplog.text
 
 
+def test_a_build_without_cuda_is_logged(monkeypatch, caplog):
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert not gpu.triton_runs.__wrapped__()
+    assert "needs a build of torch for CUDA: torch's kernels are used" in caplog.text
+
+
 def test_a_triton_that_cannot_compile_is_logged(monkeypatch, caplog):
     def fail(x: Tensor) -> Tensor:
         raise RuntimeError("no C compiler\nmore")

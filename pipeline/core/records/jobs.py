@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -182,7 +183,7 @@ def remove_damaged_lines(path: Path) -> Path:
     """Remove the lines of a `state.jsonl` that hold no event, under the lock that appending takes.
 
     Returns:
-        A copy with these lines.
+        Path of a copy of the whole file as it was.
 
     Raises:
         UserError: A file cannot be written, or the file system has no locks.
@@ -193,9 +194,13 @@ def remove_damaged_lines(path: Path) -> Path:
         content = handle.readall()
         with replace_file(aside, "wb") as copy:
             copy.write(content)
-        handle.seek(0)
-        handle.write(b"".join(line for line in content.splitlines(keepends=True) if holds_event(line)))
-        handle.truncate()
+        lines = content.splitlines(keepends=True)
+        whole = [*takewhile(holds_event, lines)]
+        rest = b"".join(line for line in lines[len(whole) :] if holds_event(line))
+        handle.truncate(handle.seek(sum(map(len, whole))))
+        while rest:
+            rest = rest[handle.write(rest) :]  # a full disk may take a part, before it refuses the next
+        os.fsync(handle.fileno())
     return aside
 
 

@@ -96,6 +96,7 @@ class Machine(MatmulSettings):
     threads: int = Field(description="CPU threads of a process")
     processes: int
     torch: str = Field(description="Version of torch")
+    kernels: Literal["torch", "triton"] = Field(default="torch", description="Kernels of Transformers on a GPU")
 
 
 class StartCost(Machine):

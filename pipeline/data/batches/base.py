@@ -240,7 +240,7 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
 
     @abstractmethod
     def heaviest_step(self) -> np.ndarray:
-        """Return the indices of the sequences of a step that needs as much memory as any step of any epoch."""
+        """Return the indices of the sequences of a step with as many attention weights as any step of any epoch."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> BatchT:
         """Return a batch of some sequences.

@@ -19,7 +19,7 @@ from pipeline.models import kernels
 log = logging.getLogger(__name__)
 SWITCH = "REPRISE_GPU_KERNELS"
 LEVELS = 1 << 16
-"""Values of the random numbers that decide about an element of a dropout."""
+"""Values of the random numbers that decide whether dropout keeps an element."""
 
 
 def fused(x: Tensor) -> bool:
@@ -47,10 +47,9 @@ def asked_for() -> bool:
 @cache
 def triton_runs() -> bool:
     """Return whether Triton compiles a kernel for the GPU; if not, log why."""
-    if not torch.version.cuda:
-        return False
-    if not find_spec("triton"):
-        log.warning("%s=1 needs Triton, which is not installed: torch's kernels are used", SWITCH)
+    missing = "Triton, which is not installed" if torch.version.cuda else "a build of torch for CUDA"
+    if not torch.version.cuda or not find_spec("triton"):
+        log.warning("%s=1 needs %s: torch's kernels are used", SWITCH, missing)
         return False
     try:
         from pipeline.models.kernels.relu_layers import sum_rows

@@ -1,4 +1,4 @@
-"""Feed-forward layers with a ReLU on a GPU, which costs the forward pass no pass over memory.
+"""Feed-forward layers on a GPU, whose ReLU needs no pass over memory of its own.
 
 Backward, one kernel applies the gradient of the ReLU and sums that of the bias; for weighted branches also those of
 alpha.
@@ -9,6 +9,7 @@ Dimensions: N positions, M branches, D features, F hidden units.
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 ROWS, ROW_BLOCK, COLUMNS = 128, 8, 512
 """Rows whose gradients a program sums, rows that it holds at once, and its columns."""
@@ -58,6 +59,7 @@ class ReluNetworkFunction(Function):
         return x.view_as(x), torch.addmm(outer_bias, hidden, outer.t()).view(x.shape)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_skip, grad):
         """Differentiate with respect to all inputs.
 
@@ -147,6 +149,7 @@ class SummedBranchesFunction(Function):
         return sum_branches(alpha, hidden.view(len(x), -1, len(weight)))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to all inputs.
 
@@ -181,9 +184,10 @@ class WeightedSumFunction(Function):
         """
         x, alpha = x.contiguous(), alpha.contiguous()
         ctx.save_for_backward(alpha, x)
-        return sum_branches(alpha, x.flatten(1, -2)).view(x.shape[1:])
+        return sum_branches(alpha, x.reshape(len(x), -1, x.shape[-1])).view(x.shape[1:])
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to both inputs.
 
@@ -195,7 +199,9 @@ class WeightedSumFunction(Function):
             Gradients of alpha and x.
         """
         alpha, x = ctx.saved_tensors
-        grad_x, grad_alpha, _ = branch_gradients(alpha, x.flatten(1, -2), grad.flatten(0, -2), relu=False)
+        grad_x, grad_alpha, _ = branch_gradients(
+            alpha, x.reshape(len(x), -1, x.shape[-1]), grad.reshape(-1, x.shape[-1]), False
+        )
         return grad_alpha, grad_x.view(x.shape)
 
 

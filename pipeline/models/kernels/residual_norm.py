@@ -8,6 +8,7 @@ Dimensions: N positions, D features.
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused
 
@@ -82,6 +83,7 @@ class ResidualNormFunction(Function):
         return normed
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to residual, output, weight and bias.
 

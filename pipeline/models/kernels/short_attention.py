@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, power_of_2
 
@@ -106,6 +107,7 @@ class SelfAttentionFunction(Function):
         return attention_out(split(projected, heads, 3), mask, seed, heads, options)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to the joint projection.
 
@@ -148,6 +150,7 @@ class CrossAttentionFunction(Function):
         return attention_out((queries, *split(projected, heads, 2)), mask, seed, heads, options)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to queries and joint projection.
 

@@ -31,7 +31,7 @@ from pipeline.data.fetch.download import fetch
 from qa.chaos.hostile import archives, files, servers
 
 LONGEST_S = 5.0
-"""Seconds that a case may take: of computing, but with a server of the clock."""
+"""Limit of a case: CPU seconds, or wall-clock seconds with a server."""
 HOPELESS_S = 60
 ESCAPED = Path("/tmp/escape-of-the-hostile-suite")
 IMPATIENT = {
