@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 
 from pipeline.core.records.jobs import Claim, last_event
+from qa.chaos.server import ROOT
+
+sys.path.append(str(ROOT / "tests/helpers"))
 from tests.workflow.test_killed_workflow import PATIENCE_S, kill_all, start
 
 KILLS = 2

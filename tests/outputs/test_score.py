@@ -118,7 +118,7 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
     assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
     assert f"less {ours}: {found.difference:+.2f} (95 % between {found.low:+.2f} and" in capsys.readouterr().out
     other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))
-    with pytest.raises(UserError, match="test_set differs"):
+    with pytest.raises(UserError, match=r"test set differs \(toy, newstest\)"):
         compare_scores(ours, other, "bleu_tok")
     with pytest.raises(UserError, match="no statistics"):
         read_statistics(ours, "perplexity")
