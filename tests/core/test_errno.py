@@ -39,9 +39,8 @@ def refusals() -> Refusals:
     return Refusals()
 
 
-@pytest.fixture
-def faulty(refusals, monkeypatch):
-    """The module of files, imported again over a FileIO and an `os` whose calls fail as ordered."""
+def faulty_io(refusals):
+    """Return a class of files whose calls fail as ordered."""
 
     class FaultyIO(io.FileIO):
         def __init__(self, path, mode):
@@ -57,6 +56,15 @@ def faulty(refusals, monkeypatch):
             super().close()
             if is_open:
                 refusals.ask("close")
+
+    return FaultyIO
+
+
+@pytest.fixture
+def faulty(refusals, monkeypatch):
+    """The module of files, imported again over a FileIO and an `os` whose calls fail as ordered."""
+
+    FaultyIO = faulty_io(refusals)
 
     def asked(call, real):
         def answer(*arguments, **keywords):
@@ -127,27 +135,12 @@ def test_unpacking_reports_every_errno_in_one_line(unpack, monkeypatch, tmp_path
 
 @pytest.mark.parametrize("call", ["open", "write", "fsync", "close", "unlink"])
 def test_node_check_reports_every_errno_and_leaves_no_file(call, refusals, monkeypatch, tmp_path):
-    class File(io.FileIO):
-        def write(self, content):
-            refusals.ask("write")
-            return super().write(content)
-
-        def close(self):
-            is_open = not self.closed
-            super().close()
-            if is_open:
-                refusals.ask("close")
-
-    def opening(path, mode):
-        refusals.ask("open")
-        return File(path, mode)
-
     def unlink(path, missing_ok=False, real=Path.unlink):
         if not missing_ok:
             refusals.ask("unlink")
         real(path, missing_ok)
 
-    monkeypatch.setattr(node_check, "open", opening, raising=False)
+    monkeypatch.setattr(node_check, "open", faulty_io(refusals), raising=False)
     monkeypatch.setattr(os, "fsync", lambda descriptor: refusals.ask("fsync"))
     monkeypatch.setattr(Path, "unlink", unlink)
     for number in NUMBERS:

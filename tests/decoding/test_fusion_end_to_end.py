@@ -1,4 +1,4 @@
-"""From the papers' own systems to a scored transcript, on a corpus of noise.
+"""Train, fuse and score the papers' own recognisers, on a corpus of noise.
 
 A recogniser is fused with the language model of its seed, decoding replaces it by another, and weights are chosen.
 """

@@ -148,7 +148,7 @@ def test_residual_norm_drops_outputs_by_the_seed():
 
 @pytest.fixture
 def relu_epilogue(monkeypatch):
-    """On a CPU, `_addmm_activation` of torch has no ReLU."""
+    """Replace torch's `_addmm_activation`, which has no ReLU on a CPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(torch, "_addmm_activation", lambda bias, x, weight: torch.addmm(bias, x, weight).relu())
 
