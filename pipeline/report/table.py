@@ -95,10 +95,12 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
     lines = []
     for name in filter(used.__contains__, readings):
         reading = readings[name]
-        choices = " ".join(f"{key}: {choice.means} ({choice.support})" for key, choice in reading.choices.items())
-        passage = f'({reading.where}): "{reading.passage}" '
-        passage += f"Default, chosen {reading.chosen}: {reading.default}, {reading.why} {choices}"
-        lines.append(f"- {name} {literal(passage)}")
+        passage = f'({reading.where}): "{reading.passage}"'
+        lines += [
+            f"- {name} {literal(passage)}",
+            f"  - default, chosen {reading.chosen}: {literal(f'{reading.default}, {reading.why}')}",
+            *(f"  - {key}: {literal(f'{choice.means} ({choice.support})')}" for key, choice in reading.choices.items()),
+        ]
     return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
 
 

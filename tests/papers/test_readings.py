@@ -85,9 +85,12 @@ def test_csv_names_all_choices_markdown_only_non_defaults(project):
     (split,) = (line for line in lines if line.startswith("| split  "))
     assert split.rstrip(" |").endswith("| feed-forward split")
     for name, reading in project.papers["weighted"].readings.items():
-        (said,) = (plain(line) for line in lines if line.startswith(f"- {name} ("))
-        assert f'"{reading.passage}" Default, chosen {reading.chosen}: {reading.default}, {reading.why}' in said
-        assert all(choice.means in said and choice.support in said for choice in reading.choices.values())
+        (start,) = (number for number, line in enumerate(lines) if line.startswith(f"- {name} ("))
+        passage, default, *choices = map(plain, lines[start : start + 2 + len(reading.choices)])
+        assert passage == f'- {name} ({reading.where}): "{reading.passage}"'
+        assert default == f"  - default, chosen {reading.chosen}: {reading.default}, {reading.why}"
+        for line, (key, choice) in zip(choices, reading.choices.items(), strict=True):
+            assert line == f"  - {key}: {choice.means} ({choice.support})"
 
 
 def test_tables_without_any_reading_say_nothing_of_readings(project):
