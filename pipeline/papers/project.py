@@ -1,6 +1,7 @@
 """The papers as runs: the settings of each training and decoding at the configured scale."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -229,6 +230,8 @@ class Project(Catalogue):
 
 
 LONGEST_NAME = 255  # bytes, of file systems
+LONGEST_WORK = 3500  # bytes; Linux allows paths of 4096, and those of runs are longer than that of the work folder
+OWN_FOLDERS = ("pipeline", "results", "workflow")
 
 
 def is_project(folder: Path) -> bool:
@@ -256,9 +259,14 @@ def require_work(project: Project) -> None:
     """Check that the work folder can be created; relative folders start at the working directory.
 
     Raises:
-        UserError: A name is too long or cannot be part of a rule's paths, or a file is in the way.
+        UserError: It is an address, in one of the project's own folders, too long, in the place of a file, or cannot be
+            part of a rule's paths.
     """
     work = Path(project.config.work)
+    if re.match(r"[A-Za-z][\w+.-]*://", project.config.work):
+        raise UserError(f"work: {shown(project.config.work)}: is an address; name a folder")
+    if len(os.fsencode(work.absolute())) > LONGEST_WORK:
+        raise UserError(f"work: the path is longer than {LONGEST_WORK} bytes; choose a shorter one")
     if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
         raise UserError(
             f"work: {shown(str(work))}: the name of a folder is longer than {LONGEST_NAME} bytes; choose a shorter one"
@@ -267,6 +275,9 @@ def require_work(project: Project) -> None:
         raise UserError(
             f"work: {shown(str(work))}: no rule can have a brace or a line break in a path; choose another name"
         )
+    for own in OWN_FOLDERS:
+        if work.resolve().is_relative_to((project.root / own).resolve()):
+            raise UserError(f"work: {shown(str(work))}: is in the project's own folder {own}; choose another one")
     if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
         raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
 

@@ -103,6 +103,24 @@ def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
         require_work(load_project(ROOT, {"work": f"a/{'b' * 300}/c"}))
 
 
+@pytest.mark.parametrize(
+    ("work", "fault"),
+    [
+        ("s3://bucket/x", "'s3://bucket/x': is an address; name a folder"),
+        ("https://host/x", "is an address"),
+        ("results/work", "is in the project's own folder results; choose another one"),
+        ("workflow", "own folder workflow"),
+        ("results/../pipeline", "own folder pipeline"),
+        ("/".join(["a" * 200] * 20), "work: the path is longer than 3500 bytes; choose a shorter one"),
+    ],
+)
+def test_unusable_work_folder_is_refused(work, fault, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError, match=fault) as raised:
+        require_work(load_project(ROOT, {"work": work}))
+    assert len(str(raised.value)) < 200
+
+
 @pytest.mark.parametrize("mirror", ["m" * 300, "m/" * 3000])
 def test_mirror_with_a_long_name_is_refused(mirror):
     with pytest.raises(UserError, match="mirror: must be an existing folder or a URL"):
