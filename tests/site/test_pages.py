@@ -9,6 +9,7 @@ from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace as Some
 
 import made_site
 import pytest
@@ -26,6 +27,7 @@ from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
+from pipeline.report.site.papers import common_titles
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.stages import parse
@@ -300,6 +302,21 @@ def test_columns_that_differ_in_decoding_are_told_apart_by_it():
     titles = column_titles(project, project.table("attention", "recipes").cells)
     assert titles["ende"] == "BLEU en–de averaged" and titles["ende_last"] == "BLEU en–de final"
     assert titles["ende_sacrebleu"] == "sacreBLEU en–de" and len({*titles.values()}) == len(titles)
+
+
+def test_titles_on_which_tables_disagree_name_no_column():
+    tables = [Some(titles={"a": "BLEU", "b": "BLEU en–de"}), Some(titles={"b": "BLEU", "c": "CER"})]
+    assert common_titles(tables) == {"a": "BLEU", "c": "CER"}
+
+
+def test_captions_name_columns_by_their_whole_keys():
+    project = real_project()
+    for paper in project.papers:
+        for name in project.tables_here(paper):
+            entry = project.table(paper, name)
+            pieces = {word for key in entry.cells for word in key.split("_")}
+            named = {*re.findall(r"`([^`]*)`", entry.caption)}
+            assert not (named & pieces) - {*entry.cells, *METRICS}, (paper, name)
 
 
 @pytest.mark.parametrize("private", [False, True])

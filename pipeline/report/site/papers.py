@@ -1,5 +1,6 @@
 """The page of a paper: its tables, figures, claims, open passages and deviations."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ from pipeline.report.site.compare import compare_page, write_comparison
 from pipeline.report.site.overview import Card, make_card
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.readings import shown_readings
-from pipeline.report.site.tables import MARK_LABELS, MARK_MEANINGS, measured_tables, other_tables, read_csv, shown_table
+from pipeline.report.site.tables import (
+    MARK_LABELS,
+    MARK_MEANINGS,
+    ShownTable,
+    measured_tables,
+    other_tables,
+    read_csv,
+    shown_table,
+)
 from pipeline.workflow.graph import flatten
 from pipeline.workflow.targets import snakemake_command
 
@@ -54,7 +63,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         record=record,
         card=card,
         tables=shown,
-        titles={key: title for table in shown.values() for key, title in table.titles.items()},
+        titles=common_titles(shown.values()),
         broken={name: why for name, why in tables.items() if isinstance(why, str)},
         comparisons={
             name: compare_page(paper, name)
@@ -73,6 +82,19 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         short=MARK_LABELS,
     )
     return card, table_links(paper, filled)
+
+
+def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
+    """Return the title of each column, by its key, that all tables with such a column agree on.
+
+    Args:
+        tables: Tables of a paper.
+    """
+    found: dict[str, set[str]] = {}
+    for table in tables:
+        for key, title in table.titles.items():
+            found.setdefault(key, set()).add(title)
+    return {key: titles.pop() for key, titles in found.items() if len(titles) == 1}
 
 
 def table_links(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
