@@ -18,7 +18,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
 from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore, TokenStore
-from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
+from pipeline.data.speech.audio import LARGEST, LARGEST_OF_8_BITS, LOUDEST, in_unit_range
 from pipeline.data.speech.frontend import MelFilters, Moments, normalised
 from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
@@ -94,7 +94,9 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:
         raise UserError(f"{name}: has samples that are not finite or far beyond ±1; convert it to WAV again")
-    if loudest > LOUDEST:
+    if LARGEST_OF_8_BITS >= loudest > LOUDEST:
+        log.warning("%s: reaches %.0f; scaling it as 16 bits; if it has 8 bits, divide it by 128", name, loudest)
+    elif loudest > LOUDEST:
         log.warning("%s: has samples of 16 bits, not in [-1, 1]; scaling them", name)
     elif loudest > 1:
         log.warning("%s: reaches %.1f, beyond ±1; if its samples have 16 bits, divide them by 32768", name, loudest)

@@ -12,7 +12,7 @@ import soundfile
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
-from pipeline.data.speech.collect_recordings import LAYOUTS, collect
+from pipeline.data.speech.collect_recordings import LAYOUTS, collect, unpack
 from pipeline.data.speech.collect_text import joined_clitics, part_content
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 
@@ -195,6 +195,33 @@ def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
         assert [one.seconds for one in listed] == [0.5, 0.75, 1.0]
         assert all(one.audio.is_file() for one in listed)
     assert ("3 utterances are in the archives under several names; each counts once" in caplog.text) == (not more)
+
+
+def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
+    """The two have the same size, so that only their order tells them apart."""
+    old, new = (np.random.default_rng(number).integers(-9, 9, RATE).astype(np.int16) for number in (1, 2))
+    path = tmp_path / "r.tar"
+    with tarfile.open(path, "w") as tar:
+        for samples in (old, new):
+            buffer = io.BytesIO()
+            soundfile.write(buffer, samples, RATE, format="WAV", subtype="PCM_16")
+            entry = tarfile.TarInfo("R/a.wav")
+            entry.size = len(buffer.getvalue())
+            tar.addfile(entry, io.BytesIO(buffer.getvalue()))
+    unpack(path, ["R/*"], (".wav",), tmp_path / "out")
+    assert (soundfile.read(tmp_path / "out/R/a.wav", dtype="int16")[0] == new).all()
+    assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
+
+
+def test_text_with_two_members_of_one_name_is_refused(tmp_path):
+    path = tmp_path / "t.tar"
+    with tarfile.open(path, "w") as tar:
+        for content in (b"one\n", b"two\n"):
+            entry = tarfile.TarInfo("T/a.txt")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    with pytest.raises(UserError, match=r"t.tar: has T/a.txt more than once; pack the archive again"):
+        list(part_content(TextPart(source="t.tar", member="T/*.txt", layout="plain"), path))
 
 
 @pytest.mark.parametrize("kind", ["hard", "file", "folder"])

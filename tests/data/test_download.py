@@ -286,14 +286,33 @@ def test_packages_and_splits_must_agree(changes, fault):
         validate(Dataset, licensed_dataset() | changes, "toy.yaml")
 
 
-def test_duplicate_archive_member_is_never_confused(tmp_path):
-    with tarfile.open(tmp_path / "a", "w") as archive:
-        for name, content in (("one", b"old"), ("one", b"new"), ("two", b"other")):
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize("places", [(0, 1), (0, 2), (1, 2)])
+def test_the_last_of_two_members_of_one_name_counts(tmp_path, kind, places, caplog):
+    """`tar -x` and `unzip` leave the last one behind."""
+    contents = [("two", b"other")] * 3
+    for place, content in zip(places, (b"old", b"new"), strict=True):
+        contents[place] = ("one", content)
+    pack = {"tar": pack_tar, "zip": pack_zip}[kind]
+    pack(tmp_path / "a", contents)
+    found = unpack(tmp_path / "a", "a", {"one", "two"}, tmp_path / "unpacked")
+    assert {member: path.read_bytes() for (_, member), path in found.items()} == {"one": b"new", "two": b"other"}
+    assert caplog.messages.count("a: has one more than once; the last one counts") == 1
+
+
+def pack_tar(path, contents):
+    with tarfile.open(path, "w") as archive:
+        for name, content in contents:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    found = unpack(tmp_path / "a", "a", {"one", "two"}, tmp_path / "unpacked")
-    assert {member: path.read_bytes() for (_, member), path in found.items()} == {"one": b"new", "two": b"other"}
+
+
+def pack_zip(path, contents):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents:
+            archive.writestr(name, content)
 
 
 def test_variables_in_a_mirror_are_expanded_once(monkeypatch):

@@ -1,6 +1,7 @@
 """Bad samples and repeated utterances are left out of a corpus and reported."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,27 @@ def test_shared_utterances_are_reported_or_refused_in_train(tmp_path):
 def test_rates_that_no_recording_has_are_refused_by_key(fault):
     with pytest.raises(UserError, match=rf"{next(iter(fault))}.*: Input should be (greater|less) than or equal to"):
         own(**fault)
+
+
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [
+        (1.0, ""),
+        (2.0**15, "1 of 2 utterances are in 16-bit units and are divided by 32768"),
+        (2.0**7, r"divided by 32768 \(none exceeds 64: if they are in 8-bit units, divide them by 128 first\)"),
+    ],
+)
+def test_scaled_utterances_are_counted_in_the_log(tmp_path, scale, said, caplog):
+    soundfile.write(tmp_path / "scaled.wav", np.linspace(-0.5, 0.5, RATE) * scale, RATE, subtype="FLOAT")
+    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for split, path in manifests.items():
+        plain = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
+        scaled = Utterance(tmp_path / "scaled.wav", "loud", "me", "x", 1.0)
+        write_manifest(path, [scaled, plain] if split == "dev" else [plain])
+    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    lines = [line for line in caplog.messages if "16-bit units" in line]
+    assert len(lines) == bool(said)
+    assert all(re.search(rf"^\S+ dev: .*{said}$", line) for line in lines)
 
 
 def test_recordings_in_units_of_16_bits_are_scaled(tmp_path):

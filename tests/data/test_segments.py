@@ -96,6 +96,26 @@ def test_segments_that_do_not_end_are_refused_at_once():
     assert time.process_time() - begin < 5
 
 
+def test_tags_in_a_comment_between_segments_do_not_count():
+    text = (
+        b'<doc docid="a"><!-- <seg id="1">old</seg> --><seg id="1">a <!-- b</seg>'
+        b'<!----><!-- <doc docid="z"> --><seg id="2">c --> d</seg><!-- </doc> --></doc>'
+    )
+    found = sgml_segments(text, PATH)
+    assert {(key.document, key.segment): value for key, value in found.items()} == {
+        ("a", "1"): b"a <!-- b",
+        ("a", "2"): b"c --> d",
+    }
+
+
+def test_a_comment_that_does_not_end_is_refused_at_once():
+    begin = time.process_time()
+    with pytest.raises(UserError, match=r"x.sgm: a comment is not closed by -->"):
+        sgml_segments(b"<seg>a</seg>" + b"<!-- " * 100_000, PATH)
+    sgml_segments(b"<!-- -->" * 100_000, PATH)
+    assert time.process_time() - begin < 5
+
+
 def nist(folder: Path, name: str, sets: list[tuple[str, list[str]]], lengths: dict[str, int]) -> str:
     """Write a file of NIST: a name and an order of documents for each of its sets; headlines are segments too."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<!DOCTYPE mteval SYSTEM "mteval-xml-v1.2.dtd">', "<mteval>"]

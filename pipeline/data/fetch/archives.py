@@ -40,6 +40,8 @@ IN_MEMORY = 1 << 26
 def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
     """Copy members of an archive to numbered files in `folder`.
 
+    Of several members of one name the last one counts, as for `tar -x`. So the archive is read to its end.
+
     Args:
         archive: Fetched archive.
         name: Its name in the dataset file.
@@ -58,12 +60,12 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     for number, (member, size, content) in enumerate(members(archive, spelled.__contains__)):
         require_space(folder, size, f"{member} of {name}")
         log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
-        path = folder / f"{number}"  # a member may occur twice
+        path = folder / f"{number}"
+        if (name, spelled[member]) in found:
+            log.warning("%s: has %s more than once; the last one counts", name, member)
         with write_errors(path), open(path, "wb") as output:
             shutil.copyfileobj(content, output, 1 << 20)
         found[name, spelled[member]] = path
-        if len(found) == len(wanted):
-            break
     if missing := wanted - {member for _, member in found}:
         raise UserError(
             f"{archive}: has no member {', '.join(sorted(missing))}; correct the names in the dataset file, or fetch "

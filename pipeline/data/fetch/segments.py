@@ -12,6 +12,7 @@ from pipeline.core.errors import UserError, one_line, shown
 from pipeline.data.fetch.untrusted import opened, parsing
 
 TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)
+TAG_OR_COMMENT = re.compile(rb"<!--|" + TAG.pattern, re.IGNORECASE)
 ATTRIBUTE = re.compile(rb"""(?<![\w-])([\w-]++)\s*+=\s*+("[^"]*"|'[^']*'|[^\s"'>]+)""")
 
 DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^<>]{1,99}encoding\s*=\s*["']([\w.:-]{1,40})["']""")
@@ -53,16 +54,24 @@ class Keys:
 def sgml_segments(content: bytes, path: Path) -> Segments:
     """Return the text of each <seg>, with collapsed white space and unchanged entities; it may span lines.
 
+    A comment between segments hides the tags in it. Within a segment `<!--` is text.
+
     Args:
         content: Content of the file.
         path: Path of the file, for the message.
 
     Raises:
-        UserError: A segment does not end.
+        UserError: A segment or comment does not end.
     """
     found, keys = Segments(), Keys()
-    begin, key = 0, None
-    for tag in TAG.finditer(content):
+    begin, key, position = 0, None, 0
+    while tag := (TAG if key else TAG_OR_COMMENT).search(content, position):
+        if tag[2] is None:
+            position = content.find(b"-->", tag.end())
+            if position < 0:
+                raise UserError(f"{path}: a comment is not closed by -->; fetch the file again")
+            continue
+        position = tag.end()
         closes, name = bool(tag[1]), tag[2].lower()
         if name == b"seg" and closes and key:
             found[key], key = b" ".join(content[begin : tag.start()].split()), None

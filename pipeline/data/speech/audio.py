@@ -22,6 +22,8 @@ LARGEST = 2.0**15
 """Largest sample of float files in 16-bit units, which are scaled."""
 LOUDEST = 8.0
 """Largest sample of float files in [-1, 1], which may be clipped later; larger ones have other units."""
+LARGEST_OF_8_BITS = 2.0**7
+"""Recordings in 16-bit units are seldom so quiet: 8-bit units are likelier."""
 
 
 class RejectedError(Exception):
@@ -29,7 +31,7 @@ class RejectedError(Exception):
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Read the samples of an utterance.
+    """Read the samples of an utterance, scaled to [-1, 1].
 
     Args:
         utterance: File, start and length of the utterance.
@@ -37,6 +39,19 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
 
     Returns:
         Samples (n,) float32, finite, in [-1, 1] except for slight overshoots of float files.
+    """
+    return in_unit_range(read_samples(utterance, sample_rate))
+
+
+def read_samples(utterance: Utterance, sample_rate: int) -> np.ndarray:
+    """Read the samples of an utterance in the units of its file.
+
+    Args:
+        utterance: File, start and length of the utterance.
+        sample_rate: Rate in Hz that the file must have.
+
+    Returns:
+        Samples (n,) float32, finite; of integer files in [-1, 1].
 
     Raises:
         RejectedError: The file is missing, damaged, too short, or of another format, or has bad samples.
@@ -51,16 +66,21 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
         raise RejectedError("truncated audio")
     if not np.isfinite(samples).all():
         raise RejectedError("samples that are not finite")
-    if len(samples) and np.abs(samples).max() > LARGEST:
+    if loudness(samples) > LARGEST:
         raise RejectedError("absurd samples")
-    return in_unit_range(samples)
+    return samples
 
 
 def in_unit_range(samples: np.ndarray) -> np.ndarray:
     """Scale samples of any shape in 16-bit units to [-1, 1]; others stay."""
-    if samples.size and np.abs(samples).max() > LOUDEST:
+    if loudness(samples) > LOUDEST:
         return (samples / LARGEST).astype(samples.dtype)
     return samples
+
+
+def loudness(samples: np.ndarray) -> float:
+    """Return the largest absolute sample, 0 without any."""
+    return float(np.abs(samples).max(initial=0))
 
 
 def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Found:

@@ -135,24 +135,27 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
         archive: Fetched archive.
         patterns: Patterns of `fnmatch`, of which a member must match one.
         suffixes: Suffixes of names, of which a member must have one.
-        folder: Folder for the members; files of the right size are kept.
+        folder: Folder for the members; files of the right size are kept. Of several members of one name the last one
+            counts.
     """
 
     def wanted(name: str) -> bool:
         return name.endswith(suffixes) and any(fnmatch(name, pattern) for pattern in patterns)
 
     require_space(folder, archive.stat().st_size, f"the recordings of {archive.name}")
-    count = 0
+    read: set[str] = set()
     for name, size, content in members(archive, wanted):
-        count += 1
-        path = folder / name
+        path, is_another = folder / name, name in read
+        read.add(name)
+        if is_another:
+            log.warning("%s: has %s more than once; the last one counts", archive.name, name)
         with write_errors(path):
-            if not (path.exists() and path.stat().st_size == size):
+            if is_another or not (path.exists() and path.stat().st_size == size):
                 require_space(folder, size, f"{name} of {archive.name}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with open(path, "wb") as output:
                     shutil.copyfileobj(content, output, 1 << 20)
-    log.info("%s: %d files in %s", archive.name, count, folder)
+    log.info("%s: %d files in %s", archive.name, len(read), folder)
 
 
 UNPACK = "run the stage `collect-recordings` again"

@@ -194,13 +194,19 @@ def part_content(part: TextPart, path: Path) -> Iterator[str]:
     Args:
         part: Source, member pattern and layout.
         path: Fetched file of the source.
+
+    Raises:
+        UserError: Two members have one name.
     """
-    member = part.member
+    member, read = part.member, set[str]()
     if member is None:
         with opened(path) as stream:
             yield from sentences(part, path.name, path.stat().st_size, stream, path)
         return
     for name, size, content in members(path, lambda name: fnmatch(name, member), once=True):
+        if name in read:
+            raise UserError(f"{path}: has {name} more than once; pack the archive again with one copy of it")
+        read.add(name)
         yield from sentences(part, name, size, content, path)
 
 

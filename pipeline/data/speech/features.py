@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from pipeline.core.digests import require_digest
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
@@ -21,7 +19,8 @@ from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
-from pipeline.data.speech.frontend import Moments, features_of, normalise_speakers, write_noises
+from pipeline.data.speech.audio import LARGEST_OF_8_BITS, LOUDEST
+from pipeline.data.speech.frontend import Heard, Moments, features_of, normalise_speakers, write_noises
 from pipeline.data.speech.manifest import (
     UNNAMED,
     Utterance,
@@ -76,6 +75,7 @@ class SplitCounts:
 
     Attributes:
         speakers: Speaker of each utterance kept; another speed counts as another speaker.
+        loudness: Largest absolute sample of each utterance kept that was scaled, in the units of its file.
     """
 
     read: int = 0
@@ -87,6 +87,7 @@ class SplitCounts:
     examples: list[str] = field(default_factory=list)
     moments: Moments = field(default_factory=Moments)
     speakers: list[str] = field(default_factory=list)
+    loudness: list[float] = field(default_factory=list)
 
     def reject(self, utterance: Utterance, reason: str) -> None:
         """Count an utterance that is left out, and keep some examples.
@@ -99,23 +100,24 @@ class SplitCounts:
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
 
-    def add(self, utterance: Utterance, text: str, frames: np.ndarray) -> None:
+    def add(self, utterance: Utterance, heard: Heard) -> None:
         """Count an utterance that is kept.
 
         Args:
             utterance: Utterance, whose length is that at its speed.
-            text: Its spelling.
-            frames: Its features, (T, FEATURES).
+            heard: Its spelling and features.
         """
         self.utterances += 1
         self.seconds += utterance.seconds
-        self.characters += len(text)
-        self.words += text.count(" ") + 1
-        self.moments.add(frames)
+        self.characters += len(heard.text)
+        self.words += heard.text.count(" ") + 1
+        self.moments.add(heard.features)
+        if heard.loudness > LOUDEST:
+            self.loudness.append(heard.loudness)
 
     def report(self) -> UtterancesReport:
         """Return the split's part of the report."""
-        counts = {name: value for name, value in vars(self).items() if name not in ("moments", "speakers")}
+        counts = {name: value for name, value in vars(self).items() if name not in ("moments", "speakers", "loudness")}
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
         return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
 
@@ -207,15 +209,14 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
                     found.reject(utterance, "listed twice")
                     continue
                 places.add(place)
-                text, features = result
-                found.add(utterance, text, features)
+                found.add(utterance, result)
                 found.speakers.append(f"{utterance.speaker} {number % len(speeds)}")
                 if dataset.speaker_cmvn and utterance.speaker in ("", UNNAMED):
                     raise UserError(f"{manifest}: {utterance.audio.name}: speaker_cmvn needs its speaker's name")
-                frames.append(features)
-                ids, lengths = alphabet.flat([text])
+                frames.append(result.features)
+                ids, lengths = alphabet.flat([result.text])
                 tokens.append(ids, lengths)
-                texts.write(f"{text}\n")
+                texts.write(f"{result.text}\n")
                 speakers.write(f"{utterance.speaker}\n")
             progress.advance(len(part))
     progress.finish()
@@ -226,7 +227,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
 def check_split(
     dataset: SpokenDataset, split: SplitName, found: SplitCounts, transcripts: Path, manifest: Path
 ) -> None:
-    """Check that a split is not empty and as the dataset file expects.
+    """Check that a split is not empty and as the dataset file expects; log what was left out or scaled.
 
     Args:
         dataset: Dataset whose file records the expected size and digest.
@@ -241,6 +242,11 @@ def check_split(
     reasons = ", ".join(f"{count} {reason}" for reason, count in found.rejected.most_common()) or "none left out"
     if found.rejected:
         log.warning("%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, reasons)
+    if found.loudness:
+        units = "16-bit units and are divided by 32768"
+        if max(found.loudness) <= LARGEST_OF_8_BITS:
+            units += f" (none exceeds {max(found.loudness):.0f}: if they are in 8-bit units, divide them by 128 first)"
+        log.warning("%s %s: %d of %d utterances are in %s", dataset.name, split, len(found.loudness), found.read, units)
     if not found.utterances:
         raise UserError(f"{manifest}: no usable utterance ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice, product
 from pathlib import Path
+from typing import NamedTuple
 
 import kaldi_native_fbank
 import numpy as np
@@ -25,7 +26,16 @@ from pipeline.core.records.corpus import Statistics
 from pipeline.data.dataset import SpokenDataset, SpokenRecord
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, FrameStore, write_frames
-from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
+from pipeline.data.speech.audio import (
+    RejectedError,
+    at_speed,
+    fault_of,
+    in_unit_range,
+    loudness,
+    read_audio,
+    read_samples,
+    seconds_of,
+)
 from pipeline.data.speech.manifest import Utterance, read_manifest
 from pipeline.data.text.vocabulary import to_alphabet
 
@@ -72,7 +82,7 @@ class MelFilters:
 
 def features_of(
     part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
-) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+) -> list[tuple[Utterance, "Heard | str"]]:
     """Compute the features of each utterance at each speed in turn.
 
     Args:
@@ -81,11 +91,11 @@ def features_of(
         speeds: Factors; above one is faster.
 
     Returns:
-        For each utterance and speed: the utterance with its new length, and either spelling and features (T, FEATURES)
-        float16, or the reason why it is left out.
+        For each utterance and speed: the utterance with its new length, and what was heard or the reason why it is left
+        out.
     """
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
-    results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
+    results: list[tuple[Utterance, Heard | str]] = []
     for utterance, speed in product(part, speeds):
         heard = replace(utterance, seconds=utterance.seconds / speed)
         try:
@@ -95,10 +105,22 @@ def features_of(
     return results
 
 
-def features_of_one(
-    utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
-) -> tuple[str, np.ndarray]:
-    """Return spelling and features (T, FEATURES) float16 of an utterance at one speed.
+class Heard(NamedTuple):
+    """An utterance that is kept.
+
+    Attributes:
+        text: Its spelling.
+        features: Its features, (T, FEATURES) float16.
+        loudness: Largest absolute sample in the units of its file.
+    """
+
+    text: str
+    features: np.ndarray
+    loudness: float
+
+
+def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float) -> Heard:
+    """Return spelling and features of an utterance at one speed.
 
     Args:
         utterance: Utterance as the manifest lists it.
@@ -120,13 +142,14 @@ def features_of_one(
         raise RejectedError(fault_of(utterance.audio))
     if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
-    features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))
+    samples = read_samples(utterance, dataset.sample_rate)
+    features = filters(at_speed(in_unit_range(samples), speed))
     if not len(features):
         raise RejectedError("too short")
     stored = features.astype(FRAME_DTYPE)
     if not np.isfinite(stored).all():
         raise RejectedError("features that are not finite")
-    return text, stored
+    return Heard(text, stored, loudness(samples))
 
 
 @dataclass
