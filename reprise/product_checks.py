@@ -10,21 +10,7 @@ from dataclasses import dataclass, field, replace
 from os.path import exists, getsize
 from pathlib import Path
 
-from pipeline.core.artifacts import (
-    Alignments,
-    Averaged,
-    DatasetArtifact,
-    Encoded,
-    Prepared,
-    Product,
-    Raw,
-    RunId,
-    Score,
-    Spoken,
-    Trained,
-    Vocabulary,
-    manifest_of,
-)
+from pipeline.core import artifacts
 from pipeline.core.digests import all_noted_files, noted_files
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_path
@@ -43,7 +29,10 @@ from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.runs import is_locked
 from reprise.training_files import is_read_by_training_alone, weights_due
 
-READ_BESIDE: dict[type[Product], type[Product]] = {Vocabulary: Encoded, Encoded: Trained}
+READ_BESIDE: dict[type[artifacts.Product], type[artifacts.Product]] = {
+    artifacts.Vocabulary: artifacts.Encoded,
+    artifacts.Encoded: artifacts.Trained,
+}
 """Undeclared inputs: if the first product is bad, the second one is stale, too."""
 
 
@@ -57,7 +46,7 @@ class Finding:
         stale: Intact files to set aside, so that Snakemake rebuilds the product.
     """
 
-    product: Product
+    product: artifacts.Product
     checks: list[FileCheck] = field(default_factory=list)
     stale: set[Path] = field(default_factory=set)
 
@@ -84,10 +73,10 @@ class Inspection:
         found: The checks of each product.
     """
 
-    def __init__(self, graph: Graph, wanted: Iterable[Product], others: Iterable[Product] = ()):
+    def __init__(self, graph: Graph, wanted: Iterable[artifacts.Product], others: Iterable[artifacts.Product] = ()):
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
         self.wanted = set(wanted)
-        self.checkpoints: dict[RunId, int] = defaultdict(int)
+        self.checkpoints: dict[artifacts.RunId, int] = defaultdict(int)
         cached_digest.cache_clear()
         products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
@@ -99,7 +88,7 @@ class Inspection:
         for product in reversed(products):
             self.request_inputs(product)
 
-    def lacks_input(self, product: Product) -> bool:
+    def lacks_input(self, product: artifacts.Product) -> bool:
         """Return whether an undeclared input of an existing product is bad or missing."""
         beside = [need for need in self.needs(product) if READ_BESIDE.get(type(need)) is type(product)]
         for other in beside:
@@ -107,11 +96,11 @@ class Inspection:
                 self.found[other].checks.append(check_file(self.layout.path(other)))
         return any(self.found[other].is_bad for other in beside)
 
-    def needs(self, product: Product) -> list[Product]:
+    def needs(self, product: artifacts.Product) -> list[artifacts.Product]:
         """Return the declared inputs of a product."""
         return flatten(self.graph.inputs(product))
 
-    def request_inputs(self, product: Product) -> None:
+    def request_inputs(self, product: artifacts.Product) -> None:
         """Mark the inputs of a product as wanted if it must be rebuilt."""
         finding, mark = self.found[product], self.layout.path(product)
         if product in self.wanted:
@@ -119,31 +108,31 @@ class Inspection:
         if not (finding.is_bad or any(check.state == "missing" and check.path == mark for check in finding.checks)):
             return
         self.wanted.update(self.needs(product))
-        if manifest_of(product) is not product:
+        if artifacts.manifest_of(product) is not product:
             finding.stale.add(self.layout.target(product))
         match product:
-            case Averaged(run, decoding):
+            case artifacts.Averaged(run, decoding):
                 read = self.project.decoding(run.paper, run.system, decoding)
                 kept = self.project.run_spec(run).training.keep_checkpoints
                 self.checkpoints[run] = max(
                     kept if read.averaged == "best" else read.average_last, self.checkpoints[run]
                 )
-            case Alignments(run, _):
+            case artifacts.Alignments(run, _):
                 self.checkpoints[run] = self.project.run_spec(run).training.keep_checkpoints
 
-    def missing(self, product: Product) -> list[FileCheck]:
+    def missing(self, product: artifacts.Product) -> list[FileCheck]:
         """Check for missing files of a product that is needed; `free` may have removed them."""
         finding, mark = self.found[product], self.layout.path(product)
-        lost = self.lost_checkpoints(product.run, finding) if isinstance(product, Trained) else []
+        lost = self.lost_checkpoints(product.run, finding) if isinstance(product, artifacts.Trained) else []
         if not exists(mark):
             return lost + ([] if mark in {check.path for check in finding.checks} else [check_file(mark)])
-        if isinstance(product, Prepared):
+        if isinstance(product, artifacts.Prepared):
             checks = map(check_file, self.files(product))
             lost = [check for check in checks if check.state == "missing"]
             finding.stale |= {mark} if lost else set()
         return lost
 
-    def lost_checkpoints(self, run: RunId, finding: Finding) -> list[FileCheck]:
+    def lost_checkpoints(self, run: artifacts.RunId, finding: Finding) -> list[FileCheck]:
         """Return a check of the checkpoints if any is missing that the training would not write again.
 
         Args:
@@ -166,9 +155,9 @@ class Inspection:
         )  # else it would resume after the gap
         return [FileCheck(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
-    def checks(self, product: Product) -> list[FileCheck]:
+    def checks(self, product: artifacts.Product) -> list[FileCheck]:
         """Check all files of a product that is here, and the manifests that list it."""
-        is_listed = manifest_of(product) is not product
+        is_listed = artifacts.manifest_of(product) is not product
         return (self.check_manifests(self.layout.target(product)) if is_listed else []) + self.own_checks(product)
 
     def check_manifests(self, path: Path) -> list[FileCheck]:
@@ -176,26 +165,28 @@ class Inspection:
         found = [] if self.is_absent(path) else [path]
         return [check_file(version, Manifest) for version in found + list(filter(exists, [part_of(path)]))]
 
-    def own_checks(self, product: Product) -> list[FileCheck]:
+    def own_checks(self, product: artifacts.Product) -> list[FileCheck]:
         """Check all files of a product that is here."""
         mark = self.layout.path(product)
-        if isinstance(product, Trained):
+        if isinstance(product, artifacts.Trained):
             return self.check_training(product.run)
-        downloads = self.check_downloads(product.dataset) if isinstance(product, Raw) else []
+        downloads = self.check_downloads(product.dataset) if isinstance(product, artifacts.Raw) else []
         if self.is_absent(mark):
             return downloads
         try:
             match product:
-                case Vocabulary():
+                case artifacts.Vocabulary():
                     return self.check_vocabulary(product)
-                case Encoded():
+                case artifacts.Encoded():
                     return self.check_corpus(product)
-                case Score():
+                case artifacts.Score():
                     return self.check_score(product)
         except (UserError, OSError):
             pass  # an unreadable record; the checks below report which one
         found = [check_file(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
-        if isinstance(product, Prepared | Encoded) and exists(self.layout.path(Encoded(product.dataset))):
+        if isinstance(product, artifacts.Prepared | artifacts.Encoded) and exists(
+            self.layout.path(artifacts.Encoded(product.dataset))
+        ):
             found = self.without_freed(found, product.dataset)
         return self.check_views(mark) + downloads + found
 
@@ -226,37 +217,40 @@ class Inspection:
 
         `free` removes audio and raw text with their target files, but not the notes of these.
         """
-        freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
+        freed = mark.name in (IN_CORPUS[artifacts.Raw], IN_CORPUS[artifacts.Spoken])
         return not exists(mark) and (freed or not exists(note_path(mark)))
 
-    def files(self, product: Product) -> list[Path]:
+    def files(self, product: artifacts.Product) -> list[Path]:
         """Return the target file of a product, and the files that were made with it."""
         mark = self.layout.path(product)
-        if isinstance(product, DatasetArtifact):
+        if isinstance(product, artifacts.DatasetArtifact):
             return sorted({mark, *self.corpus_files(product)})
         beside = {path for path in noted_files(mark.parent) if path.name.startswith(f"{mark.stem}.")}
-        if isinstance(product, Score):
+        if isinstance(product, artifacts.Score):
             trees = (self.layout.trees(product, words) for words in ("", ".aligned"))
             beside |= {path for path in trees if exists(note_path(path))}
         return sorted({mark, *beside})
 
-    def corpus_files(self, product: DatasetArtifact) -> list[Path]:
+    def corpus_files(self, product: artifacts.DatasetArtifact) -> list[Path]:
         """Return the files of a product in the folder of its corpus, without its target file.
 
         Files of no other product belong to the encoded corpus, as encoding speech also prepares it.
         """
         folder = self.layout.corpus(product.dataset)
-        if isinstance(product, Encoded):
+        if isinstance(product, artifacts.Encoded):
             before = [
                 ancestor
                 for ancestor in self.graph.closure([product])
-                if isinstance(ancestor, DatasetArtifact) and ancestor != product
+                if isinstance(ancestor, artifacts.DatasetArtifact) and ancestor != product
             ]
             return sorted(set(all_noted_files(folder)) - {path for ancestor in before for path in self.files(ancestor)})
         spoken = [folder / "audio", folder / "manifests"]
         match product:
-            case Raw():
-                folders = [folder / "raw", *([] if exists(self.layout.path(Spoken(product.dataset))) else spoken)]
+            case artifacts.Raw():
+                folders = [
+                    folder / "raw",
+                    *([] if exists(self.layout.path(artifacts.Spoken(product.dataset))) else spoken),
+                ]
                 found = sorted(
                     {path for folder in folders for path in noted_files(folder)}
                     | files_listed(self.layout.path(product))
@@ -264,9 +258,9 @@ class Inspection:
                 empty = not found and not any(map(exists, folders)) and not noted_files(folder)
                 others = [path for path in noted_files(folder) if not path.name.startswith(("subwords", "spoken"))]
                 return [folder / "raw"] if empty else found + others
-            case Spoken():
+            case artifacts.Spoken():
                 return [path for folder in spoken for path in noted_files(folder)]
-            case Vocabulary():
+            case artifacts.Vocabulary():
                 return [path for path in noted_files(folder) if path.name.startswith("subwords")]
         return noted_files(folder / "prepared")
 
@@ -281,7 +275,7 @@ class Inspection:
                 found.append(check)
         return found
 
-    def check_vocabulary(self, product: Vocabulary) -> list[FileCheck]:
+    def check_vocabulary(self, product: artifacts.Vocabulary) -> list[FileCheck]:
         """Check the subword models against their record."""
         mark, files = self.layout.path(product), self.files(product)
         record = mark.with_suffix(".json")
@@ -292,7 +286,7 @@ class Inspection:
         digests = {mark: recorded.digest} | tgt
         return [check_file(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
 
-    def check_corpus(self, product: Encoded) -> list[FileCheck]:
+    def check_corpus(self, product: artifacts.Encoded) -> list[FileCheck]:
         """Check an encoded corpus, whose record has one digest of all files."""
         mark = self.layout.path(product)
         record = read_corpus(mark.parent)
@@ -305,7 +299,7 @@ class Inspection:
         fault = f"this or another file of {mark.parent} differs from the encoded one"
         return [replace(check, state="damaged", fault=fault) if check.path in files else check for check in found]
 
-    def check_score(self, product: Score) -> list[FileCheck]:
+    def check_score(self, product: artifacts.Score) -> list[FileCheck]:
         """Check that the scored inputs still match their recorded digests."""
         mark = self.layout.path(product)
         found = [check_file(path, ScoreFile if path == mark else None) for path in self.files(product)]
@@ -314,9 +308,9 @@ class Inspection:
                 found.append(FileCheck(mark, "damaged", getsize(mark), f"was computed from another {path}"))
         return found
 
-    def check_training(self, run: RunId) -> list[FileCheck]:
+    def check_training(self, run: artifacts.RunId) -> list[FileCheck]:
         """Check specification, record, final weights, checkpoints and events of a run that is not running."""
-        folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
+        folder, mark, weights = self.layout.run(run), self.layout.path(artifacts.Trained(run)), self.layout.weights(run)
         if is_locked(folder):
             return []
         kept = [check_file(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]

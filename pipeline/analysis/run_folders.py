@@ -16,17 +16,7 @@ import numpy as np
 from pipeline.analysis.evidence import Sample, bootstrap_sample
 from pipeline.analysis.training_curves import BranchCurve, LossCurve, Stack, branch_curves, fit_curve, loss_curve
 from pipeline.analysis.view import PaperView, ScoredSplits
-from pipeline.core.artifacts import (
-    Alignments,
-    AttentionMaps,
-    Gates,
-    LayerTimes,
-    ModelSizes,
-    Product,
-    RunId,
-    Score,
-    Trained,
-)
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import AlignmentMaps, AttentionMap, LayerCosts, ScoreFile
@@ -70,11 +60,11 @@ class RunFolders:
 
     def __init__(self, view: PaperView):
         self.view, self.layout = view, view.layout
-        self._trained: dict[RunId, TrainedRun | None] = {}
-        self._scores: dict[Score, ScoreFile | None] = {}
+        self._trained: dict[artifacts.RunId, TrainedRun | None] = {}
+        self._scores: dict[artifacts.Score, ScoreFile | None] = {}
         self._samples: dict[tuple[object, ...], Sample] = {}
 
-    def require(self, product: Product) -> Path:
+    def require(self, product: artifacts.Product) -> Path:
         """Return the path of a product.
 
         Raises:
@@ -82,17 +72,17 @@ class RunFolders:
         """
         return present(self.layout.path(product))
 
-    def trained(self, run: RunId) -> TrainedRun | None:
+    def trained(self, run: artifacts.RunId) -> TrainedRun | None:
         """Read the record of a finished training."""
         if run not in self._trained:
-            self._trained[run] = TrainedRun.read_if_there(self.layout.path(Trained(run)))
+            self._trained[run] = TrainedRun.read_if_there(self.layout.path(artifacts.Trained(run)))
         return self._trained[run]
 
-    def cost(self, run: RunId) -> TrainingCost | None:
+    def cost(self, run: artifacts.RunId) -> TrainingCost | None:
         """Read the cost of a training."""
         return TrainingCost.read_if_there(self.layout.run(run) / COST_FILE)
 
-    def required_cost(self, run: RunId) -> TrainingCost:
+    def required_cost(self, run: artifacts.RunId) -> TrainingCost:
         """Return the cost of a training.
 
         Raises:
@@ -103,33 +93,33 @@ class RunFolders:
     @property
     def layer_costs(self) -> LayerCosts | None:
         """Read what the stage `layer-times` measured at this scale."""
-        return LayerCosts.read_if_there(self.layout.path(LayerTimes()))
+        return LayerCosts.read_if_there(self.layout.path(artifacts.LayerTimes()))
 
     @cached_property
     def model_sizes(self) -> dict[tuple[str, int], int]:
         """Return parameters at the paper's size by system and vocabulary; empty if they were not counted."""
-        counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
+        counted = ModelSizesFile.read_if_there(self.layout.path(artifacts.ModelSizes(self.view.paper)))
         return {(size.system, size.vocab): size.parameters for size in counted.sizes} if counted else {}
 
     # Curves of finished trainings and probes of their models. A missing file raises NotRun.
 
-    def loss_curve(self, run: RunId) -> LossCurve:
+    def loss_curve(self, run: artifacts.RunId) -> LossCurve:
         """Read the loss curve of a finished training."""
-        return loss_curve(self.require(Trained(run)).parent)
+        return loss_curve(self.require(artifacts.Trained(run)).parent)
 
-    def fit_curve(self, run: RunId) -> LossCurve:
+    def fit_curve(self, run: artifacts.RunId) -> LossCurve:
         """Return the loss curve of a finished training, with a training loss at every point.
 
         Raises:
             NotRun: The training is not finished, or its training loss was not measured.
         """
-        folder = self.require(Trained(run)).parent
+        folder = self.require(artifacts.Trained(run)).parent
         try:
             return fit_curve(folder)
         except UserError as error:
             raise NotRun(str(error)) from error
 
-    def branch_curves(self, run: RunId, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
+    def branch_curves(self, run: artifacts.RunId, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
         """Return the curves of kappa and alpha of one layer of a finished training.
 
         Args:
@@ -137,26 +127,26 @@ class RunFolders:
             layer: Number of the layer from 1; the last one if there are fewer.
             stack: Side of the model that the layer is in.
         """
-        return branch_curves(self.require(Trained(run)).parent, layer, stack)
+        return branch_curves(self.require(artifacts.Trained(run)).parent, layer, stack)
 
-    def gates(self, run: RunId, name: str) -> np.ndarray:
+    def gates(self, run: artifacts.RunId, name: str) -> np.ndarray:
         """Return gate values: for each sentence the sum of z and the number of words, shape (N, 2).
 
         Args:
             run: The run.
             name: `<channel>.<kind of words>`.
         """
-        return read_statistics(self.require(Gates(run)), name)
+        return read_statistics(self.require(artifacts.Gates(run)), name)
 
-    def attention_map(self, product: AttentionMaps) -> AttentionMap:
+    def attention_map(self, product: artifacts.AttentionMaps) -> AttentionMap:
         """Read the attention weights of one sentence."""
         return AttentionMap.read(self.require(product))
 
-    def alignment_maps(self, product: Alignments) -> AlignmentMaps:
+    def alignment_maps(self, product: artifacts.Alignments) -> AlignmentMaps:
         """Read the alignments of one utterance at several checkpoints."""
         return AlignmentMaps.read(self.require(product))
 
-    def score(self, product: Score) -> ScoreFile | None:
+    def score(self, product: artifacts.Score) -> ScoreFile | None:
         """Return a score file; None if the output was not scored.
 
         Raises:
@@ -170,7 +160,7 @@ class RunFolders:
             self._scores[product] = score
         return self._scores[product]
 
-    def score_paths(self, run: RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
+    def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
         """Return the score files of a run: for each decoding, those of all splits.
 
         Args:
@@ -188,7 +178,7 @@ class RunFolders:
         return [self.require(product) for product in products]
 
     def statistics(
-        self, runs: Sequence[RunId], scored: ScoredSplits, decodings: Sequence[str]
+        self, runs: Sequence[artifacts.RunId], scored: ScoredSplits, decodings: Sequence[str]
     ) -> list[list[np.ndarray]]:
         """Return the sentence statistics of each run, shape (N, F): for each decoding, those of all splits.
 
@@ -203,7 +193,9 @@ class RunFolders:
         paths = (self.score_paths(run, scored, decodings) for run in runs)
         return [[read_statistics(path, scored.metric) for path in of_run] for of_run in paths]
 
-    def measurement(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Measurement | None:
+    def measurement(
+        self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits
+    ) -> Measurement | None:
         """Return the score of a table cell; None as long as a score file is missing.
 
         Args:
@@ -236,7 +228,7 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
-    def sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
+    def sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         """Return the metric of each seed and on resampled sentences, without the noise of its family.
 
         Args:
@@ -252,7 +244,7 @@ class RunFolders:
             self._samples[key] = self._sample(runs, decodings, scored)
         return self._samples[key]
 
-    def _sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
+    def _sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]
@@ -270,14 +262,14 @@ class RunFolders:
         corpus = self.layout.corpus(dataset)
         return np.concatenate([TokenStore(corpus / f"encoded/{split}.src").lengths() for split in splits])
 
-    def longest_trained_on(self, run: RunId) -> int:
+    def longest_trained_on(self, run: artifacts.RunId) -> int:
         """Return the length of the longest source sentence that a run was trained on, in words or subwords."""
         corpus, longest = self.layout.corpus(run.dataset), self.view.experiment.run_spec(run).training.max_length
         src, tgt = (TokenStore(corpus / f"encoded/train.{side}").lengths() for side in ("src", "tgt"))
         return int(src[np.maximum(src, tgt) <= longest].max())
 
 
-def system_of(run: RunId) -> str:
+def system_of(run: artifacts.RunId) -> str:
     """Return the folder that the runs of a system share."""
     return run.folder.rpartition("/")[0]
 

@@ -27,17 +27,9 @@ from pipeline.models.kernels.autocast import casts_of
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq, Tree
 from pipeline.models.settings import BOS, EOS, PAD
+from pipeline.search import interface
 from pipeline.search.beam import Beam, EagerBeam, HostCandidates, live_candidates, pack, unpack
 from pipeline.search.beam_search import Hypothesis, beam_search
-from pipeline.search.interface import (
-    AsyncCopy,
-    ExternalLM,
-    scorer_of,
-    select_hypotheses,
-    select_sentences,
-    to_device_async,
-    tree_map,
-)
 from pipeline.search.selection import best_continuations
 from pipeline.training.graph_cache import GraphCache, Recorder, Replay, summary
 from pipeline.training.guards import is_out_of_memory
@@ -107,10 +99,14 @@ class CapturedSearch:
     """
 
     def __init__(
-        self, model: Seq2Seq, config: DecodingConfig, recorder: Recorder, external_lm: ExternalLM | None = None
+        self,
+        model: Seq2Seq,
+        config: DecodingConfig,
+        recorder: Recorder,
+        external_lm: interface.ExternalLM | None = None,
     ):
         self.model, self.config, self.external_lm = model, config, external_lm
-        self.beam_size, self.scorer = config.beam_size, scorer_of(model, external_lm)
+        self.beam_size, self.scorer = config.beam_size, interface.scorer_of(model, external_lm)
         self.modules = [model, *([external_lm.model] if external_lm else [])]
         self.graphs = GraphCache[CapturedStep](recorder)
         self.static: WeakValueDictionary[tuple[int, torch.Size, torch.dtype], Tensor] = WeakValueDictionary()
@@ -199,7 +195,7 @@ class CapturedSearch:
     def _step(self, state: BeamState) -> tuple[Tensor, BeamState]:
         """Extend all hypotheses by one symbol; see `run`."""
         out, changed, cache, parents = self._extend(state)
-        return out, state | changed | {"cache": select_hypotheses(cache, parents)}
+        return out, state | changed | {"cache": interface.select_hypotheses(cache, parents)}
 
     def _step_in_place(self, state: BeamState) -> Tensor:
         """Extend all hypotheses by one symbol in static memory.
@@ -281,10 +277,10 @@ class CapturedBeam:
         self.places = at_most(LEAST_PLACES, search.model.max_positions)
         self.rows, self.launched = np.arange(len(limits)), 0
         """Rows of the active sentences, and number of steps that were started."""
-        self.queue: list[tuple[AsyncCopy, np.ndarray]] = []
+        self.queue: list[tuple[interface.AsyncCopy, np.ndarray]] = []
         """Candidates of the steps that the host has not read, with the rows of the active sentences in them."""
         source, cache = search.scorer.start(batch)
-        cache = tree_map(lambda tensor: tensor.expand(-1, search.beam_size, *tensor.shape[2:]), cache)
+        cache = interface.tree_map(lambda tensor: tensor.expand(-1, search.beam_size, *tensor.shape[2:]), cache)
         total, device = batch.src_shape[0], batch.src_mask.device
         log_probs = torch.zeros(total, search.beam_size, device=device)
         log_probs[:, 1:] = -torch.inf  # one hypothesis in K copies
@@ -295,7 +291,7 @@ class CapturedBeam:
                 "source": source,
                 "tokens": torch.full((total, search.beam_size), BOS, device=device),
                 "log_probs": log_probs,
-                "left": to_device_async(device, left),
+                "left": interface.to_device_async(device, left),
                 "cache": search.scorer.fixed_cache(cache, self.places),
             }
         )
@@ -319,7 +315,7 @@ class CapturedBeam:
             cache = self.search.scorer.fixed_cache(self.state["cache"], self.places)
             self.state = self.search.load(self.state | {"cache": cache})
         out, self.state = self.search.run(self.state)
-        self.queue.append((AsyncCopy(out), self.rows))
+        self.queue.append((interface.AsyncCopy(out), self.rows))
         self.launched += 1
 
     def _drop_rows(self) -> None:
@@ -327,6 +323,6 @@ class CapturedBeam:
         rows = rounded_up(len(self.rows), LEAST_ROWS)
         if rows > len(self.state["left"]) // 2:
             return
-        kept = to_device_async(self.state["left"].device, np.resize(self.rows, rows))
-        self.state = self.search.load(select_sentences(self.state, kept))
+        kept = interface.to_device_async(self.state["left"].device, np.resize(self.rows, rows))
+        self.state = self.search.load(interface.select_sentences(self.state, kept))
         self.rows = np.arange(len(self.rows))

@@ -17,13 +17,7 @@ from pipeline.core.records.outputs import Scored
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
 from pipeline.data.encoded_files import require_whole, token_files
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.checks import (
-    check_references,
-    check_untokenised,
-    name_of_split,
-    read_lines,
-    training_digest,
-)
+from pipeline.data.text import checks
 from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.data.trees.trees import parse_tree
@@ -60,7 +54,7 @@ def score_text(
     suffixes = record.references(split)
     raw_references = [prepared / f"{split}.{suffix}" for suffix in suffixes]
     tokenised_references = [prepared / f"{split}.tok.{suffix}" for suffix in suffixes]
-    lines = check_references(record, split, prepared)
+    lines = checks.check_references(record, split, prepared)
     raw = read_texts(text, raw_references, lines)
     tokens = read_texts(tokenised, tokenised_references, lines)
     how = Tokenisation.of(record)
@@ -77,7 +71,7 @@ def score_text(
     if returned.is_lossy:
         log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", returned.ceiling)
     for path, lines_of_file in zip([text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
-        check_untokenised(path, lines_of_file)
+        checks.check_untokenised(path, lines_of_file)
     read = [tokenised, text, *raw_references, *tokenised_references]
     scored = scored_split(record, split, lines, digest_of(raw_references), read, ceiling=returned.ceiling)
     write_score(out, translations, scored)
@@ -117,7 +111,7 @@ def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
     Raises:
         UserError: A file has another number of lines.
     """
-    return Texts(read_lines(hypotheses, lines), [read_lines(path, lines) for path in references])
+    return Texts(checks.read_lines(hypotheses, lines), [checks.read_lines(path, lines) for path in references])
 
 
 def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test", transcripts: Path, out: Path) -> None:
@@ -141,7 +135,7 @@ def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test",
     stem = corpus / f"{split}.tgt"
     store = TokenStore(stem)
     references = vocabularies(corpus)[1].decode([*store])
-    hypotheses = [line.removesuffix("\r") for line in read_lines(transcripts, len(references))]
+    hypotheses = [line.removesuffix("\r") for line in checks.read_lines(transcripts, len(references))]
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
     report = PreparedSpeech.read_if_there(corpus.parent / "prepared/report.json")
     left_out = sum(report.splits[split].rejected.values()) if report else 0
@@ -168,11 +162,11 @@ def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName, tokenised:
     if not isinstance(record, GrammarDataset) or record.tgt != "en":
         raise UserError(f"{dataset}: is not written by the grammar into English, so it has no phenomena to count")
     facts = corpus / f"{split}.phenomena.jsonl"
-    lines = check_references(record, split, corpus / "prepared")
-    recorded = [json.loads(line) for line in read_lines(facts, lines)]
+    lines = checks.check_references(record, split, corpus / "prepared")
+    recorded = [json.loads(line) for line in checks.read_lines(facts, lines)]
     sentences = [
         GrammarSentence(hypothesis.split(" "), sentence, parse_tree(sentence["tree"], "phenomena"))
-        for sentence, hypothesis in zip(recorded, read_lines(tokenised, lines), strict=True)
+        for sentence, hypothesis in zip(recorded, checks.read_lines(tokenised, lines), strict=True)
     ]
     src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(corpus))
     scored = scored_split(record, split, lines, sha256_file(facts), [tokenised, facts])
@@ -198,10 +192,10 @@ def scored_split(
     return Scored(
         dataset=dataset.name,
         split=split,
-        test_set=name_of_split(dataset, split),
+        test_set=checks.name_of_split(dataset, split),
         lines=lines,
         references=references,
         inputs={str(path): sha256_file(path) for path in inputs},
-        training=training_digest(inputs[0]),
+        training=checks.training_digest(inputs[0]),
         **others,
     )

@@ -7,20 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pipeline.analysis import names
 from pipeline.analysis.cells import AnyCell
 from pipeline.analysis.cells.cell import Row
 from pipeline.analysis.figures import AnyFigure
-from pipeline.analysis.names import (
-    DatasetName,
-    DecodingName,
-    MetricName,
-    NewName,
-    ScaleName,
-    ScoredSplit,
-    SystemName,
-    SystemPattern,
-    TrainedName,
-)
 from pipeline.config import DecodingSettings
 from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml, nearest, validate
@@ -34,24 +24,24 @@ Changed = Literal["test set", "metric", "model", "data", "budget"]
 class SystemEntry(Closed):
     """Model and recipe of a table row, written as differences from another system."""
 
-    base: SystemName | None = Field(
+    base: names.SystemName | None = Field(
         default=None, description="System that it is based on: `name`, or `paper/name` of another paper"
     )
     description: str = Field(description="Meaning of the row, in the paper's words or symbols")
-    datasets: dict[DatasetName, DatasetName] = Field(
+    datasets: dict[names.DatasetName, names.DatasetName] = Field(
         default={}, description="Datasets that replace those named by tables, e.g. ones with more training data"
     )
     model: dict[str, Any] = Field(default={}, description="Keys of the model section that differ")
     fusion: dict[str, Any] = Field(default={}, description="Keys of the fusion section that differ; none = no fusion")
-    language_model: TrainedName | None = Field(
+    language_model: names.TrainedName | None = Field(
         default=None,
         description="Language model that is fused, of the same seed: `system@dataset` or `paper/system@dataset`",
     )
-    initial: TrainedName | None = Field(
+    initial: names.TrainedName | None = Field(
         default=None, description="System whose weights initialise the training, written like `language_model`"
     )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
-    decodings: dict[DecodingName, dict[str, Any]] = Field(
+    decodings: dict[names.DecodingName, dict[str, Any]] = Field(
         default={}, description="Keys that differ, by name of a decoding"
     )
 
@@ -79,7 +69,7 @@ def _with_kinds(cells: Any) -> Any:
 class TableEntry(Closed):
     """A printed table with its measured columns."""
 
-    scales: list[ScaleName] | None = Field(
+    scales: list[names.ScaleName] | None = Field(
         default=None, description="Scales at which the table can be measured; null = all"
     )
     on_request: bool = Field(
@@ -89,8 +79,8 @@ class TableEntry(Closed):
     printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: Annotated[dict[NewName, AnyCell], BeforeValidator(_with_kinds)] = Field(description="Measured columns")
-    printed_metrics: dict[str, MetricName] = Field(
+    cells: Annotated[dict[names.NewName, AnyCell], BeforeValidator(_with_kinds)] = Field(description="Measured columns")
+    printed_metrics: dict[str, names.MetricName] = Field(
         default={}, description="Metric of each printed column; only scores of the same metric are comparable"
     )
 
@@ -104,9 +94,9 @@ class Examples(Closed):
 
     caption: str = Field(description="Self-contained caption: what is shown, and how the sentence was chosen")
     printed: FileName = Field(description="CSV of the printed sentence, beside paper.yaml")
-    dataset: DatasetName = Field(description="Dataset as the paper names it; the scale names its stand-in")
-    splits: list[ScoredSplit] = Field(min_length=1, description="Test sets from which the sentence is chosen")
-    decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
+    dataset: names.DatasetName = Field(description="Dataset as the paper names it; the scale names its stand-in")
+    splits: list[names.ScoredSplit] = Field(min_length=1, description="Test sets from which the sentence is chosen")
+    decoding: names.DecodingName = Field(description="Named decoding of the paper that owns the systems")
     words: tuple[CountOrNone, CountOrNone] = Field(
         strict=False, description="Minimum and maximum number of source words of the sentence"
     )
@@ -120,11 +110,11 @@ class TranscriptTable(Closed):
 
     caption: str = Field(description="Self-contained caption: what is shown, and how the utterances were chosen")
     printed: FileName = Field(description="CSV of the printed texts, beside paper.yaml")
-    dataset: DatasetName = Field(description="Dataset that the systems are trained on, as the paper names it")
-    scored_on: DatasetName = Field(description="Dataset whose utterances are shown")
-    split: ScoredSplit = Field(description="Split whose utterances are shown")
-    decoding: DecodingName = Field(description="Named decoding")
-    chosen_by: SystemName = Field(description="System whose word errors decide which utterances are shown")
+    dataset: names.DatasetName = Field(description="Dataset that the systems are trained on, as the paper names it")
+    scored_on: names.DatasetName = Field(description="Dataset whose utterances are shown")
+    split: names.ScoredSplit = Field(description="Split whose utterances are shown")
+    decoding: names.DecodingName = Field(description="Named decoding")
+    chosen_by: names.SystemName = Field(description="System whose word errors decide which utterances are shown")
     least_words: Count = Field(description="Minimum number of words of an utterance")
 
 
@@ -138,7 +128,7 @@ class LayerCosts(Closed):
 class Deviation(Closed):
     """A deviation from the paper, or a choice that it leaves open."""
 
-    systems: list[SystemPattern] = Field(description="Systems that it concerns; `*` = all")
+    systems: list[names.SystemPattern] = Field(description="Systems that it concerns; `*` = all")
     paper: str = Field(description="What the paper does or says")
     here: str = Field(description="What is done here")
     why: str = Field(description="The reason")
@@ -164,18 +154,20 @@ class Paper(Closed):
         default=False,
         description="Recipes published by others: rules of scales do not change them, and `all` leaves them out",
     )
-    systems: dict[NewName, SystemEntry] = Field(description="Every system the authors ran")
-    decodings: dict[NewName, DecodingEntry] = Field(description="Named decodings")
-    tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")
-    layer_costs: dict[NewName, LayerCosts] = Field(
+    systems: dict[names.NewName, SystemEntry] = Field(description="Every system the authors ran")
+    decodings: dict[names.NewName, DecodingEntry] = Field(description="Named decodings")
+    tables: dict[names.NewName, TableEntry] = Field(description="Every printed table that is measured")
+    layer_costs: dict[names.NewName, LayerCosts] = Field(
         default={}, description="Tables of complexities with measured times of layers"
     )
-    examples: dict[NewName, Examples] = Field(
+    examples: dict[names.NewName, Examples] = Field(
         default={}, description="Tables of one sentence, translated by each system"
     )
-    transcripts: dict[NewName, TranscriptTable] = Field(default={}, description="Tables of a few transcripts")
-    figures: dict[NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
-    readings: dict[NewName, Reading] = Field(default={}, description="Ambiguous passages with their interpretations")
+    transcripts: dict[names.NewName, TranscriptTable] = Field(default={}, description="Tables of a few transcripts")
+    figures: dict[names.NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
+    readings: dict[names.NewName, Reading] = Field(
+        default={}, description="Ambiguous passages with their interpretations"
+    )
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
 

@@ -11,25 +11,9 @@ import numpy as np
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
-from pipeline.core.records.corpus import (
-    ParallelCorpus,
-    ParallelSplit,
-    SpeechCorpus,
-    SpeechSplit,
-    TextCorpus,
-    read_corpus,
-)
+from pipeline.core.records import corpus as records
+from pipeline.data import dataset as datasets
 from pipeline.data.batches.steps import FixedSizeSteps, assign_cells, cut_into_steps, order_by_cell
-from pipeline.data.dataset import (
-    AnyDataset,
-    CorpusSize,
-    SplitName,
-    SpokenRecord,
-    SymbolVocabulary,
-    TextRecord,
-    TokenisedDataset,
-    TokenisedRecord,
-)
 from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
 from pipeline.data.text.vocabulary import Alphabet
@@ -76,7 +60,7 @@ class Corpus:
         shapes: Cache of step shapes.
     """
 
-    pairs: Mapping[SplitName, int]
+    pairs: Mapping[datasets.SplitName, int]
     src_subwords: float
     tgt_subwords: float
     src_vocab: int
@@ -86,7 +70,7 @@ class Corpus:
     shapes: dict[tuple[int | None, ...], StepShape] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
-    def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
+    def of(cls, dataset: datasets.AnyDataset, corpus: Path) -> "Corpus":
         """Return the sizes of an encoded corpus, or those that its dataset file expects.
 
         Args:
@@ -98,21 +82,23 @@ class Corpus:
         """
         encoded = corpus / "encoded"
         if (encoded / CORPUS_FILE).exists():
-            return cls.measured(read_corpus(encoded), encoded)
+            return cls.measured(records.read_corpus(encoded), encoded)
         symbols = len(Alphabet())
         match dataset:
-            case SpokenRecord(size=SpeechSize() as size):
+            case datasets.SpokenRecord(size=SpeechSize() as size):
                 pairs, frames = by_split(dataset, size.utterances), FRAMES_PER_SECOND * size.seconds
                 return cls(pairs, frames, size.characters, symbols, symbols, None, "speech")
-            case TextRecord(size=TextSize() as size):
+            case datasets.TextRecord(size=TextSize() as size):
                 return cls(by_split(dataset, size.sentences), 0.0, size.characters, symbols, symbols, None, "text")
-            case TokenisedRecord(size=CorpusSize() as size):
+            case datasets.TokenisedRecord(size=datasets.CorpusSize() as size):
                 pairs, tgt_vocab = by_split(dataset, size.pairs), expected_tgt_vocab(dataset, size)
                 return cls(pairs, size.src_subwords, size.tgt_subwords, dataset.subwords.vocab_size, tgt_vocab, None)
         raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; add it, or encode the corpus first")
 
     @classmethod
-    def measured(cls, record: ParallelCorpus | SpeechCorpus | TextCorpus, encoded: Path) -> "Corpus":
+    def measured(
+        cls, record: records.ParallelCorpus | records.SpeechCorpus | records.TextCorpus, encoded: Path
+    ) -> "Corpus":
         """Return the sizes of an encoded corpus.
 
         Args:
@@ -121,8 +107,11 @@ class Corpus:
         """
         train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
-            pairs={split: record.splits[split].pairs for split in get_args(SplitName) if split in record.splits},
-            src_subwords=(train.src_tokens if isinstance(train, ParallelSplit | SpeechSplit) else 0) / train.pairs,
+            pairs={
+                split: record.splits[split].pairs for split in get_args(datasets.SplitName) if split in record.splits
+            },
+            src_subwords=(train.src_tokens if isinstance(train, records.ParallelSplit | records.SpeechSplit) else 0)
+            / train.pairs,
             tgt_subwords=train.tgt_tokens / train.pairs,
             src_vocab=src_vocab,
             tgt_vocab=tgt_vocab,
@@ -214,7 +203,7 @@ class Corpus:
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
 
-def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]:
+def by_split(dataset: datasets.AnyDataset, counts: Sequence[int]) -> dict[datasets.SplitName, int]:
     """Return the sizes of a dataset by the name of the split.
 
     Args:
@@ -224,7 +213,7 @@ def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]
     return dict(zip(dataset.split_names, counts, strict=True))
 
 
-def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
+def expected_tgt_vocab(dataset: datasets.TokenisedDataset, size: datasets.CorpusSize) -> int:
     """Return the expected number of entries of the target vocabulary.
 
     Args:
@@ -235,7 +224,7 @@ def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
         UserError: The vocabulary is all symbols of the text, and their number is not given.
     """
     settings = dataset.tgt_subwords or dataset.subwords
-    found = size.tgt_vocab if isinstance(settings, SymbolVocabulary) else settings.vocab_size
+    found = size.tgt_vocab if isinstance(settings, datasets.SymbolVocabulary) else settings.vocab_size
     if found is None:
         file = f"workflow/datasets/{dataset.name}.yaml"
         raise UserError(f"{file}: `size.tgt_vocab` is missing; add it, or encode the corpus first")

@@ -11,15 +11,7 @@ import torch
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.outputs import Scored
-from pipeline.data.batches.corpus_batches import (
-    AnyBatch,
-    AnySplit,
-    EvalBatches,
-    check_targets,
-    evaluation_split,
-    input_kind,
-    normalisation_corpus,
-)
+from pipeline.data.batches import corpus_batches
 from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
 from pipeline.data.encoded_files import require_whole
@@ -82,9 +74,9 @@ def measure_perplexity(
     if corpus != own and record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than the one that {trained.spec.name} was trained with")
     require_whole(corpus)
-    kind = input_kind(trained.spec)
-    pairs = evaluation_split(corpus, split, normalisation_corpus(trained.spec), kind)
-    check_targets(trained.spec, pairs)
+    kind = corpus_batches.input_kind(trained.spec)
+    pairs = corpus_batches.evaluation_split(corpus, split, corpus_batches.normalisation_corpus(trained.spec), kind)
+    corpus_batches.check_targets(trained.spec, pairs)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, split, len(pairs.tgt), str(corpus))
     statistics = cross_entropy(trained, pairs)
@@ -105,7 +97,7 @@ def measure_perplexity(
 
 
 @torch.inference_mode()
-def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
+def cross_entropy(trained: TrainedModel, pairs: corpus_batches.AnySplit) -> np.ndarray:
     """Compute the cross-entropy of each sentence of a split, without smoothing or dropout.
 
     Args:
@@ -125,7 +117,8 @@ def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
         for side, lengths in sides.items():
             trained.require_positions(f"{pairs.name}: {side}", lengths)
     rows = np.empty((len(pairs.tgt), 2))
-    for (sentence,), batch in EvalBatches[AnySplit, AnyBatch](pairs, ONE_SENTENCE):
+    sentences = corpus_batches.EvalBatches[corpus_batches.AnySplit, corpus_batches.AnyBatch](pairs, ONE_SENTENCE)
+    for (sentence,), batch in sentences:
         with trained.autocast():
             sums = trained.model.loss(batch.to(trained.device), 0.0)
         rows[sentence] = float(sums.nll), sums.tokens

@@ -17,20 +17,7 @@ from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.analysis.figures.figure import save
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import (
-    Claims,
-    Encoded,
-    ExampleTable,
-    Figure,
-    LayerTable,
-    Outputs,
-    Product,
-    Report,
-    Scores,
-    Table,
-    TranscriptTable,
-    manifest_of,
-)
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
@@ -65,7 +52,7 @@ class WrittenReport:
     is_written: bool = True
 
 
-def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
+def score_decoded(graph: Graph, reports: Iterable[artifacts.Report]) -> None:
     """Score outputs of decodings that failed in part, for which the rule `score` did not start.
 
     Args:
@@ -73,10 +60,10 @@ def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
         reports: Reports that need the scores.
     """
     plans, layout = Plans(graph), graph.project.layout
-    for scores in dict.fromkeys(map(manifest_of, graph.closure(reports))):
-        if not isinstance(scores, Scores) or layout.path(scores).exists():
+    for scores in dict.fromkeys(map(artifacts.manifest_of, graph.closure(reports))):
+        if not isinstance(scores, artifacts.Scores) or layout.path(scores).exists():
             continue
-        if part_of(layout.path(Outputs(scores.run, scores.decoding))).exists():
+        if part_of(layout.path(artifacts.Outputs(scores.run, scores.decoding))).exists():
             score_available(layout.run(scores.run), plans.scoring(scores))
 
 
@@ -102,7 +89,7 @@ class PartialReports:
         self.project = graph.project
         self.incomplete: list[Path] = []
 
-    def make(self, report: Report) -> WrittenReport:
+    def make(self, report: artifacts.Report) -> WrittenReport:
         """Write a report unless it is complete and newer than its inputs."""
         path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
         missing = self.causes.missing(inputs)
@@ -115,7 +102,7 @@ class PartialReports:
         self.incomplete += path.parent.glob(f"{path.stem}.*")
         return WrittenReport(path, lacks)
 
-    def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:
+    def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Product]) -> bool:
         """Return whether a report is newer than its inputs.
 
         Args:
@@ -127,7 +114,7 @@ class PartialReports:
             (layout.path(product).stat().st_mtime for product in inputs), default=WRITTEN_IN_PART + 1
         )
 
-    def write(self, report: Report, missing: list[Product]) -> str:
+    def write(self, report: artifacts.Report, missing: list[artifacts.Product]) -> str:
         """Write a report.
 
         Args:
@@ -142,16 +129,16 @@ class PartialReports:
             NotRun: No part of it can be made.
         """
         match report:
-            case ExampleTable() | TranscriptTable() | LayerTable():
+            case artifacts.ExampleTable() | artifacts.TranscriptTable() | artifacts.LayerTable():
                 return self.other_table(report, missing)
-            case Table(paper, table):
+            case artifacts.Table(paper, table):
                 return self.table(report, paper, table)
-            case Figure(paper, name):
+            case artifacts.Figure(paper, name):
                 return self.figure(report, paper, name)
-            case Claims(paper):
+            case artifacts.Claims(paper):
                 return self.claims(report, paper)
 
-    def table(self, report: Report, paper: str, name: str) -> str:
+    def table(self, report: artifacts.Report, paper: str, name: str) -> str:
         """Write a table; a row without its numbers says why.
 
         Args:
@@ -173,7 +160,7 @@ class PartialReports:
         write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))
         return count_missing(whys, "rows")
 
-    def claims(self, report: Report, paper: str) -> str:
+    def claims(self, report: artifacts.Report, paper: str) -> str:
         """Write claims; one that cannot be evaluated says why.
 
         Args:
@@ -194,7 +181,7 @@ class PartialReports:
         write_twins(self.path(report), rows, claims.render(self.project, paper, results))
         return count_missing(whys, "claims")
 
-    def figure(self, report: Report, paper: str, name: str) -> str:
+    def figure(self, report: artifacts.Report, paper: str, name: str) -> str:
         """Draw a figure without the systems that miss something; its caption names them.
 
         Args:
@@ -225,7 +212,7 @@ class PartialReports:
         save(drawing.picture, path)
         return left_out
 
-    def other_table(self, report: Table, missing: list[Product]) -> str:
+    def other_table(self, report: artifacts.Table, missing: list[artifacts.Product]) -> str:
         """Write a table of sentences, transcripts or layers; only missing transcripts can be left out.
 
         Args:
@@ -239,21 +226,23 @@ class PartialReports:
             NotRun: A product is missing without which the table cannot be made.
         """
         why = self.causes.why(missing)
-        needs_all = not isinstance(report, TranscriptTable) or any(isinstance(product, Encoded) for product in missing)
+        needs_all = not isinstance(report, artifacts.TranscriptTable) or any(
+            isinstance(product, artifacts.Encoded) for product in missing
+        )
         if missing and needs_all:
             raise NotRun(why)
         named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
         named["project"] = ProjectOptions(self.project.root, self.settings)
-        if isinstance(report, ExampleTable):
+        if isinstance(report, artifacts.ExampleTable):
             write_example_table(**named)
-        elif isinstance(report, TranscriptTable):
+        elif isinstance(report, artifacts.TranscriptTable):
             write_transcript_table(**named)
         else:
             layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
             write_layer_table(**named, layer_times=layer_times)
         return f"some transcripts ({why})" if why else ""
 
-    def path(self, report: Report) -> Path:
+    def path(self, report: artifacts.Report) -> Path:
         """Return where a report is written."""
         return self.project.layout.path(report)
 

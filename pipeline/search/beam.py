@@ -13,14 +13,7 @@ from torch import Tensor
 
 from pipeline.models.layers.positions import cached_indices
 from pipeline.models.settings import BOS, EOS, PAD
-from pipeline.search.interface import (
-    ModelScores,
-    SourceBatch,
-    select_hypotheses,
-    select_sentences,
-    to_device_async,
-    tree_map,
-)
+from pipeline.search import interface
 from pipeline.search.selection import Candidates, best_continuations
 
 
@@ -62,10 +55,10 @@ class EagerBeam:
         beam_size: K.
     """
 
-    def __init__(self, scorer: ModelScores, batch: SourceBatch, limits: np.ndarray, beam_size: int):
+    def __init__(self, scorer: interface.ModelScores, batch: interface.SourceBatch, limits: np.ndarray, beam_size: int):
         self.scorer, self.limits, self.beam_size, self.position = scorer, limits, beam_size, 0
         source, self.cache = scorer.start(batch)
-        self.source = tree_map(Tensor.contiguous, source)  # once, not in every matrix multiplication
+        self.source = interface.tree_map(Tensor.contiguous, source)  # once, not in every matrix multiplication
         self.tokens = torch.full((len(limits), 1), BOS, device=batch.src_mask.device)
         self.log_probs = torch.zeros(self.tokens.shape, device=self.tokens.device)
 
@@ -83,13 +76,13 @@ class EagerBeam:
         (sentences, hypotheses), device = self.tokens.shape, self.tokens.device
         self.tokens, self.log_probs, parents = self.live.tokens, self.live.log_probs, self.live.parents
         if len(remaining) < sentences:
-            rows = to_device_async(device, remaining)
-            self.source, self.limits = select_sentences(self.source, rows), self.limits[remaining]
+            rows = interface.to_device_async(device, remaining)
+            self.source, self.limits = interface.select_sentences(self.source, rows), self.limits[remaining]
             self.tokens, self.log_probs, parents = self.tokens[rows], self.log_probs[rows], parents[rows]
         else:
             rows = torch.arange(sentences, device=device)
         if self.beam_size > 1 or len(remaining) < sentences:
-            self.cache = select_hypotheses(self.cache, rows.unsqueeze(1) * hypotheses + parents)
+            self.cache = interface.select_hypotheses(self.cache, rows.unsqueeze(1) * hypotheses + parents)
 
 
 def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
@@ -106,7 +99,7 @@ def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: i
     """
     next_log_probs = scores.index_fill_(-1, cached_indices(scores.device, PAD, BOS), -torch.inf)
     if len(at_limit):
-        rows = to_device_async(scores.device, at_limit)
+        rows = interface.to_device_async(scores.device, at_limit)
         final = next_log_probs[rows, :, EOS]
         next_log_probs[rows] = -torch.inf
         next_log_probs[rows, :, EOS] = final

@@ -16,17 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, complete_lines
 from pipeline.core.layout import COST_FILE, EVENTS, PROGRESS_FILE
+from pipeline.core.records import training as records
 from pipeline.core.records.record import Record
-from pipeline.core.records.training import (
-    AnyProgress,
-    Machine,
-    MonitorLine,
-    ProgressLine,
-    StartCost,
-    TotalCost,
-    TrainingCost,
-    ValidationLine,
-)
 from pipeline.training.state import Sums, TrainingState
 
 if TYPE_CHECKING:
@@ -124,7 +115,7 @@ class Progress:
             return
         seconds = now - self.line_at
         per_step = (now - self.started) / (step - self.first)
-        record = ProgressLine(
+        record = records.ProgressLine(
             step=step,
             max_steps=self.end,
             **dict(self.sums.per_token()),
@@ -145,7 +136,7 @@ class Progress:
             "%s  step %d  dev perplexity %.2f (%.3f nats per symbol), train %.2f",
             *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),
         )
-        self.write(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
+        self.write(records.ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
         """Write the values that a model monitors, `MONITORED` times per training, without a log line.
@@ -156,16 +147,16 @@ class Progress:
         """
         due = step % max(1, self.end // MONITORED) == 0 or step == self.end
         if due and not self.silent and (values := read()):
-            self.write(MonitorLine(step=step, values=values))
+            self.write(records.MonitorLine(step=step, values=values))
 
-    def write(self, record: AnyProgress) -> None:
+    def write(self, record: records.AnyProgress) -> None:
         """Append a record to all files."""
         self.lines.append(record)
         if self.events:
             self.events.add(record)
 
 
-def progress_line(name: str, record: ProgressLine) -> str:
+def progress_line(name: str, record: records.ProgressLine) -> str:
     """Return a progress record as a log line.
 
     Args:
@@ -207,7 +198,7 @@ class EventFile:
         started = proto.event_pb2.SessionLog(status=proto.event_pb2.SessionLog.START)
         self.write(step + 1 if step else 0, session_log=started)  # TensorBoard drops earlier events from this step on
 
-    def add(self, record: AnyProgress) -> None:
+    def add(self, record: records.AnyProgress) -> None:
         """Write the numbers of a record."""
         summary = self.proto.summary_pb2.Summary
         values = [summary.Value(tag=name, simple_value=value) for name, value in scalars(record).items()]
@@ -219,20 +210,20 @@ class EventFile:
         self.writer.flush()
 
 
-def scalars(record: AnyProgress) -> dict[str, float]:
+def scalars(record: records.AnyProgress) -> dict[str, float]:
     """Return the numbers of a record by their TensorBoard tags.
 
     Raises:
         TypeError: The record has no numbers.
     """
     match record:
-        case ProgressLine():
+        case records.ProgressLine():
             left_out = {"event", "step", "max_steps", "seconds_left"}
             return {f"updates/{name}": value for name, value in record.model_dump(exclude=left_out).items()}
-        case ValidationLine():
+        case records.ValidationLine():
             losses = {"dev": record.dev} | ({"fit": record.fit} if record.fit else {})
             return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}
-        case MonitorLine():
+        case records.MonitorLine():
             return {f"{name}/{at}": value for name, values in record.values.items() for at, value in enumerate(values)}
     raise TypeError(f"no numbers of {record!r}")
 
@@ -249,9 +240,9 @@ class CostCounter:
         first: Steps done before this start.
     """
 
-    def __init__(self, run_folder: Path, device: "torch.device", machine: Machine, first: int):
+    def __init__(self, run_folder: Path, device: "torch.device", machine: records.Machine, first: int):
         self.path = Path(run_folder) / COST_FILE
-        earlier = TrainingCost.read_if_there(self.path)
+        earlier = records.TrainingCost.read_if_there(self.path)
         self.earlier = earlier.starts if earlier else ()
         self.device, self.machine, self.first = device, machine, first
         self.began, self.used = time.perf_counter(), time.process_time()
@@ -268,20 +259,20 @@ class CostCounter:
         self.tokens += tokens
         self.flops += flops
 
-    def until(self, step: int) -> TrainingCost:
+    def until(self, step: int) -> records.TrainingCost:
         """Return the cost of all starts; `step` is the number of steps done so far."""
         starts = (*self.earlier, self.entry(step))
-        return TrainingCost(starts=starts, total=TotalCost.of(starts))
+        return records.TrainingCost(starts=starts, total=records.TotalCost.of(starts))
 
     def write(self, step: int) -> None:
         """Write the file."""
         self.until(step).write(self.path)
 
-    def entry(self, step: int) -> StartCost:
+    def entry(self, step: int) -> records.StartCost:
         """Return the cost of this start so far."""
         seconds = time.perf_counter() - self.began
         gpus = self.machine.processes if self.device.type == "cuda" else 0
-        return StartCost(
+        return records.StartCost(
             started=self.started,
             stopped=now(),
             node=os.uname().nodename,

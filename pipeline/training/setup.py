@@ -8,18 +8,7 @@ import torch
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine
-from pipeline.data.batches.corpus_batches import (
-    AnyBatch,
-    AnySplit,
-    AnyTrainingBatches,
-    EvalBatches,
-    batch_size,
-    check_targets,
-    evaluation_split,
-    input_kind,
-    normalisation_corpus,
-    training_batches,
-)
+from pipeline.data.batches import corpus_batches
 from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
 from pipeline.training import machine
 from pipeline.training.captured_steps import captured_steps
@@ -62,10 +51,14 @@ def build_trainer(
     model = build_initial_model(spec).to(device)
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, description)
-    batches = training_batches(spec)
-    dev = evaluation_split(corpus, "dev", normalisation_corpus(spec), input_kind(spec))
-    check_targets(spec, dev)
-    dev_batches = EvalBatches[AnySplit, AnyBatch](dev, batch_size(spec))
+    batches = corpus_batches.training_batches(spec)
+    dev = corpus_batches.evaluation_split(
+        corpus, "dev", corpus_batches.normalisation_corpus(spec), corpus_batches.input_kind(spec)
+    )
+    corpus_batches.check_targets(spec, dev)
+    dev_batches = corpus_batches.EvalBatches[corpus_batches.AnySplit, corpus_batches.AnyBatch](
+        dev, corpus_batches.batch_size(spec)
+    )
     validation = Validation(corpus, dev_batches, batches, device, group, lambda: machine.autocast(device, spec))
     reporting = {"silent": not group.is_first, "tensorboard": training.tensorboard}
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **reporting)
@@ -118,7 +111,12 @@ def restore(
 
 
 def log_setup(
-    spec: RunSpec, model: Seq2Seq, batches: AnyTrainingBatches, group: Group, description: Machine, state: TrainingState
+    spec: RunSpec,
+    model: Seq2Seq,
+    batches: corpus_batches.AnyTrainingBatches,
+    group: Group,
+    description: Machine,
+    state: TrainingState,
 ) -> None:
     """Log what will be trained, on which data and machine.
 
@@ -155,7 +153,7 @@ def log_setup(
         )
 
 
-def format_step_size(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
+def format_step_size(training: TrainingConfig, batches: corpus_batches.AnyTrainingBatches) -> str:
     """Return in words how much data a training step uses.
 
     Args:

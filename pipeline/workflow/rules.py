@@ -7,18 +7,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from pipeline.config import RunSpec
-from pipeline.core.artifacts import (
-    Figure,
-    LayerTable,
-    Outputs,
-    Product,
-    Raw,
-    RunArtifact,
-    RunId,
-    Scores,
-    Table,
-    Trained,
-)
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.models.settings import BatchShape, Reads
 from pipeline.papers.project import Project
@@ -38,7 +27,7 @@ class Rules:
         self.graph = Graph(project)
         self.plans = Plans(self.graph)
 
-    def product(self, kind: type[Product], wildcards: Wildcards) -> Product:
+    def product(self, kind: type[artifacts.Product], wildcards: Wildcards) -> artifacts.Product:
         """Return the product that wildcards name.
 
         Args:
@@ -54,7 +43,7 @@ class Rules:
             raise UserError(f"-{content}/: outdated, because settings or data changed; request {path}")
         return product
 
-    def inputs(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
+    def inputs(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
         """Return the files that the job for a product reads; empty for a report that no paper describes.
 
         Args:
@@ -65,11 +54,11 @@ class Rules:
             UserError: The table exists at other scales only, or `product` or `Plans.inputs` raised it.
         """
         product = self.product(kind, wildcards)
-        if isinstance(product, Table) and (other := other_scales(self.project, product.paper, product.table)):
+        if isinstance(product, artifacts.Table) and (other := other_scales(self.project, product.paper, product.table)):
             raise UserError(f"{product.table} {only_at(other)}")
         return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
 
-    def datasets(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
+    def datasets(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
         """Return the dataset files that the outputs or scores of a decoding depend on.
 
         Args:
@@ -91,10 +80,10 @@ class Rules:
         record = self.project.papers[wildcards.paper]
         return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
 
-    def run(self, wildcards: Wildcards) -> RunId:
+    def run(self, wildcards: Wildcards) -> artifacts.RunId:
         """Return the run that wildcards name."""
-        product = self.product(Trained, wildcards)
-        assert isinstance(product, Trained)
+        product = self.product(artifacts.Trained, wildcards)
+        assert isinstance(product, artifacts.Trained)
         return product.run
 
     def run_folder(self, wildcards: Wildcards) -> str:
@@ -111,14 +100,14 @@ class Rules:
 
     def decoding_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of a decoding as JSON; a change rebuilds its outputs, but no training."""
-        product = self.product(Outputs, wildcards)
-        assert isinstance(product, Outputs)
+        product = self.product(artifacts.Outputs, wildcards)
+        assert isinstance(product, artifacts.Outputs)
         return self.plans.decoding(product).model_dump_json(exclude_defaults=True)
 
     def scoring_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of the scores of a decoding as JSON."""
-        product = self.product(Scores, wildcards)
-        assert isinstance(product, Scores)
+        product = self.product(artifacts.Scores, wildcards)
+        assert isinstance(product, artifacts.Scores)
         return self.plans.scoring(product).model_dump_json(exclude_defaults=True)
 
     def training_gpus(self, wildcards: Wildcards) -> int:
@@ -157,7 +146,11 @@ class Rules:
         """Return the raw files of the datasets that are downloaded for the reproduced papers."""
         records = self.project.dataset_records
         named = datasets_in(self.graph.closure(self.graph.reports(self.project.reproduced)))
-        return [str(self.layout.path(Raw(name))) for name in named if records[name].collector not in (None, "grammar")]
+        return [
+            str(self.layout.path(artifacts.Raw(name)))
+            for name in named
+            if records[name].collector not in (None, "grammar")
+        ]
 
     def unknown_targets(self) -> str:
         """Return a regular expression of targets that no rule builds.
@@ -168,7 +161,7 @@ class Rules:
         every = [*self.graph.reports(self.project.papers), *self.plans.on_request]
         made = {
             self.layout.path(report).with_suffix(""): "csv|md|svg|png"
-            if isinstance(report, Figure | LayerTable)
+            if isinstance(report, artifacts.Figure | artifacts.LayerTable)
             else "csv|md"
             for report in every
         }
@@ -188,7 +181,7 @@ class Rules:
         raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
 
 
-def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
+def product_of(kind: type[artifacts.Product], values: Mapping[str, str]) -> artifacts.Product:
     """Return the product of a kind that wildcards name.
 
     Args:
@@ -198,16 +191,16 @@ def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
     Raises:
         KeyError: A field without a default is missing.
     """
-    if issubclass(kind, RunArtifact):
+    if issubclass(kind, artifacts.RunArtifact):
         seed = values["seed"]
-        run = RunId(
+        run = artifacts.RunId(
             values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else cast(int, seed)
         )
         return kind(run, **{name: values[name] for name in field_names(kind) if name != "run" and name in values})
     return kind(**{name: values[name] for name in field_names(kind) if name in values})
 
 
-def field_names(kind: type[Product]) -> list[str]:
+def field_names(kind: type[artifacts.Product]) -> list[str]:
     """Return the fields of a product."""
     return [field.name for field in fields(kind)]
 

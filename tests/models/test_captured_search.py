@@ -29,7 +29,7 @@ from pipeline.models.kernels.autocast import cached_casts, forget_casts
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
-from pipeline.search.interface import ExternalLM
+from pipeline.search.interface import AsyncCopy, ExternalLM
 
 TEXT = small_models.CONFIGS | recurrent_models.CONFIGS
 DECODERS = ["transformer", "narrow keys, wide values", "learned positions", "untied", "self, network, source"]
@@ -281,9 +281,9 @@ def test_a_step_is_queued_before_the_last_one_is_read(monkeypatch):
     events: list[str] = []
     model = text_model()
     search, found = captured(model)
-    run, wait = search.run, captured_search.AsyncCopy.wait
+    run, wait = search.run, AsyncCopy.wait
     monkeypatch.setattr(search, "run", lambda state: events.append("run") or run(state))
-    monkeypatch.setattr(captured_search.AsyncCopy, "wait", lambda copy: events.append("read") or wait(copy))
+    monkeypatch.setattr(AsyncCopy, "wait", lambda copy: events.append("read") or wait(copy))
     found(texts([6, 6]))
     assert events[:4] == ["run", "run", "read", "run"]
 

@@ -15,7 +15,7 @@ from pipeline.models.architectures import build_model
 from pipeline.models.kernels import cross_entropy, gpu, relu_layers, residual_norm, short_attention
 from pipeline.models.kernels.autocast import Norm, Projection
 from pipeline.models.kernels.short_attention import Heads
-from pipeline.models.transformer import layers, model, multi_head_attention
+from pipeline.models.transformer import layers, multi_head_attention
 from pipeline.models.weighted_transformer import model as weighted_model
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -234,7 +234,7 @@ def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, c
     expected = loss_and_gradients(by_triton=False)
     plain_mask = multi_head_attention.attention_mask
     bias = lambda *args: torch.zeros(3, 1, 1, 9, device=DEVICE).masked_fill_(~plain_mask(*args), -math.inf)  # noqa: E731
-    monkeypatch.setattr(model, "attention_mask", bias if DEVICE == "cpu" else plain_mask)
+    monkeypatch.setattr(multi_head_attention, "attention_mask", bias if DEVICE == "cpu" else plain_mask)
     for own, other in zip(loss_and_gradients(by_triton=True), expected, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
 

@@ -10,45 +10,35 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.analysis.claims.inside_models import BranchesClaim, GateClaim
-from pipeline.analysis.claims.losses import (
-    AlignmentClaim,
-    CurvesClaim,
-    EqualTimeClaim,
-    OwnPlateausClaim,
-    StepsClaim,
-    TrainingLossClaim,
-)
+from pipeline.analysis.claims import inside_models, losses, sentence_lengths, without_training
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, GapClaim, LevelClaim, OrderClaim, RatioClaim
-from pipeline.analysis.claims.sentence_lengths import BeyondTrainingClaim, LongSentencesClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
-from pipeline.analysis.claims.without_training import CheaperClaim, ExponentClaim, ProvedClaim, TimeRatioClaim
 from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.view import NamedScore, PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
 
 AnyClaim = Annotated[
     AgreementClaim
-    | AlignmentClaim
-    | BeyondTrainingClaim
-    | BranchesClaim
-    | CheaperClaim
+    | losses.AlignmentClaim
+    | sentence_lengths.BeyondTrainingClaim
+    | inside_models.BranchesClaim
+    | without_training.CheaperClaim
     | CloseClaim
-    | CurvesClaim
-    | EqualTimeClaim
-    | ExponentClaim
+    | losses.CurvesClaim
+    | losses.EqualTimeClaim
+    | without_training.ExponentClaim
     | GapClaim
-    | GateClaim
+    | inside_models.GateClaim
     | LevelClaim
-    | LongSentencesClaim
+    | sentence_lengths.LongSentencesClaim
     | OrderClaim
-    | OwnPlateausClaim
+    | losses.OwnPlateausClaim
     | RatioClaim
-    | StepsClaim
-    | TimeRatioClaim
-    | ProvedClaim
-    | TrainingLossClaim,
+    | losses.StepsClaim
+    | without_training.TimeRatioClaim
+    | without_training.ProvedClaim
+    | losses.TrainingLossClaim,
     Field(discriminator="kind"),
 ]
 

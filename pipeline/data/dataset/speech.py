@@ -5,16 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import NUMBER, Bytes, Closed, Count, Number, Positive, Seed
-from pipeline.data.dataset.base import (
-    DatasetRecord,
-    LicensedPackages,
-    Sha256,
-    Source,
-    Sources,
-    SplitName,
-    check_places,
-    check_splits,
-)
+from pipeline.data.dataset import base
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[Number, Number], Field(strict=False)]
@@ -45,14 +36,14 @@ class FetchedText(Closed):
     """English text from public addresses."""
 
     kind: Literal["fetched"] = Field(description="Fetched from the sources")
-    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, list[TextPart]] = Field(description="Lines of each split")
+    sources: base.Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
+    splits: dict[base.SplitName, list[TextPart]] = Field(description="Lines of each split")
     in_turn: bool = Field(default=False, description="Interleave the parts line by line instead of chaining them")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
         """Check that the splits name exactly the sources."""
-        check_places({part.source for parts in self.splits.values() for part in parts}, self.sources, "sources")
+        base.check_places({part.source for parts in self.splits.values() for part in parts}, self.sources, "sources")
         return self
 
 
@@ -72,14 +63,14 @@ class GrammarText(Closed):
         description="film: full sentences of film scripts; search: search queries; queries: alternates search queries "
         "and shuffled words of film sentences, so that it differs from film in language, not in vocabulary",
     )
-    sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before cleaning")
+    sizes: dict[base.SplitName, Count] = Field(description="Sentences of each domain and split, before cleaning")
     seed: Seed = Field(description="Seed of all random choices")
 
 
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 
-class FromText(DatasetRecord):
+class FromText(base.DatasetRecord):
     """Datasets that begin with text which the user does not provide."""
 
     text: Text = Field(description="Origin of the text")
@@ -87,11 +78,11 @@ class FromText(DatasetRecord):
     @model_validator(mode="after")
     def text_is_of_all_splits(self):
         """Check that the text covers all splits."""
-        check_splits(self, self.text.splits if isinstance(self.text, FetchedText) else self.text.sizes)
+        base.check_splits(self, self.text.splits if isinstance(self.text, FetchedText) else self.text.sizes)
         return self
 
     @property
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, base.Source]:
         """Files to fetch, by name."""
         return self.text.sources if isinstance(self.text, FetchedText) else {}
 
@@ -109,10 +100,10 @@ class ExpectedUtterances(Closed):
     """Size and digest that a split must have, so that no score is taken on another set of that name."""
 
     utterances: Count = Field(description="Number of utterances kept")
-    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the kept transcripts, prepared/<split>.en")
+    sha256: base.Sha256 | None = Field(default=None, description="SHA-256 of the kept transcripts, prepared/<split>.en")
 
 
-class SpokenRecord(DatasetRecord):
+class SpokenRecord(base.DatasetRecord):
     """Fields of all speech datasets: audio on the source side, English characters on the target side."""
 
     form: ClassVar = "speech"
@@ -130,7 +121,7 @@ class SpokenRecord(DatasetRecord):
         description="Normalise the features of each speaker and speed to the mean and deviation of the training set",
     )
     disjoint_speakers: bool = Field(default=False, description="Fail if a speaker is in two splits")
-    expected: dict[SplitName, ExpectedUtterances] = Field(
+    expected: dict[base.SplitName, ExpectedUtterances] = Field(
         default={}, description="Sizes and digests that the prepared splits must have"
     )
     size: SpeechSize | None = Field(
@@ -195,7 +186,7 @@ class ReadAloudDataset(SpokenRecord, FromText):
     collector: ClassVar = "collect-text"
     is_read_aloud: ClassVar = True
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
-    utterances: dict[SplitName, Count] = Field(
+    utterances: dict[base.SplitName, Count] = Field(
         description="Number of sentences to read of each split: the first that fit"
     )
     readers: ReaderPool = Field(description="Voices that read")
@@ -222,8 +213,8 @@ class RecordedDataset(SpokenRecord):
         description="Pairing of audio and transcripts: <chapter>.trans.txt beside the audio; <talk>.stm beside "
         "<talk>.sph; or a table of path, speaker and transcript"
     )
-    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, list[RecordingPart]] = Field(description="Archives of each split")
+    sources: base.Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
+    splits: dict[base.SplitName, list[RecordingPart]] = Field(description="Archives of each split")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
@@ -232,15 +223,17 @@ class RecordedDataset(SpokenRecord):
         Raises:
             ValueError: A name is missing or unused, or a table does not fit the layout.
         """
-        check_splits(self, self.splits)
+        base.check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
-        check_places({name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources")
+        base.check_places(
+            {name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources"
+        )
         if any((part.table is None) == (self.layout == "table") for part in parts):
             raise ValueError("set `table` if, and only if, the layout is `table`")
         return self
 
 
-class OwnFolder(DatasetRecord, LicensedPackages):
+class OwnFolder(base.DatasetRecord, base.LicensedPackages):
     """One folder of the user's own, named here, or in config.yaml as a licensed package."""
 
     suffix: ClassVar[str]
@@ -298,17 +291,17 @@ class TextSize(Closed):
     raw_bytes: Bytes = Field(description="Bytes of the raw text")
 
 
-class TextRecord(DatasetRecord):
+class TextRecord(base.DatasetRecord):
     """Fields of all texts without a source, for character language models."""
 
     form: ClassVar = "characters"
     collector: ClassVar = "collect-text"
     domain: str = Field(pattern=r"^[\w-]+$", description="Domain of the text")
     max_characters: Count = Field(description="Longer sentences are dropped and counted")
-    sentences: dict[SplitName, Count] = Field(
+    sentences: dict[base.SplitName, Count] = Field(
         default={}, description="Maximum number of sentences of a split: the first that fit; default: all"
     )
-    expected: dict[SplitName, ExpectedUtterances] = Field(
+    expected: dict[base.SplitName, ExpectedUtterances] = Field(
         default={}, description="Sizes and digests that the prepared splits must have"
     )
     size: TextSize | None = Field(

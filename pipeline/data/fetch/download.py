@@ -12,15 +12,7 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import VerifiedFile
 from pipeline.core.records.record import read_note
-from pipeline.data.dataset import (
-    AnyDataset,
-    DownloadedDataset,
-    GrammarDataset,
-    GrammarTreebank,
-    Source,
-    load_one_of,
-    sources_of,
-)
+from pipeline.data import dataset as datasets
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_text import write_raw_mark, write_raw_splits
 from pipeline.data.fetch.transfer import DownloadError, fetch_url, mismatch
@@ -51,7 +43,9 @@ def download(
         mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
-    record = load_one_of(dataset, DownloadedDataset, "what is downloaded; `generate` is for the grammar")
+    record = datasets.load_one_of(
+        dataset, datasets.DownloadedDataset, "what is downloaded; `generate` is for the grammar"
+    )
     folders = package_folders(record, package)
     for name in record.packages:
         existing_files(name, folders[name], record.package_members(name))
@@ -77,9 +71,11 @@ def generate(*, dataset: Path, corpus: Path) -> None:
     from pipeline.grammar.corpus import Limits  # loads the lexicon, which `download` does not need
     from pipeline.grammar.splits import write_splits
 
-    record = load_one_of(dataset, GrammarDataset | GrammarTreebank, "what the grammar writes")
+    record = datasets.load_one_of(
+        dataset, datasets.GrammarDataset | datasets.GrammarTreebank, "what the grammar writes"
+    )
     wanted = record.generator
-    languages = [record.src] if isinstance(record, GrammarTreebank) else list(record.languages)
+    languages = [record.src] if isinstance(record, datasets.GrammarTreebank) else list(record.languages)
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
     limits = Limits(wanted.words, wanted.vocabulary)
     write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained, limits)
@@ -92,7 +88,7 @@ def expand_variables(mirror: str | None) -> str | None:
     return mirror and os.path.expandvars(mirror)
 
 
-def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
+def fetch_all(dataset: datasets.AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
     """Fetch and verify all sources of a dataset.
 
     Args:
@@ -106,7 +102,7 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
     Raises:
         UserError: Some files could not be fetched; the message lists each with the reason.
     """
-    sources, found, missing = sources_of(dataset), {}, []
+    sources, found, missing = datasets.sources_of(dataset), {}, []
     absent = (
         source
         for name, source in sources.items()
@@ -128,7 +124,7 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
     return found
 
 
-def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Path:
+def fetch(name: str, source: datasets.Source, downloads: Path, mirror: str | None) -> Path:
     """Return the verified local path of one source, fetching it if needed.
 
     Args:
@@ -159,7 +155,7 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
     )
 
 
-def local_paths(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
+def local_paths(name: str, source: datasets.Source, downloads: Path, mirror: str | None) -> list[Path]:
     """Return the paths where a file may already exist.
 
     Args:
@@ -173,7 +169,7 @@ def local_paths(name: str, source: Source, downloads: Path, mirror: str | None) 
     return [*own, downloads / name, *local]
 
 
-def remote_urls(name: str, source: Source, mirror: str | None) -> list[str]:
+def remote_urls(name: str, source: datasets.Source, mirror: str | None) -> list[str]:
     """Return the addresses from which a file may be fetched, best first.
 
     Args:
@@ -185,7 +181,7 @@ def remote_urls(name: str, source: Source, mirror: str | None) -> list[str]:
     return [*remote, *source.urls]
 
 
-def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
+def fault_of(path: Path, source: datasets.Source, downloads: Path) -> str | None:
     """Return what is wrong with a local file, or None; it is hashed unless a note vouches for it.
 
     Args:
@@ -201,7 +197,7 @@ def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
     return fault
 
 
-def wrong_size(path: Path, source: Source) -> str | None:
+def wrong_size(path: Path, source: datasets.Source) -> str | None:
     """Return what is wrong with the size of a file, or None.
 
     Args:
@@ -212,7 +208,7 @@ def wrong_size(path: Path, source: Source) -> str | None:
     return f"{found} bytes, expected {source.bytes}" if source.bytes not in (None, found) else None
 
 
-def is_noted(path: Path, source: Source, downloads: Path) -> bool:
+def is_noted(path: Path, source: datasets.Source, downloads: Path) -> bool:
     """Return whether a note says that the file was verified and has not changed since.
 
     Args:
@@ -223,7 +219,7 @@ def is_noted(path: Path, source: Source, downloads: Path) -> bool:
     return read_note(VerifiedFile, note_path(source, downloads)) == file_state(path)
 
 
-def note_verified(path: Path, source: Source, downloads: Path) -> None:
+def note_verified(path: Path, source: datasets.Source, downloads: Path) -> None:
     """Note that the file was verified.
 
     Args:
@@ -237,7 +233,7 @@ def note_verified(path: Path, source: Source, downloads: Path) -> None:
         log.info("%s will be hashed again next time: %s", path, error)
 
 
-def note_path(source: Source, downloads: Path) -> Path:
+def note_path(source: datasets.Source, downloads: Path) -> Path:
     """Return the path of the note of a source.
 
     Args:

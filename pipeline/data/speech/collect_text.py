@@ -16,16 +16,7 @@ from typing import IO
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.dataset import (
-    FetchedText,
-    GrammarDomain,
-    GrammarText,
-    OwnText,
-    SplitName,
-    TextPart,
-    WrittenDataset,
-    load_one_of,
-)
+from pipeline.data import dataset as datasets
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import expand_variables, fetch_all
 from pipeline.data.fetch.packages import Packages, own_files
@@ -55,13 +46,13 @@ def write_raw_text(
         mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
-    record = load_one_of(dataset, WrittenDataset, "text")
+    record = datasets.load_one_of(dataset, datasets.WrittenDataset, "text")
     collect_text(record, downloads, corpus, expand_variables(mirror), package)
     write_raw_mark(corpus)
 
 
 def collect_text(
-    dataset: WrittenDataset, downloads: Path, corpus: Path, mirror: str | None, packages: Sequence[str] = ()
+    dataset: datasets.WrittenDataset, downloads: Path, corpus: Path, mirror: str | None, packages: Sequence[str] = ()
 ) -> None:
     """Write raw/<split>.en, all splits or none.
 
@@ -75,15 +66,15 @@ def collect_text(
     Raises:
         UserError: A file is missing or damaged, or holds less than the dataset file says.
     """
-    lines: Iterator[tuple[SplitName, str]]
-    if isinstance(dataset, OwnText):
+    lines: Iterator[tuple[datasets.SplitName, str]]
+    if isinstance(dataset, datasets.OwnText):
         own = own_files(dataset, packages).items()
         lines = ((split, line) for split, path in own for line in lines_of(path, "complete the folder"))
-    elif isinstance(dataset.text, FetchedText):
+    elif isinstance(dataset.text, datasets.FetchedText):
         lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
     else:
         lines = grammar_lines(dataset.text)
-    counts: Counter[SplitName] = Counter()
+    counts: Counter[datasets.SplitName] = Counter()
     with ExitStack() as stack:
         names = dataset.split_names
         files = {split: stack.enter_context(atomic_write(corpus / f"raw/{split}.en")) for split in names}
@@ -100,7 +91,7 @@ WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 
 
-def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
+def grammar_lines(text: datasets.GrammarText) -> Iterator[tuple[datasets.SplitName, str]]:
     """Yield the sentences of each domain, first test, then dev, then train, without repeats.
 
     Yields:
@@ -117,7 +108,7 @@ def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
                 yield split, line
 
 
-def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
+def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
     """Yield English sentences without end.
 
     Args:
@@ -148,7 +139,7 @@ def keywords(line: str, rng: Random) -> str:
     return " ".join(rng.sample(words, len(words)))
 
 
-def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
+def fetched_lines(text: datasets.FetchedText, files: dict[str, Path]) -> Iterator[tuple[datasets.SplitName, str]]:
     """Yield the lines of each split, with parts chained or interleaved.
 
     Args:
@@ -167,7 +158,7 @@ def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[S
         yield from ((split, line) for line in in_order if line is not None)
 
 
-def part_lines(part: TextPart, path: Path) -> Iterator[str]:
+def part_lines(part: datasets.TextPart, path: Path) -> Iterator[str]:
     """Yield the lines that a part takes of its file.
 
     Args:
@@ -188,7 +179,7 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
         )
 
 
-def part_content(part: TextPart, path: Path) -> Iterator[str]:
+def part_content(part: datasets.TextPart, path: Path) -> Iterator[str]:
     """Yield the sentences of a file, or of all matching members in the order of the archive.
 
     Args:
@@ -210,7 +201,7 @@ def part_content(part: TextPart, path: Path) -> Iterator[str]:
         yield from sentences(part, name, size, content, path)
 
 
-def sentences(part: TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
+def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
     """Yield the sentences of one file.
 
     Args:

@@ -13,17 +13,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models.kernels import loops
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.loops import (
-    AttentionCache,
-    add_matmul_,
-    additive_mask,
-    dot_rows,
-    loop_dtype,
-    matmul,
-    sum_rows,
-    weight_gradient,
-)
 
 if TYPE_CHECKING:
     from pipeline.models.recurrent.cells import ConditionalGRU
@@ -54,7 +45,7 @@ def conditional_gru(
     )
     keys, projected = decoder.attention.keys(annotations), decoder.first.project(y.transpose(0, 1))
     inputs = (projected, state, keys, mask, *decoder.second.biases())
-    states, contexts = ConditionalGRUFunction.apply(loop_dtype(state), *inputs, *weights)
+    states, contexts = ConditionalGRUFunction.apply(loops.loop_dtype(state), *inputs, *weights)
     return states.transpose(0, 1), contexts.transpose(0, 1)
 
 
@@ -78,7 +69,7 @@ class LoopWeights(NamedTuple):
 class ForwardCache(NamedTuple):
     """Forward values that the backward loop needs."""
 
-    attention: AttentionCache
+    attention: loops.AttentionCache
     first: GRUCache
     second: GRUCache
     states: Tensor
@@ -108,7 +99,7 @@ class ConditionalGRUFunction(Function):
         projected, start, keys, mask, context_bias, recur_bias, *tensors = inputs
         steps, (batch, width), weights = len(projected), start.shape, LoopWeights(*tensors)
         cache = ForwardCache(
-            AttentionCache.empty(steps, mask, len(weights.score), start, dtype),
+            loops.AttentionCache.empty(steps, mask, len(weights.score), start, dtype),
             GRUCache.empty(steps, batch, width, start),
             GRUCache.empty(steps, batch, width, start),
             torch.cat((start.unsqueeze(0), start.new_empty(steps, batch, width))),
@@ -116,7 +107,7 @@ class ConditionalGRUFunction(Function):
             start.new_empty(steps, batch, weights.annotations.shape[2]),
         )
         with torch.autocast(start.device.type, enabled=False):
-            padding = additive_mask(mask, dtype)
+            padding = loops.additive_mask(mask, dtype)
             forward_loop(cache, projected.to(start.dtype), keys.to(dtype), padding, (context_bias, recur_bias), weights)
         ctx.save_for_backward(*weights, *cache.attention, *cache.first, *cache.second, *cache[3:])
         ctx.dtype = dtype
@@ -135,7 +126,7 @@ class ConditionalGRUFunction(Function):
             A gradient for each input, in its shape; None for dtype and mask.
         """
         saved, dtype = ctx.saved_tensors, ctx.dtype
-        weights, attention = LoopWeights(*saved[:6]), AttentionCache(*saved[6:8])
+        weights, attention = LoopWeights(*saved[:6]), loops.AttentionCache(*saved[6:8])
         cache = ForwardCache(attention, GRUCache(saved[8]), GRUCache(saved[9]), *saved[10:])
         states, middles, width, hidden = cache.states[:-1], cache.middles, cache.states.shape[2], len(weights.score)
         grad_contexts = grad_contexts.clone()
@@ -144,11 +135,11 @@ class ConditionalGRUFunction(Function):
         grad_recur, grad_gates = grad_middle[..., hidden : hidden + 3 * width], grad_middle[..., hidden + width :]
         gradients = LoopWeights(
             annotations=torch.bmm(attention.weights.permute(1, 2, 0), grad_contexts.transpose(0, 1)),
-            recur_first=candidate_last(weight_gradient(grad_first[..., : 3 * width], states, dtype)),
-            query=weight_gradient(grad_middle[..., :hidden], middles, dtype) * (4 * weights.score.unsqueeze(1)),
+            recur_first=candidate_last(loops.weight_gradient(grad_first[..., : 3 * width], states, dtype)),
+            query=loops.weight_gradient(grad_middle[..., :hidden], middles, dtype) * (4 * weights.score.unsqueeze(1)),
             score=attention.score_gradient(grad_scores),
-            context_second=weight_gradient(grad_gates, cache.contexts, dtype),
-            recur_second=candidate_last(weight_gradient(grad_recur, middles, dtype)),
+            context_second=loops.weight_gradient(grad_gates, cache.contexts, dtype),
+            recur_second=candidate_last(loops.weight_gradient(grad_recur, middles, dtype)),
         )
         grad_biases = grad_gates.sum((0, 1)), candidate_last(grad_recur.sum((0, 1)))
         grad_projected, grad_keys = grad_first[..., width:], 2 * grad_keys * weights.score
@@ -182,13 +173,13 @@ def forward_loop(
     units = zip(cache.attention.steps(), cache.first.steps(), cache.second.steps(), strict=True)
     for t, (attention, first, second) in enumerate(units):
         state, middle, context = cache.states[t], cache.middles[t], cache.contexts[t]
-        first.advance(projected[t], matmul(state, recur), state, middle)
-        middle_projection = matmul(middle, query, query_bias)
+        first.advance(projected[t], loops.matmul(state, recur), state, middle)
+        middle_projection = loops.matmul(middle, query, query_bias)
         torch.add(keys, middle_projection[:, None, :hidden].to(dtype), out=attention.activations)
         attention.attend(score, padding)
-        sum_rows(attention.weights, annotations, out=context)
+        loops.sum_rows(attention.weights, annotations, out=context)
         second.advance(
-            matmul(context, context_weight, biases[0]), middle_projection[:, hidden:], middle, cache.states[t + 1]
+            loops.matmul(context, context_weight, biases[0]), middle_projection[:, hidden:], middle, cache.states[t + 1]
         )
 
 
@@ -220,13 +211,13 @@ def backward_loop(
     grad_keys, grad_state = like.new_zeros(cache.attention.activations.shape[1:]), grad_states[-1]
     for t in range(steps - 1, -1, -1):
         torch.mul(grad_state.unsqueeze(1), second_slopes[t], out=grad_second[t])
-        add_matmul_(grad_contexts[t], grad_middle[t][:, hidden + width :], context_weight)
-        grad_weights = dot_rows(grad_contexts[t].to(dtype), annotations).to(like.dtype)
+        loops.add_matmul_(grad_contexts[t], grad_middle[t][:, hidden + width :], context_weight)
+        grad_weights = loops.dot_rows(grad_contexts[t].to(dtype), annotations).to(like.dtype)
         grad_keys += attention[t].attend_backward(grad_weights, grad_scores[t], grad_middle[t][:, :hidden])
         grad_s_prime = grad_state * cache.second.z[t]
-        add_matmul_(grad_s_prime, grad_middle[t][:, : hidden + 3 * width], to_middle)
+        loops.add_matmul_(grad_s_prime, grad_middle[t][:, : hidden + 3 * width], to_middle)
         torch.mul(grad_s_prime.unsqueeze(1), first_slopes[t], out=grad_first[t])
         z = cache.first.z[t]
         grad_state = torch.addcmul(grad_states[t - 1], grad_s_prime, z) if t else grad_s_prime * z
-        add_matmul_(grad_state, grad_first[t].flatten(1)[:, : 3 * width], recur)
+        loops.add_matmul_(grad_state, grad_first[t].flatten(1)[:, : 3 * width], recur)
     return grad_state, grad_keys, grad_first.flatten(2), grad_middle, grad_scores

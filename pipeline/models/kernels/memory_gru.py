@@ -14,17 +14,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models.kernels import loops
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.loops import (
-    AttentionCache,
-    add_matmul_,
-    additive_mask,
-    dot_rows,
-    loop_dtype,
-    matmul,
-    sum_rows,
-    weight_gradient,
-)
 
 if TYPE_CHECKING:
     from pipeline.models.recurrent.encoder import MemoryGRU
@@ -53,7 +44,7 @@ def memory_gru(layer: "MemoryGRU", x: Tensor, cells: Tensor, mask: Tensor) -> tu
         write_gates=layer.write_gates,
     )
     inputs = (layer.gru.project(x.transpose(0, 1)), cells, mask, layer.addressing.bias)
-    states, cells = MemoryGRUFunction.apply(layer.write, loop_dtype(cells), *inputs, *weights)
+    states, cells = MemoryGRUFunction.apply(layer.write, loops.loop_dtype(cells), *inputs, *weights)
     return states.transpose(0, 1), cells
 
 
@@ -77,7 +68,7 @@ class LoopWeights(NamedTuple):
 class ForwardCache(NamedTuple):
     """Forward values that the backward loop needs."""
 
-    attention: AttentionCache
+    attention: loops.AttentionCache
     gru: GRUCache
     states: Tensor
     """(T + 1, B, H), the initial state 0 included"""
@@ -113,7 +104,7 @@ class MemoryGRUFunction(Function):
         projected, cells, mask, bias, *tensors = inputs
         (batch, steps, width), weights = cells.shape, LoopWeights(*tensors)
         cache = ForwardCache(
-            AttentionCache.empty(steps, mask, len(bias), cells, dtype),
+            loops.AttentionCache.empty(steps, mask, len(bias), cells, dtype),
             GRUCache.empty(steps, batch, width, cells),
             cells.new_zeros(steps + 1, batch, width),
             torch.cat((cells.unsqueeze(0), cells.new_empty(steps, *cells.shape))),
@@ -139,21 +130,21 @@ class MemoryGRUFunction(Function):
             A gradient for each input, in its shape; None for `write`, dtype and mask.
         """
         mask, *saved = ctx.saved_tensors
-        weights, attention = LoopWeights(*saved[:6]), AttentionCache(*saved[6:8])
+        weights, attention = LoopWeights(*saved[:6]), loops.AttentionCache(*saved[6:8])
         cache, dtype = ForwardCache(attention, GRUCache(saved[8]), *saved[9:]), attention.activations.dtype
         (hidden, width), scale = weights.query.shape, 4 * weights.score.unsqueeze(1)
         grad_memory = grad_cells.clone()
         grads = backward_loop(weights, cache, mask, grad_states, grad_memory, ctx.write)
         grad_key, grad_slots, grad_previous, grad_scores, grad_written = grads
-        grad_query = weight_gradient(grad_previous, cache.states[:-1], dtype)
+        grad_query = loops.weight_gradient(grad_previous, cache.states[:-1], dtype)
         grad_bias = grad_previous[..., :hidden].sum((0, 1)) * scale.squeeze(1)
         gradients = LoopWeights(
-            recur=candidate_last(weight_gradient(grad_slots[..., : 3 * width], cache.contexts, dtype)),
+            recur=candidate_last(loops.weight_gradient(grad_slots[..., : 3 * width], cache.contexts, dtype)),
             query=grad_query[:hidden] * scale,
             key=grad_key * scale,
             score=attention.score_gradient(grad_scores),
             read_gate=grad_query[hidden:],
-            write_gates=weight_gradient(grad_written, cache.states[1:], dtype),
+            write_gates=loops.weight_gradient(grad_written, cache.states[1:], dtype),
         )
         return None, None, grad_slots[..., width:], grad_memory, None, grad_bias, *gradients
 
@@ -172,22 +163,22 @@ def forward_loop(
         write: Form of the write gates.
     """
     (hidden, width), dtype = weights.query.shape, cache.attention.activations.dtype
-    active, padding = active_steps(mask, projected), additive_mask(mask, dtype)
+    active, padding = active_steps(mask, projected), loops.additive_mask(mask, dtype)
     recur, key, score = weights.recur.t().to(dtype), (2 * weights.key).t().to(dtype), (2 * weights.score).to(dtype)
     # W s of the addressing and of the read gate are one matrix multiplication, as are those of the two write gates.
     query, query_bias = torch.cat((2 * weights.query, weights.read_gate)).t().to(dtype), F.pad(2 * bias, (0, width))
     gates = weights.write_gates.t().to(dtype)
     for t, (attention, gru) in enumerate(zip(cache.attention.steps(), cache.gru.steps(), strict=True)):
         memory, context, state = cache.memories[t], cache.contexts[t], cache.states[t + 1]
-        previous_projection = matmul(cache.states[t], query, query_bias)
+        previous_projection = loops.matmul(cache.states[t], query, query_bias)
         torch.mm(memory.flatten(0, 1).to(dtype), key, out=attention.activations.flatten(0, 1))
         attention.activations.add_(previous_projection[:, None, :hidden])
         attention.attend(score, padding)
         torch.sigmoid(previous_projection[:, hidden:], out=cache.read_gates[t])
-        sum_rows(attention.weights, memory, out=cache.reads[t])
+        loops.sum_rows(attention.weights, memory, out=cache.reads[t])
         torch.mul(cache.read_gates[t], cache.reads[t], out=context)
-        gru.advance(projected[t], matmul(context, recur), context, state)
-        forget, update = activate_gates(matmul(state, gates), write, out=cache.written[t])
+        gru.advance(projected[t], loops.matmul(context, recur), context, state)
+        forget, update = activate_gates(loops.matmul(state, gates), write, out=cache.written[t])
         # A finished sentence writes nothing, and padding has no weight.
         change = torch.mul(memory, forget.unsqueeze(1)).sub_(update.unsqueeze(1))
         share = (attention.weights * active[t]).unsqueeze(2)
@@ -235,20 +226,20 @@ def backward_loop(
         if write == "tanh_content":
             grad_gates[:, :width].addcmul_(grad_gates[:, width:], cache.written[t][:, width:], value=-1)
         torch.mul(grad_gates, write_slopes[t], out=grad_written[t])
-        add_matmul_(grad_state, grad_written[t], gates)
+        loops.add_matmul_(grad_state, grad_written[t], gates)
         torch.mul(grad_state.unsqueeze(1), slopes[t], out=grad_slots[t])
         grad_context = grad_state * cache.gru.z[t]
-        add_matmul_(grad_context, grad_slots[t].flatten(1)[:, : 3 * width], recur)
+        loops.add_matmul_(grad_context, grad_slots[t].flatten(1)[:, : 3 * width], recur)
         torch.mul(grad_context, read_slopes[t], out=grad_previous[t][:, hidden:])
         grad_read = grad_context * gate[t]
-        grad_weights = dot_rows(grad_read, memory).addcmul_(grad_share, active[t])
+        grad_weights = loops.dot_rows(grad_read, memory).addcmul_(grad_share, active[t])
         grad_memory.addcmul_(attention_weights.unsqueeze(2), grad_read.unsqueeze(1))
         grad_hidden = attention[t].attend_backward(grad_weights, grad_scores[t], grad_previous[t][:, :hidden])
         grad_hidden = grad_hidden.flatten(0, 1)
-        add_matmul_(grad_memory.flatten(0, 1), grad_hidden, key)
-        add_matmul_(grad_key, grad_hidden.t(), memory.flatten(0, 1).to(dtype))
+        loops.add_matmul_(grad_memory.flatten(0, 1), grad_hidden, key)
+        loops.add_matmul_(grad_key, grad_hidden.t(), memory.flatten(0, 1).to(dtype))
         if t:
-            grad_state = matmul(grad_previous[t], to_previous, grad_states[t - 1])
+            grad_state = loops.matmul(grad_previous[t], to_previous, grad_states[t - 1])
     return grad_key, grad_slots.flatten(2), grad_previous, grad_scores, grad_written
 
 
@@ -276,9 +267,9 @@ def write_backward(
         update: U_t, shape (B, H).
     """
     changed, grad_gates = grad_memory * memory, forget.new_empty(len(forget), 2 * forget.shape[1])
-    sum_rows(share, changed, out=grad_gates[:, : forget.shape[1]])
-    sum_rows(share, grad_memory, out=grad_gates[:, forget.shape[1] :])
-    grad_share = dot_rows(update, grad_memory).sub_(dot_rows(forget, changed))
+    loops.sum_rows(share, changed, out=grad_gates[:, : forget.shape[1]])
+    loops.sum_rows(share, grad_memory, out=grad_gates[:, forget.shape[1] :])
+    grad_share = loops.dot_rows(update, grad_memory).sub_(loops.dot_rows(forget, changed))
     grad_memory.addcmul_(share.unsqueeze(2), grad_memory * forget.unsqueeze(1), value=-1)
     return grad_share, grad_gates
 

@@ -12,17 +12,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models.kernels import loops
 from pipeline.models.kernels.gru import GRUCache, candidate_first, candidate_last
-from pipeline.models.kernels.loops import (
-    AttentionCache,
-    add_matmul_,
-    additive_mask,
-    dot_rows,
-    loop_dtype,
-    matmul,
-    sum_rows,
-    weight_gradient,
-)
 
 if TYPE_CHECKING:
     from pipeline.models.speech_attention.model import AttentionRecogniser
@@ -59,7 +50,7 @@ def recogniser_states(model: "AttentionRecogniser", batch, choose: Choose) -> Te
         bias=gru.bias_hh,
     )
     states, contexts = RecogniserLoopFunction.apply(
-        loop_dtype(gru.weight_hh),
+        loops.loop_dtype(gru.weight_hh),
         model.config.gru_reads == "last context",
         batch.tgt_in.shape[1],
         lambda position, state, context: choose(position, model.task_state(state, context)),
@@ -95,7 +86,7 @@ class LoopInputs(NamedTuple):
 class ForwardCache(NamedTuple):
     """Forward values that the backward loop needs."""
 
-    attention: AttentionCache
+    attention: loops.AttentionCache
     gru: GRUCache
     states: Tensor
     """(T + 1, B, D), the initial state 0 included"""
@@ -131,7 +122,7 @@ class RecogniserLoopFunction(Function):
         inputs, like = LoopInputs(*tensors), tensors[0]
         (batch, width), (reach, hidden) = (len(like), inputs.recur.shape[1]), inputs.location.shape
         cache = ForwardCache(
-            AttentionCache.empty(steps, mask, hidden, like, dtype),
+            loops.AttentionCache.empty(steps, mask, hidden, like, dtype),
             GRUCache.empty(steps, batch, width, like),
             like.new_zeros(steps + 1, batch, width),
             like.new_empty(steps, batch, like.shape[2]),
@@ -139,7 +130,7 @@ class RecogniserLoopFunction(Function):
             mask.new_empty(steps, batch, dtype=torch.long),
         )
         with torch.autocast(like.device.type, enabled=False):
-            forward_loop(cache, inputs, additive_mask(mask, dtype), choose, late)
+            forward_loop(cache, inputs, loops.additive_mask(mask, dtype), choose, late)
         ctx.save_for_backward(*tensors, *cache.attention, *cache.gru, *cache[2:])
         ctx.late = int(late)
         return cache.states[1:], cache.contexts
@@ -157,7 +148,7 @@ class RecogniserLoopFunction(Function):
             A gradient for each field of `LoopInputs`, in its shape; None for the other inputs.
         """
         inputs, saved = LoopInputs(*ctx.saved_tensors[:9]), ctx.saved_tensors[9:]
-        cache, late = ForwardCache(AttentionCache(*saved[:2]), GRUCache(saved[2]), *saved[3:]), ctx.late
+        cache, late = ForwardCache(loops.AttentionCache(*saved[:2]), GRUCache(saved[2]), *saved[3:]), ctx.late
         (hidden, width), dtype, scale = inputs.query.shape, cache.windows.dtype, 2 * inputs.score
         grad_contexts = grad_contexts.clone()
         grads = backward_loop(inputs, cache, grad_states, grad_contexts, late)
@@ -170,11 +161,13 @@ class RecogniserLoopFunction(Function):
                 values=torch.bmm(cache.attention.weights.permute(1, 2, 0), grad_contexts.transpose(0, 1)),
                 keys=grad_keys * scale,
                 location=grad_location * scale,
-                query=weight_gradient(grad_query[..., :hidden], cache.states, dtype) * (2 * scale.unsqueeze(1)),
+                query=loops.weight_gradient(grad_query[..., :hidden], cache.states, dtype) * (2 * scale.unsqueeze(1)),
                 score=cache.attention.score_gradient(grad_scores),
                 table=grad_table,
-                context_weight=weight_gradient(grad_gates[late:], cache.contexts[: len(grad_gates) - late], dtype),
-                recur=candidate_last(weight_gradient(grad_recur, cache.states, dtype)),
+                context_weight=loops.weight_gradient(
+                    grad_gates[late:], cache.contexts[: len(grad_gates) - late], dtype
+                ),
+                recur=candidate_last(loops.weight_gradient(grad_recur, cache.states, dtype)),
                 bias=candidate_last(grad_recur.sum((0, 1))),
             ),
         )
@@ -198,14 +191,14 @@ def forward_loop(cache: ForwardCache, inputs: LoopInputs, padding: Tensor, choos
     keys, location, reach = inputs.keys.to(dtype).flatten(0, 1), inputs.location.to(dtype), len(inputs.location) // 2
     alignment, context = torch.zeros_like(cache.attention.weights[0]), torch.zeros_like(cache.contexts[0])
     alignment[:, 0] = 1.0
-    state_projection = matmul(cache.states[0], query, query_bias)
+    state_projection = loops.matmul(cache.states[0], query, query_bias)
 
-    def attend(state_projection: Tensor, window: Tensor, attention: AttentionCache, out: Tensor) -> None:
+    def attend(state_projection: Tensor, window: Tensor, attention: loops.AttentionCache, out: Tensor) -> None:
         window.copy_(F.pad(alignment, (reach, reach)).unfold(1, 2 * reach + 1, 1))
         torch.addmm(keys, window.flatten(0, 1), location, out=attention.activations.flatten(0, 1))
         attention.activations.add_(state_projection[:, None, :hidden])
         attention.attend(score, padding)
-        sum_rows(attention.weights, values, out=out)
+        loops.sum_rows(attention.weights, values, out=out)
 
     for t, (attention, gru) in enumerate(zip(cache.attention.steps(), cache.gru.steps(), strict=True)):
         state, after = cache.states[t], cache.states[t + 1]
@@ -213,9 +206,9 @@ def forward_loop(cache: ForwardCache, inputs: LoopInputs, padding: Tensor, choos
         if not late:
             attend(state_projection, cache.windows[t], attention, cache.contexts[t])
             context = cache.contexts[t]
-        projected = matmul(context, context_weight, inputs.table.index_select(0, cache.symbols[t]))
+        projected = loops.matmul(context, context_weight, inputs.table.index_select(0, cache.symbols[t]))
         gru.advance(projected, state_projection[:, hidden:], state, after)
-        state_projection = matmul(after, query, query_bias)
+        state_projection = loops.matmul(after, query, query_bias)
         if late:
             attend(state_projection, cache.windows[t], attention, cache.contexts[t])
             context = cache.contexts[t]
@@ -253,23 +246,23 @@ def backward_loop(
     def state_backward(t: int, grad_state: Tensor) -> Tensor:
         """Return the gradient with respect to the state before step t, given that after it."""
         carried = torch.addcmul(grad_states[t - 1], grad_state, cache.gru.z[t]) if t < steps else grad_state.clone()
-        add_matmul_(carried, grad_query[t][:, : hidden + 3 * width], to_state)
+        loops.add_matmul_(carried, grad_query[t][:, : hidden + 3 * width], to_state)
         return carried
 
     def unit_backward(t: int) -> None:
         torch.mul(grad_state.unsqueeze(1), slopes[t], out=grad_units[t])
         if t >= late:
-            add_matmul_(grad_contexts[t - late], grad_query[t][:, hidden + width :], context_weight)
+            loops.add_matmul_(grad_contexts[t - late], grad_query[t][:, hidden + width :], context_weight)
 
     for t in range(steps - 1, -1, -1):
         if not late:
             unit_backward(t)
-        grad_weights = dot_rows(grad_contexts[t].to(dtype), values).to(grad_states.dtype)
+        grad_weights = loops.dot_rows(grad_contexts[t].to(dtype), values).to(grad_states.dtype)
         if grad_alignment is not None:
             grad_weights += grad_alignment
         grad_hidden = attention[t].attend_backward(grad_weights, grad_scores[t], grad_query[t + late][:, :hidden])
         grad_keys += grad_hidden
-        add_matmul_(grad_location, cache.windows[t].flatten(0, 1).t(), grad_hidden.flatten(0, 1))
+        loops.add_matmul_(grad_location, cache.windows[t].flatten(0, 1).t(), grad_hidden.flatten(0, 1))
         if t:
             grad_window = (grad_hidden @ location).to(grad_states.dtype)
             unfolded = torch.ops.aten.unfold_backward(grad_window, padded, 1, len(inputs.location), 1)

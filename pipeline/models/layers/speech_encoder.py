@@ -10,13 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.layers.positions import (
-    gather_positions,
-    length_mask,
-    reversal_indices,
-    visible_mask,
-    zero_padding,
-)
+from pipeline.models.layers import positions
 from pipeline.models.seq2seq import Modules
 from pipeline.models.settings import SpeechSettings
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
@@ -37,7 +31,11 @@ def normalise_and_mask(config: SpeechSettings, frames: Tensor, lengths: Tensor, 
     Returns:
         Shape (B, S, F), zero behind the end of each utterance.
     """
-    frames = subtract_mean(frames, lengths) if config.utterance_mean == "removed" else zero_padding(frames, lengths)
+    frames = (
+        subtract_mean(frames, lengths)
+        if config.utterance_mean == "removed"
+        else positions.zero_padding(frames, lengths)
+    )
     if config.utterance_deviation == "one":
         frames = divide_by_deviation(frames, lengths)
     if not training or not (config.time_masks or config.frequency_masks):
@@ -56,8 +54,8 @@ def subtract_mean(frames: Tensor, lengths: Tensor) -> Tensor:
     Returns:
         Shape (B, S, F), zero behind the end of each utterance.
     """
-    frames = zero_padding(frames, lengths)
-    return zero_padding(frames - frames.sum(1, keepdim=True) / divisors(lengths), lengths)
+    frames = positions.zero_padding(frames, lengths)
+    return positions.zero_padding(frames - frames.sum(1, keepdim=True) / divisors(lengths), lengths)
 
 
 def divide_by_deviation(frames: Tensor, lengths: Tensor) -> Tensor:
@@ -155,10 +153,10 @@ class BidirectionalLSTM(nn.Module):
         Returns:
             States (B, S, 2H), forward direction first.
         """
-        indices = reversal_indices(length_mask(lengths, x.shape[1]))
+        indices = positions.reversal_indices(positions.length_mask(lengths, x.shape[1]))
         ahead, _ = self.ahead(x)
-        back, _ = self.back(gather_positions(x, indices))
-        return torch.cat((ahead, gather_positions(back, indices)), dim=-1)
+        back, _ = self.back(positions.gather_positions(x, indices))
+        return torch.cat((ahead, positions.gather_positions(back, indices)), dim=-1)
 
 
 class SpeechEncoder(nn.Module):
@@ -191,7 +189,7 @@ class SpeechEncoder(nn.Module):
             x = x + output if x.shape == output.shape else output
             if number < self.config.pooled_layers:
                 x, lengths = max_pool(x, lengths)
-        return zero_padding(x, lengths), visible_mask(lengths, x.shape[1])
+        return positions.zero_padding(x, lengths), positions.visible_mask(lengths, x.shape[1])
 
 
 def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -221,7 +219,7 @@ def max_pool(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         Pooled frames (B, ceil(S / 2), 2H), zero behind the end, and their number in each utterance (B,).
     """
-    x = x.masked_fill(~length_mask(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
+    x = x.masked_fill(~positions.length_mask(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
     x = F.max_pool1d(x.transpose(1, 2), kernel_size=2, ceil_mode=True).transpose(1, 2)
     lengths = -(-lengths // 2)
-    return zero_padding(x, lengths), lengths
+    return positions.zero_padding(x, lengths), lengths

@@ -17,14 +17,8 @@ from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.layers.regularisation import dropout
 from pipeline.models.seq2seq import LossSums, Modules, TaskModel, Tree
+from pipeline.models.transformer import multi_head_attention as attention
 from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer, FeedForward
-from pipeline.models.transformer.multi_head_attention import (
-    CrossAttention,
-    OutputProjection,
-    SelfAttention,
-    attend,
-    attention_mask,
-)
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 LAYERS_PER_CAST = 3
@@ -68,13 +62,15 @@ class Transformer(TaskModel):
     def encoder_layer(self) -> EncoderLayer:
         """Build an encoder layer; a variant overrides this."""
         config = self.config
-        return EncoderLayer(config, SelfAttention(config, OutputProjection(config)), FeedForward(config))
+        return EncoderLayer(
+            config, attention.SelfAttention(config, attention.OutputProjection(config)), FeedForward(config)
+        )
 
     def decoder_layer(self) -> DecoderLayer:
         """Build a decoder layer; a variant overrides this."""
         config = self.config
-        self_attention = SelfAttention(config, OutputProjection(config))
-        cross_attention = CrossAttention(config, OutputProjection(config))
+        self_attention = attention.SelfAttention(config, attention.OutputProjection(config))
+        cross_attention = attention.CrossAttention(config, attention.OutputProjection(config))
         return DecoderLayer(config, self_attention, cross_attention, FeedForward(config))
 
     @property
@@ -131,11 +127,11 @@ class Transformer(TaskModel):
             batch: Source of B sentences.
             layer: Index of the layer, counted from 0.
         """
-        mask = attention_mask(batch.src_mask, self.output_weight)
+        mask = attention.attention_mask(batch.src_mask, self.output_weight)
         queries, keys, _ = list(self.encoder)[layer].attention.project(self.encode(batch.src, mask, layer))
         # With the identity as values, the output is the weights.
         identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
-        return attend(queries, keys, identity, mask, causal=False, dropout_rate=0.0).float()
+        return attention.attend(queries, keys, identity, mask, causal=False, dropout_rate=0.0).float()
 
     def encode_batch(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
         """Encode the source of a batch.
@@ -148,7 +144,7 @@ class Transformer(TaskModel):
             (B, 1, 1, S) or None.
         """
         src_mask = batch.src_mask
-        mask = attention_mask(src_mask, self.output_weight, batch.padded)
+        mask = attention.attention_mask(src_mask, self.output_weight, batch.padded)
         return self.encode(batch.src, mask), src_mask, mask
 
     def states(self, batch) -> Tensor:
@@ -203,7 +199,7 @@ class Transformer(TaskModel):
             return self._advance_fixed(prev_tokens, source, cache)
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
-        mask = attention_mask(source["mask"], self.output_weight)
+        mask = attention.attention_mask(source["mask"], self.output_weight)
         return self._advance_layers(x, source["layers"], mask, cache, None)
 
     def fixed_cache(self, cache: Tree, places: int) -> Tree:
@@ -230,8 +226,8 @@ class Transformer(TaskModel):
         read, places = cache["read"], cache["layers"][0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions.at(read))
         used = torch.arange(places, device=read.device) >= places - 1 - read.flatten()[:1]
-        visible = attention_mask(used.unsqueeze(0), self.output_weight, padded=True)
-        mask = attention_mask(source["mask"], self.output_weight, padded=True)
+        visible = attention.attention_mask(used.unsqueeze(0), self.output_weight, padded=True)
+        mask = attention.attention_mask(source["mask"], self.output_weight, padded=True)
         x, layers = self._advance_layers(x, source["layers"], mask, cache["layers"], visible)
         return x, {"read": read + 1, "layers": layers}
 

@@ -27,14 +27,9 @@ from pipeline.models.kernels import operators as kernel
 from pipeline.models.kernels import relu_layers
 from pipeline.models.kernels.gpu import fused
 from pipeline.models.layers.regularisation import relu_dropout
+from pipeline.models.transformer import multi_head_attention as attention
 from pipeline.models.transformer.layers import DecoderLayer, EncoderLayer
 from pipeline.models.transformer.model import Transformer
-from pipeline.models.transformer.multi_head_attention import (
-    CrossAttention,
-    OutputProjection,
-    SelfAttention,
-    projection,
-)
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.models.weighted_transformer.simplex import keep_largest, project_to_simplex, random_weights
 
@@ -53,10 +48,12 @@ class BranchedOutput(nn.Module):
         self.dropout, self.split = config.relu_dropout, config.ffn_mode == "split"
         self.inner_residual = config.residuals == "sub-layers"
         branches = config.branches
-        self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear)
+        self.output = attention.projection(
+            branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear
+        )
         networks, scale = branches if self.split else 1, config.feed_forward_init
-        self.inner = projection(config.d_model, config.d_ff, kind=nn.Linear, scale=scale)
-        self.outer = projection(config.d_ff, config.d_model, networks, nn.Linear, scale)
+        self.inner = attention.projection(config.d_model, config.d_ff, kind=nn.Linear, scale=scale)
+        self.outer = attention.projection(config.d_ff, config.d_model, networks, nn.Linear, scale)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
@@ -205,19 +202,24 @@ class WeightedTransformer(Transformer):
         """Build an encoder layer."""
         config, block = self.config, BranchedOutput(self.config)
         return EncoderLayer(
-            config, SelfAttention(branch_heads(config), block), block.network if block.inner_residual else None
+            config,
+            attention.SelfAttention(branch_heads(config), block),
+            block.network if block.inner_residual else None,
         )
 
     def decoder_layer(self) -> DecoderLayer:
         """Build a decoder layer."""
         config = self.config
         if config.branched_attention == "cross":
-            self_attention, block = SelfAttention(config, OutputProjection(config)), BranchedOutput(config)
-            cross_attention = CrossAttention(branch_heads(config), block)
+            self_attention, block = (
+                attention.SelfAttention(config, attention.OutputProjection(config)),
+                BranchedOutput(config),
+            )
+            cross_attention = attention.CrossAttention(branch_heads(config), block)
         else:
             block = BranchedOutput(config)
-            self_attention = SelfAttention(branch_heads(config), block)
-            cross_attention = CrossAttention(config, OutputProjection(config))
+            self_attention = attention.SelfAttention(branch_heads(config), block)
+            cross_attention = attention.CrossAttention(config, attention.OutputProjection(config))
         return DecoderLayer(config, self_attention, cross_attention, block.network if block.inner_residual else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
