@@ -1,7 +1,7 @@
 """The user's jobs on Slurm: one shared snapshot for all launchers on this machine.
 
 Sites complain about users whose every job queries the controller. Here the first launcher that finds the snapshot too
-old renews it under a file lock, and all others read it. The interval grows while nothing changes. Only squeue is
+old locks the file and renews it, and all others read it. The interval grows while nothing changes. Only squeue is
 needed, no accounting. The snapshot is on the machine's own disk, where files can be locked. Its times are those of
 the monotonic clock, which all processes share and no process sets.
 """
@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from io import RawIOBase
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ from filelock import lock_descriptor
 
 from pipeline.core.disk import own_folder
 from pipeline.core.errors import UserError
+from pipeline.core.files import write_errors
 from pipeline.core.records.jobs import QueueSnapshot
 from pipeline.core.schema import Closed, validate
 
@@ -112,7 +114,7 @@ class Queue:
     """
 
     def __init__(self, interval_s: float, folder: Path | None = None):
-        self.path = (folder or own_folder()) / "slurm-queue.json"
+        self.path = (folder or own_folder()) / "slurm-queue.lock"
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
@@ -145,13 +147,13 @@ class Queue:
 
     def reset_interval(self) -> None:
         """Return to the shortest interval, to watch a new job."""
-        with self._lock() as locked:
+        with self._locked() as file:
             snapshot = self._read()
-            if locked and snapshot.interval > self.interval_s:
-                snapshot.model_copy(update={"interval": self.interval_s}).write(self.path)
+            if file and snapshot.interval > self.interval_s:
+                self._write(file, snapshot.model_copy(update={"interval": self.interval_s}))
 
     def _read(self) -> QueueSnapshot:
-        """Read the snapshot; an empty one if it is unreadable or older than this boot."""
+        """Read the snapshot; an empty one if it is missing, written in part, or older than this boot."""
         with contextlib.suppress(UserError):
             if (snapshot := QueueSnapshot.read(self.path)).asked <= time.monotonic():
                 return snapshot
@@ -159,9 +161,9 @@ class Queue:
 
     def _renew(self) -> QueueSnapshot | None:
         """Query Slurm, unless another launcher is doing so."""
-        with self._lock() as locked:
+        with self._locked() as file:
             old = self._read()
-            if not locked or old.asked + old.interval > time.monotonic():
+            if not file or old.asked + old.interval > time.monotonic():
                 return None
             asked = time.monotonic()
             jobs = query_slurm()
@@ -170,19 +172,25 @@ class Queue:
             else:
                 interval = next_interval(old.interval, self.interval_s) if jobs == old.jobs else self.interval_s
                 snapshot = QueueSnapshot(asked=asked, taken=asked, interval=interval, jobs=jobs)
-            snapshot.write(self.path)
+            self._write(file, snapshot)
             return snapshot
 
+    def _write(self, file: RawIOBase, snapshot: QueueSnapshot) -> None:
+        """Write the locked file in place, as a new file would not be locked; a part is as good as no snapshot."""
+        with write_errors(self.path, "set TMPDIR to another folder"):
+            file.truncate(0)
+            file.write(snapshot.line().encode())
+
     @contextlib.contextmanager
-    def _lock(self) -> Iterator[bool]:
-        """Yield whether the lock was free, or locks do not exist; the kernel releases it when its holder dies."""
-        with open(self.path.with_suffix(".lock"), "a") as handle:
+    def _locked(self) -> Iterator[RawIOBase | None]:
+        """Yield the file, or None if another process has locked it; the kernel releases the lock of a dead one."""
+        with open(self.path, "ab", buffering=0) as file:
             try:
-                locked = lock_descriptor(handle.fileno(), blocking=False)
+                locked = lock_descriptor(file.fileno(), blocking=False)
             except OSError as error:  # an unusual /tmp costs queries, but nothing else
                 log.warning("%s: no file locks here (%s)", self.path, error.strerror)
                 locked = True
-            yield locked
+            yield file if locked else None
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:

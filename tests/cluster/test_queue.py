@@ -1,16 +1,19 @@
 """All launchers share one query of Slurm, which is rare, and its answers are interpreted correctly."""
 
 import errno
+import fcntl
+import io
 import json
 import os
+import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from launching import PROJECT
 
+from pipeline.cluster import queue as queue_module
 from pipeline.cluster.queue import Queue, next_interval
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import QueueSnapshot
@@ -151,7 +154,33 @@ def test_queue_refuses_a_folder_made_by_another_user(tmp_path, monkeypatch):
         Queue(60.0)
 
 
-def test_snapshot_of_a_crash_is_replaced(tmp_path, slurm_says):
+def test_snapshot_cut_by_a_crash_is_replaced(tmp_path, slurm_says):
+    slurm_says.answers("7|RUNNING|None|n1|name")
     queue = Queue(60.0, tmp_path)
-    Path(queue.path).write_text('{"asked": 12')
+    queue.jobs(newer_than=0)
+    content = queue.path.read_bytes()
+    for cut in random.Random(4).sample(range(len(content) - 1), 8):
+        queue.path.write_bytes(content[:cut])
+        assert queue.look_up("7", newer_than=0).state == "RUNNING"
+        assert queue.path.read_bytes() != content[:cut]
+    assert slurm_says.calls() == 9
+
+
+def test_launcher_keeps_asking_while_another_writes(tmp_path, slurm_says):
+    queue = Queue(60.0, tmp_path)
+    with open(queue.path, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert queue.jobs(newer_than=0) is None
+        queue.reset_interval()
+        assert slurm_says.calls() == 0
     assert queue.jobs(newer_than=0) == []
+
+
+def test_full_disk_is_named_when_the_snapshot_is_written(tmp_path, slurm_says, monkeypatch):
+    class FullDisk(io.FileIO):
+        def write(self, content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(queue_module, "open", lambda path, mode, buffering: FullDisk(path, mode), raising=False)
+    with pytest.raises(UserError, match=r"can't write .*slurm-queue\.lock: No space left.*set TMPDIR"):
+        Queue(60.0, tmp_path).jobs(newer_than=0)
