@@ -151,6 +151,11 @@ STAGES = {
         "pipeline.data.fetch.download:download",
         "Fetch and verify the files of a dataset, and write its raw splits",
     ),
+    "collect-ldc": Command(
+        "pipeline.data.fetch.ldc_text:collect_ldc",
+        "Write the sentence pairs of LDC training packages as plain text",
+        is_stage=False,
+    ),
     "generate": Command("pipeline.data.fetch.download:generate", "Write a corpus with the embedded grammar"),
     "prepare": Command("pipeline.data.text.prepare:prepare_corpus", "Clean and tokenise the raw splits of a dataset"),
     "collect-trees": Command("pipeline.data.fetch.collect_trees:collect_trees", "Collect the trees of a treebank"),

@@ -246,6 +246,23 @@ def test_monitors_name_the_weights_of_every_block():
     }
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_paired_layers_train_half_as_many_branch_weights(merged):
+    paired, own = (
+        build_model(weighted_config(paired_layers=pair, merged=merged), (VOCAB, VOCAB)) for pair in (True, False)
+    )
+    sizes = [sum(weight.numel() for weight in model.parameter_groups()["branch_weights"]) for model in (paired, own)]
+    assert sizes == [2 * 4 * (1 if merged else 2), 2 * 2 * 4 * (1 if merged else 2)]
+    grouped = [id(weight) for group in paired.parameter_groups().values() for weight in group]
+    assert len(grouped) == len(set(grouped)) and set(grouped) == {id(weight) for weight in paired.parameters()}
+    for group in paired.parameter_groups()["branch_weights"]:
+        group.data += 0.3
+    paired.after_step(frozen=False)
+    monitors = paired.monitors()
+    for name, values in monitors.items():
+        assert values == monitors[name.replace("decoder", "encoder")] and sum(values) == pytest.approx(1)
+
+
 MERGED = {"residuals": "sub-layers", "merged": True, "weights": "random"}
 UNFIT = {
     "merged weights that are random": (MERGED, [{"residuals": "block"}, {"merged": False}, {"weights": "learned"}]),

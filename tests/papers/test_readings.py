@@ -79,7 +79,8 @@ def test_wide_control_has_the_flops_of_the_literal_reading(scale, systems):
 
 def test_csv_names_all_choices_markdown_only_non_defaults(project):
     rows = {row["arm"]: row["readings"] for row in table_rows(project, "weighted", "readings")}
-    assert rows["split"] == "feed-forward split; branched-attention self; residuals sub-layers; scale one"
+    others = "branched-attention self; residuals sub-layers; scale one; branch-weights-of-layers own"
+    assert rows["split"] == f"feed-forward split; {others}"
     assert rows["Transformer (C)"] == ""
     lines = render(project, "weighted", "readings", fill(project, "weighted", "readings")).split("\n")
     (split,) = (line for line in lines if line.startswith("| split  "))

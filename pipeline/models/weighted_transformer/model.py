@@ -197,6 +197,14 @@ class WeightedTransformer(Transformer):
     def __init__(self, config: WeightedTransformerConfig, src_vocab: int, tgt_vocab: int):
         super().__init__(config, src_vocab, tgt_vocab)
         self.blocks = {name: module for name, module in self.named_modules() if isinstance(module, BranchedOutput)}
+        if config.paired_layers:
+            self.pair_layers()
+
+    def pair_layers(self) -> None:
+        """Let each decoder layer use kappa and alpha of the encoder layer of the same number."""
+        blocks = [*self.blocks.values()]
+        for encoder, decoder in zip(blocks[: self.config.num_layers], blocks[self.config.num_layers :], strict=True):
+            decoder.kappa, decoder.alpha = encoder.kappa, encoder.alpha
 
     def encoder_layer(self) -> EncoderLayer:
         """Build an encoder layer."""
@@ -228,10 +236,9 @@ class WeightedTransformer(Transformer):
         Returns:
             kappa and alpha of all blocks under "branch_weights", every other parameter under "weights".
         """
-        branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
-        branch_ids = {id(parameter) for parameter in branch_weights}
-        weights = [parameter for parameter in self.parameters() if id(parameter) not in branch_ids]
-        return {"weights": weights, "branch_weights": branch_weights}
+        branch_weights = {id(own): own for block in self.blocks.values() for own in block.branch_parameters()}
+        weights = [parameter for parameter in self.parameters() if id(parameter) not in branch_weights]
+        return {"weights": weights, "branch_weights": [*branch_weights.values()]}
 
     @torch.no_grad()
     def after_step(self, frozen: bool) -> None:

@@ -26,6 +26,9 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         description="Branch weights kappa and alpha in training: learned, or drawn at random in every step",
     )
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
+    paired_layers: bool = Field(
+        default=False, description="The n-th layers of encoder and decoder share their kappa and alpha"
+    )
     top_k: Width | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
     branched_attention: Literal["self", "cross"] = Field(
         default="self", description="Which attention of a decoder layer is branched"

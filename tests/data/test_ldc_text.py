@@ -1,0 +1,125 @@
+"""Training packages of the LDC: their layouts yield the sentence pairs that they were written from."""
+
+import random
+
+import pytest
+
+from pipeline.core.errors import UserError
+from pipeline.data.fetch.ldc_text import collect_ldc
+from pipeline.stages import PIPELINE, parse
+
+CHARACTERS = "中英文新聞香港法律會議記錄"
+WORDS = ["news", "law", "hansard", "meeting", "record", "of", "the"]
+
+
+@pytest.fixture
+def draw(seed):
+    return random.Random(seed)
+
+
+def sentence_pair(draw) -> tuple[str, str]:
+    chinese = "".join(draw.choices(CHARACTERS, k=draw.randint(1, 9)))
+    return chinese, " ".join(draw.choices(WORDS, k=draw.randint(1, 9)))
+
+
+def documents(draw) -> dict[str, list[tuple[str, str]]]:
+    return {f"D{number}": [sentence_pair(draw) for _ in range(draw.randint(1, 5))] for number in range(4)}
+
+
+def write(path, text: str, encoding: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+
+
+def sgml(texts: dict[str, list[tuple[str, str]]], side: int) -> str:
+    lines = []
+    for name, pairs in texts.items():
+        segments = (f"<seg id={number}> {pair[side]} </seg>" for number, pair in enumerate(pairs, 1))
+        lines += [f"<DOC docid={name}>", "<p>", *segments, "</p>", "</DOC>"]
+    return "\n".join(lines)
+
+
+def collected(tmp_path, *packages: str) -> list[tuple[str, str]]:
+    collect_ldc(package=packages, out=tmp_path / "out")
+    return list(zip(*((tmp_path / f"out/train.{side}").read_text().splitlines() for side in ("zh", "en")), strict=True))
+
+
+@pytest.mark.parametrize("encoding", ["big5hkscs", "gb18030", "utf-8"])
+def test_documents_meet_by_name_and_number(tmp_path, draw, encoding):
+    texts = documents(draw)
+    other_order = {name: texts[name] for name in draw.sample([*texts], len(texts))}
+    write(tmp_path / "p/data/Chinese/X_c.sgm", sgml(texts, 0), encoding)
+    write(tmp_path / "p/data/English/X_e.sgm", sgml(other_order, 1), "utf-8")
+    found = collected(tmp_path, f"{encoding}={tmp_path / 'p'}")
+    assert sorted(found) == sorted(pair for pairs in texts.values() for pair in pairs)
+
+
+def test_every_translation_of_a_text_is_paired(tmp_path, draw):
+    texts = documents(draw)
+    write(tmp_path / "p/source/a.sgm", sgml(texts, 0), "gb18030")
+    for translator in ("E01", "E02"):
+        write(tmp_path / f"p/translation/{translator}/a.sgm", sgml(texts, 1), "utf-8")
+    pairs = [pair for pairs in texts.values() for pair in pairs]
+    assert sorted(collected(tmp_path, f"gb18030={tmp_path / 'p'}")) == sorted(2 * pairs)
+
+
+def test_alignments_join_and_leave_out_sentences(tmp_path, draw):
+    texts, wanted, lines = documents(draw), [], []
+    for name, pairs in texts.items():
+        numbers = [*range(1, len(pairs) + 1)]
+        split = draw.randint(0, len(pairs))
+        groups = [group for group in (numbers[:split], numbers[split:]) if group]
+        lines.append(f'<ALIGNMENT docid="{name}">')
+        for group in groups:
+            ids = ",".join(map(str, group))
+            lines.append(f'<SentPair EnglishSegId= "{ids}" ChineseSegId= "{ids}" >')
+            wanted.append(tuple(" ".join(pairs[number - 1][side] for number in group) for side in (0, 1)))
+        lines += ['<SentPair EnglishSegId= "1" ChineseSegId= "" >', "</ALIGNMENT>"]
+    write(tmp_path / "p/data/Chinese/S1.sgm", sgml(texts, 0), "big5")
+    write(tmp_path / "p/data/English/S1.sgm", sgml(texts, 1), "cp1252")
+    write(tmp_path / "p/data/alignment/S1.align", "\n".join(lines), "ascii")
+    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == wanted
+
+
+def test_numbered_sentences_meet_without_documents(tmp_path, draw):
+    pairs = [sentence_pair(draw) for _ in range(9)]
+    for side, folder, ending in ((0, "chinese", "c"), (1, "english", "e")):
+        lines = (f"<s id={number}> {pair[side]}" for number, pair in enumerate(pairs))
+        write(tmp_path / f"p/{folder}/hklaws.01.{ending}", "\n".join(lines), "big5" if side == 0 else "ascii")
+    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == pairs
+
+
+def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
+    pairs = [sentence_pair(draw) for _ in range(3)]
+    write(tmp_path / "p/chinese/a", "\n".join(f"<s id={n}> {pair[0]}" for n, pair in enumerate(pairs)), "big5")
+    write(tmp_path / "p/english/a", "\n".join(f"<s id={n}> {pair[1]}" for n, pair in enumerate(pairs)), "ascii")
+    with open(tmp_path / "p/chinese/a", "ab") as file:
+        file.write(b"\n<s id=1> \xff\xff")
+    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [pairs[0], pairs[2]]
+
+
+@pytest.mark.parametrize(
+    ("files", "encoding", "message"),
+    [
+        ({"english/a": "<s id=1> x"}, "big5", "no folder chinese or source"),
+        ({"chinese/a": "<s id=1> x", "english/b": "<s id=1> x"}, "big5", "have the same name"),
+        ({"chinese/a": "<DOC> x", "english/a": "<DOC> x"}, "big5", "no pair of sentences"),
+        ({"chinese/a": "<s id=1> x", "english/a": "<s id=1> x"}, "big7", "unknown encoding"),
+    ],
+)
+def test_packages_without_pairs_are_refused(tmp_path, files, encoding, message):
+    for name, text in files.items():
+        write(tmp_path / "p" / name, text, "ascii")
+    with pytest.raises(UserError, match=message):
+        collect_ldc(package=(f"{encoding}={tmp_path / 'p'}",), out=tmp_path / "out")
+    assert not list((tmp_path / "out").glob("train.*"))
+
+
+def test_no_package_is_refused(tmp_path):
+    with pytest.raises(UserError, match="name at least one"):
+        collect_ldc(out=tmp_path)
+
+
+def test_packages_are_given_by_a_repeated_option():
+    found = parse(["collect-ldc", "--package", "big5=a", "--package", "gb18030=b", "--out", "c"], PIPELINE)
+    assert tuple(found.package) == ("big5=a", "gb18030=b")
