@@ -4,13 +4,16 @@ A graph holds a whole step: forward, backward, gradient norm, clipping, and the 
 loss or the norm is not finite. If a step has several micro-batches, each is a graph that adds to the gradients, and
 clipping and optimiser are one more graph.
 
+Several processes always take that second form. Between the two kinds of graphs they sum gradients and results, eagerly.
+So each process may pad to shapes of its own, record a graph when it needs one, or run a batch eagerly: all processes
+call the same collectives in the same order, whatever each does before.
+
 A graph reads the batch, the learning rates and the divisor of the loss from memory that is filled beforehand. Random
 numbers are seeded before each replay, so that they equal those of an eager step. Every step is a replay, even the first
 of its shape, and a dropped graph is recorded again. So an interrupted run ends in the same bytes.
 """
 
 import contextlib
-import logging
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,12 +26,11 @@ from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.kernels.autocast import forget_casts
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.training.distributed import Group
+from pipeline.training.distributed import Group, SharedSums
 from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay, ShapeGrid
 from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser
 
-log = logging.getLogger(__name__)
 SAMPLED_STEPS = 256
 """Number of steps whose batch shapes determine the grid."""
 Work = Callable[[AnyBatch], Tensor]
@@ -77,6 +79,7 @@ class CapturedSteps:
         spec: Specification of the run.
         model: On `device`.
         optimiser: Of the model; it keeps its learning rates on the device from now on.
+        group: The processes that train the model.
         device: A GPU.
         grid: Shapes to which batches are padded.
         recorder: Records the graphs.
@@ -87,6 +90,7 @@ class CapturedSteps:
         spec: RunSpec,
         model: Seq2Seq,
         optimiser: Optimiser,
+        group: Group,
         device: torch.device,
         grid: ShapeGrid,
         recorder: Recorder,
@@ -97,7 +101,9 @@ class CapturedSteps:
         """Factor of the gradient of the summed loss."""
         self.totals = torch.zeros(2, device=device)
         """Summed loss and negative log-likelihood of the micro-batches of a step so far, shape (2,)."""
-        self.held: dict[nn.Parameter, Tensor] = {}
+        self.shared = SharedSums(optimiser.parameters, group, device) if group.size > 1 else None
+        """What the processes sum; None for one process."""
+        self.held: dict[nn.Parameter, Tensor] = dict(self.shared.gradients) if self.shared else {}
         """Accumulated gradients, by parameter."""
         optimiser.hold_rates()
 
@@ -107,29 +113,38 @@ class CapturedSteps:
         return fitted.packed(pin=self.device.type == "cuda")
 
     def run(
-        self, step: int, annealings: int, micro_batches: Sequence[AnyBatch], seeds: Sequence[int], divisor: float
+        self,
+        step: int,
+        annealings: int,
+        micro_batches: Sequence[AnyBatch],
+        seeds: Sequence[int],
+        divisor: float,
+        known: Sequence[float],
     ) -> Tensor:
         """Train on the micro-batches of a step.
 
         Args:
             step: Number of the step, from 0.
             annealings: How often the learning rate was lowered.
-            micro_batches: Fitted micro-batches, at least one.
+            micro_batches: Fitted micro-batches of this process; one of several processes may have none.
             seeds: Random seed of each.
             divisor: Number by which the summed loss is divided.
+            known: FLOPs of this process, and 1 if it was asked to stop, else 0; only several processes need them.
 
         Returns:
-            Summed loss, negative log-likelihood, and gradient norm before clipping, shape (3,). The next step may
-            overwrite them.
+            Summed loss, negative log-likelihood, of several processes also the sums of `known`, and gradient norm
+            before clipping, shape (3,) or (5,). The next step may overwrite them.
         """
         forget_casts()  # of a validation
         self.optimiser.set_rates(step, annealings)
         self.scale.fill_(1 / divisor)
         frozen = self.optimiser.schedule.frozen(step)
-        if len(micro_batches) == 1:
+        if len(micro_batches) == 1 and not self.shared:
             return self._run(("step", frozen), micro_batches[0], seeds[0], lambda batch: self._single(batch, frozen))
         for batch, seed in zip(micro_batches, seeds, strict=True):
             self._run(("micro-batch",), batch, seed, self._accumulate)
+        if self.shared:
+            self.shared.exchange(self.totals, known)
         return self._run_finish(frozen)
 
     def forget(self) -> None:
@@ -158,7 +173,7 @@ class CapturedSteps:
         """Run a step of one micro-batch."""
         self.optimiser.zero_grad()
         totals = self._backward(batch)
-        out = torch.cat((totals, self._step(totals, frozen)))
+        out = torch.cat((totals, self._step(totals[0], frozen)))
         self.optimiser.zero_grad()
         return out
 
@@ -172,7 +187,8 @@ class CapturedSteps:
 
     def _finish(self, frozen: bool) -> Tensor:
         self._use_held()
-        out = torch.cat((self.totals, self._step(self.totals, frozen)))
+        results = self.shared.results if self.shared else self.totals
+        out = torch.cat((results, self._step(results[0], frozen)))
         torch._foreach_zero_([self.totals, *self.held.values()])
         return out
 
@@ -187,12 +203,12 @@ class CapturedSteps:
         sums.loss.backward(self.scale)
         return torch.stack([sums.loss.detach(), sums.nll])
 
-    def _step(self, totals: Tensor, frozen: bool) -> Tensor:
-        """Clip the gradients and step the optimiser, unless a number is not finite; return the norm, shape (1,)."""
+    def _step(self, loss: Tensor, frozen: bool) -> Tensor:
+        """Clip the gradients and step the optimiser, unless loss or norm is not finite; return the norm, shape (1,)."""
         norm = get_total_norm(self.optimiser.gradients())
         if self.spec.training.clip_norm is not None:
             clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
-        self.optimiser.apply(frozen, skip=not_finite(totals[0], norm))
+        self.optimiser.apply(frozen, skip=not_finite(loss, norm))
         return norm.reshape(1)
 
     def _record(self, batch: AnyBatch, work: Work) -> CapturedWork:
@@ -210,7 +226,7 @@ class CapturedSteps:
         with self._without_effect():
             for parameter in self.optimiser.parameters:
                 parameter.grad = torch.full_like(parameter, math.nan) if parameter in self.held else None
-            self._step(torch.full_like(self.totals, math.nan), frozen)
+            self._step(torch.full_like(self.totals[0], math.nan), frozen)
         return self._capture(lambda: self._finish(frozen), None)
 
     def _hold_gradients(self) -> None:
@@ -257,8 +273,5 @@ def captured_steps(
     """
     if device.type != "cuda" or not spec.training.cuda_graphs:
         return None
-    if group.size > 1:
-        log.info("steps are not captured as CUDA graphs, because %d processes train the model", group.size)
-        return None
     grid = ShapeGrid(batches.sampled_shapes(SAMPLED_STEPS))
-    return CapturedSteps(spec, model, optimiser, device, grid, CudaRecorder(device))
+    return CapturedSteps(spec, model, optimiser, group, device, grid, CudaRecorder(device))

@@ -175,6 +175,58 @@ class GradientSums:
         self.missing, self.sent = None, []
 
 
+class SharedSums:
+    """Memory in which the graphs of a step leave gradients and results, and which all processes then sum.
+
+    The buckets are those of `GradientSums`, so that the sums are the same to the last bit.
+
+    Attributes:
+        gradients: Accumulated gradient of each parameter, a view of its bucket.
+        results: Summed loss, negative log-likelihood, FLOPs, and processes asked to stop; float64, shape (4,).
+
+    Args:
+        parameters: The trained parameters.
+        group: The processes that train the model.
+        device: Where this process trains.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], group: Group, device: torch.device):
+        self.group, self.device = group, device
+        self.flat: list[Tensor] = []
+        self.gradients: dict[nn.Parameter, Tensor] = {}
+        self.results = torch.zeros(4, dtype=torch.float64, device=device)
+        for bucket in buckets(parameters[::-1]):
+            sizes = [parameter.numel() for parameter in bucket]
+            self.flat.append(torch.zeros(sum(sizes), device=device))
+            for parameter, gradient in zip(bucket, self.flat[-1].split(sizes), strict=True):
+                self.gradients[parameter] = gradient.view_as(parameter)
+
+    def exchange(self, totals: Tensor, known: Sequence[float]) -> None:
+        """Sum gradients and results over all processes, in place.
+
+        Args:
+            totals: Summed loss and negative log-likelihood of this process, shape (2,).
+            known: Its FLOPs, and 1 if it was asked to stop, else 0.
+        """
+        self.results.copy_(torch.cat((totals, scalars_on(self.device, known))))
+        for tensor in (*self.flat, self.results):
+            self.group.add_up(tensor)
+
+
+def scalars_on(device: torch.device, values: Sequence[float]) -> Tensor:
+    """Copy scalars to a device without waiting for it.
+
+    Args:
+        device: Where they go.
+        values: Scalars on the host.
+
+    Returns:
+        float64, shape (values,).
+    """
+    found = torch.tensor(values, dtype=torch.float64)
+    return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
+
+
 def buckets(parameters: Sequence[nn.Parameter]) -> list[list[nn.Parameter]]:
     """Group neighbouring parameters up to `BUCKET_BYTES`; a larger one has its own bucket."""
     found: list[list[nn.Parameter]] = []

@@ -66,13 +66,15 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: TrainingConfig) -> Iterator[None]:
+def out_of_memory_explained(
+    name: str, step: int, batches: Sequence[AnyBatch], training: TrainingConfig
+) -> Iterator[None]:
     """Turn an out-of-memory error within the block into a UserError that names the setting to change.
 
     Args:
         name: Name of the run.
         step: Number of the step, from 0.
-        batch: The micro-batch that is computed.
+        batches: The micro-batch that is computed; empty if this process has none.
         training: Settings of the training, which name the current limit.
 
     Raises:
@@ -85,10 +87,11 @@ def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: Tra
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        key = "micro_batch_frames" if isinstance(batch, SpeechBatch) else "micro_batch_tokens"
+        speech = any(isinstance(batch, SpeechBatch) for batch in batches)
+        key = "micro_batch_frames" if speech else "micro_batch_tokens"
         now = getattr(training, key)
         raise UserError(
-            f"{name}: out of memory in step {step} with a micro-batch of {describe([batch])}; set training.{key} to "
+            f"{name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set training.{key} to "
             f"{now // 2} (now {now}): the step keeps its size, in more micro-batches"
         ) from error
 

@@ -19,7 +19,7 @@ from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BatchShape
 from pipeline.search.interface import AsyncCopy
 from pipeline.training.captured_steps import CapturedSteps, not_finite
-from pipeline.training.distributed import GradientSums, Group
+from pipeline.training.distributed import GradientSums, Group, scalars_on
 from pipeline.training.guards import out_of_memory_explained
 from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser
@@ -172,10 +172,15 @@ class StepRunner:
         Returns:
             As `run`.
         """
-        seeds = [micro_seed(self.spec.seed, step, index) for index in range(len(prepared.micro_batches))]
-        with out_of_memory_explained(self.spec.name, step, prepared.micro_batches[0], self.spec.training):
-            results = captured.run(step, annealings, prepared.micro_batches, seeds, self.divisor(prepared))
-        return AsyncScalars(results, (prepared.flops, self.stop.signal is not None))
+        micro_batches, known = prepared.micro_batches, (prepared.flops, self.stop.signal is not None)
+        seeds = [self.micro_seed(step, index) for index in range(len(micro_batches))]
+        with out_of_memory_explained(self.spec.name, step, micro_batches[:1], self.spec.training):
+            results = captured.run(step, annealings, micro_batches, seeds, self.divisor(prepared), known)
+        return AsyncScalars(results, known if self.group.size == 1 else ())
+
+    def micro_seed(self, step: int, index: int) -> int:
+        """Return the random seed of this process's micro-batch `index` of a step."""
+        return micro_seed(self.spec.seed, step, self.group.rank + self.group.size * index)
 
     def divisor(self, prepared: PreparedStep) -> int:
         """Return the number by which the summed loss of a step is divided."""
@@ -195,7 +200,7 @@ class StepRunner:
         totals: Tensor | None = None
         divisor = self.divisor(prepared)
         for index, batch in enumerate(prepared.micro_batches):
-            torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * index))
+            torch.manual_seed(self.micro_seed(step, index))
             if index == len(prepared.micro_batches) - 1:
                 self.sums.last_pass()
             added = self.backward(step, batch, divisor)
@@ -204,9 +209,7 @@ class StepRunner:
         norm = get_total_norm(self.optimiser.gradients())
         if self.spec.training.clip_norm is not None:
             clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
-        known = torch.tensor([prepared.flops, self.stop.signal is not None], dtype=torch.float64)
-        if self.device.type == "cuda":
-            known = known.pin_memory().to(self.device, non_blocking=True)
+        known = scalars_on(self.device, (prepared.flops, self.stop.signal is not None))
         local = torch.zeros(2, device=self.device) if totals is None else totals
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
 
@@ -221,7 +224,7 @@ class StepRunner:
         Returns:
             Summed loss and negative log-likelihood, shape (2,).
         """
-        with out_of_memory_explained(self.spec.name, step, batch, self.spec.training):
+        with out_of_memory_explained(self.spec.name, step, [batch], self.spec.training):
             with autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             (sums.loss * (1 / divisor)).backward()  # a gradient as argument would make torch import sympy

@@ -104,8 +104,9 @@ def trainer_of(
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.micro_batches()])
     capturing = CompiledSteps if compiled else CapturedSteps
-    captured = capturing(spec, model, optimiser, device, grid, recorder) if recorder else None
-    steps = kind(spec, model, optimiser, batches, Group(0, case.ranks), device, idle, vocab, captured)
+    group = Group(0, case.ranks)
+    captured = capturing(spec, model, optimiser, group, device, grid, recorder) if recorder else None
+    steps = kind(spec, model, optimiser, batches, group, device, idle, vocab, captured)
     return StepsOnly(steps, TrainingState(), idle, idle, idle, idle, machine=None, save_every_s=1e9)
 
 

@@ -44,21 +44,27 @@ def trainer_with(monkeypatch) -> Callable[..., Trainer]:
     """Builds the trainer of a run, whose steps a tape records; `fail` makes recordings fail, `most` are kept."""
 
     def build(run: Path, fail: Callable[[int], None] = lambda _: None, most: int = 96) -> Trainer:
-        def taped(spec, model, optimiser, batches, group, device) -> CapturedSteps:
-            def changed() -> list[torch.Tensor]:
-                held = captured.held.values() if captured else ()
-                state = [*model.parameters(), *model.buffers(), *optimiser.tensors().values()]
-                return [*state, *held, *((captured.totals,) if captured else ())]
-
-            captured = None
-            grid = ShapeGrid(batches.sampled_shapes(256), most=4)
-            captured = CapturedSteps(spec, model, optimiser, device, grid, TapeRecorder(changed, fail))
-            captured.graphs.most = most
-            return captured
-
-        monkeypatch.setattr(setup, "captured_steps", taped)
+        monkeypatch.setattr(setup, "captured_steps", taped(fail, most))
         spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
         return setup.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
+
+    return build
+
+
+def taped(fail: Callable[[int], None] = lambda _: None, most: int = 96) -> Callable[..., CapturedSteps]:
+    """Return a function like `captured_steps` that records tapes."""
+
+    def build(spec, model, optimiser, batches, group, device) -> CapturedSteps:
+        def changed() -> list[torch.Tensor]:
+            held = captured.held.values() if captured else ()
+            state = [*model.parameters(), *model.buffers(), *optimiser.tensors().values()]
+            return [*state, *held, *((captured.totals,) if captured else ())]
+
+        captured = None
+        grid = ShapeGrid(batches.sampled_shapes(256), most=4)
+        captured = CapturedSteps(spec, model, optimiser, group, device, grid, TapeRecorder(changed, fail))
+        captured.graphs.most = most
+        return captured
 
     return build
 
@@ -197,9 +203,9 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
     trainer = trainer_with(new_run(micro_batch_tokens=MICRO_BATCHES[parts], max_steps=4))
     run = trainer.steps.captured.run
 
-    def with_fault(step: int, annealings: int, batches, seeds, divisor: float) -> torch.Tensor:
+    def with_fault(step: int, annealings: int, batches, seeds, divisor: float, known) -> torch.Tensor:
         weights = [weight.detach().clone() for weight in trainer.model.parameters()]
-        out = run(step, annealings, batches, seeds, divisor if step != 2 else 3e-39)
+        out = run(step, annealings, batches, seeds, divisor if step != 2 else 3e-39, known)
         unmoved = [torch.equal(first, other) for first, other in zip(weights, trainer.model.parameters(), strict=True)]
         assert all(unmoved) == (step == 2)
         return out
@@ -253,10 +259,3 @@ def test_least_recently_used_graph_is_dropped_first():
 def test_capture_is_off_on_a_cpu_or_by_setting(new_run, device, wanted):
     spec = load_run(new_run(cuda_graphs=wanted) / "run.yaml")
     assert captured_steps(spec, None, None, None, Group(), torch.device(device)) is None
-
-
-def test_several_processes_are_not_captured_with_a_log_line(new_run, caplog):
-    spec = load_run(new_run() / "run.yaml")
-    with caplog.at_level(logging.INFO):
-        assert captured_steps(spec, None, None, None, Group(0, 2), torch.device("cuda")) is None
-    assert "steps are not captured as CUDA graphs, because 2 processes train the model" in caplog.text
