@@ -1,6 +1,5 @@
 """Launcher of jobs on Slurm or on this machine: submit or adopt a job, and wait for its end."""
 
-import argparse
 import logging
 import os
 import pkgutil
@@ -16,7 +15,7 @@ from typing import Annotated, Literal
 from pipeline.cluster.job_process import JobOrder, call_function
 from pipeline.cluster.local import LocalJobs, acquire_gpus
 from pipeline.cluster.queue import Queue
-from pipeline.cluster.resources import Positive, ResourceOptions, positive
+from pipeline.cluster.resources import Positive, ResourceOptions
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.state import is_done, job_key, read_submission, record_command, record_decodings
 from pipeline.cluster.wait import Jobs, Waiter
@@ -40,18 +39,6 @@ def queue_interval() -> float:
     return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
 
 
-def trainings_per_gpu() -> int:
-    """Return the number that REPRISE_TRAININGS_PER_GPU sets, else 1.
-
-    Raises:
-        UserError: It is not a number of at least 1.
-    """
-    try:
-        return positive(text := os.environ.get("REPRISE_TRAININGS_PER_GPU", "1"))
-    except (ValueError, argparse.ArgumentTypeError):
-        raise UserError(f"REPRISE_TRAININGS_PER_GPU={text}: set a whole number of at least 1") from None
-
-
 @dataclass(frozen=True)
 class LaunchOptions(ResourceOptions):
     """Options of a launcher: where the job runs, and what it asks for.
@@ -64,7 +51,7 @@ class LaunchOptions(ResourceOptions):
 
     launcher: Literal["slurm", "local", "debug"] = "local"
     queue_interval: float = field(default_factory=queue_interval)
-    trainings_per_gpu: Positive = field(default_factory=trainings_per_gpu)
+    trainings_per_gpu: Positive = 1
 
 
 def launch(

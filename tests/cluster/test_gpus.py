@@ -8,16 +8,13 @@ import sys
 
 import pytest
 
-from pipeline.cluster.launch import trainings_per_gpu
 from pipeline.cluster.local import visible_gpus
-from pipeline.core.errors import UserError
 
 TAKES = """
 import logging, sys, subprocess, os
 from pipeline.cluster.local import acquire_gpus
-from pipeline.cluster.launch import trainings_per_gpu
 logging.basicConfig(level="INFO", format="%(message)s")
-acquire_gpus(int(sys.argv[1]), trainings_per_gpu())
+acquire_gpus(int(sys.argv[1]), int(os.environ.get("SHARED_BY", "1")))
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 if len(sys.argv) > 2:
     print(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL).pid, flush=True)
@@ -76,7 +73,7 @@ def test_a_job_of_two_gpus_is_not_passed_by_jobs_of_one(take):
 
 
 def test_jobs_share_gpus_evenly_up_to_the_given_number(take):
-    shared = {"REPRISE_TRAININGS_PER_GPU": "2"}
+    shared = {"SHARED_BY": "2"}
     jobs = [take(1, **shared)]
     assert jobs[0].stdout.readline() == "0\n"
     for card in ("1", "0", "1"):
@@ -89,16 +86,9 @@ def test_jobs_share_gpus_evenly_up_to_the_given_number(take):
 
 
 def test_a_job_of_two_gpus_shares_two_different_ones(take):
-    shared = {"REPRISE_TRAININGS_PER_GPU": "2"}
+    shared = {"SHARED_BY": "2"}
     assert take(2, **shared).stdout.readline() == take(2, **shared).stdout.readline() == "0,1\n"
     assert waits(take(1, **shared))
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
-def test_a_wrong_number_of_sharing_jobs_is_refused(monkeypatch, text):
-    monkeypatch.setenv("REPRISE_TRAININGS_PER_GPU", text)
-    with pytest.raises(UserError, match=f"REPRISE_TRAININGS_PER_GPU={text}: set a whole number of at least 1"):
-        trainings_per_gpu()
 
 
 def test_child_of_a_killed_launcher_does_not_hold_its_gpus(take):

@@ -36,6 +36,7 @@ PACKAGES = [word for name, at in project.licensed.items() for word in ("--packag
 LAUNCH = (
     "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
     " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"
+    " --trainings-per-gpu {SHARING.trainings_per_gpu}"
 )
 
 
@@ -108,6 +109,11 @@ def measured_by(kind):
 def resource(kind, name):
     """Return a resource of one kind of job, from the scale's file."""
     return getattr(project.scale.resources[kind], name)
+
+
+def training_gpus(wildcards):
+    """Return the GPUs of a training, at most those that `--resources gpus` allows."""
+    return min(shown(rules_of.training_gpus)(wildcards), SHARING.gpus)
 
 
 def priority(wildcards):

@@ -28,7 +28,7 @@ rule train:
         sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
-        gpus=shown(rules_of.training_gpus),
+        gpus=training_gpus,
         nodes=resource("train", "nodes"),
     params:
         folder=folder_to_train,

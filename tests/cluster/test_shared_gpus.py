@@ -1,0 +1,144 @@
+"""Snakemake's own scheduler runs as many trainings on each GPU as the resource allows, and MPS serves them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.digests import ROOT
+
+RULES = """
+from pipeline.cluster.shared_gpus import share_gpus
+from pipeline.core.errors import UserError
+try:
+    SHARING = share_gpus(workflow)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+rule all:
+    input: expand("{name}.train", name=range(7))
+
+rule train:
+    output: "{name}.train"
+    resources:
+        gpus=lambda wildcards: min(3, SHARING.gpus) if wildcards.name == "0" else 1,
+        launcher="local",
+    shell:
+        "echo start {resources.gpus} {SHARING.trainings_per_gpu} >>times; sleep 0.7; echo end >>times; touch {output}"
+"""
+
+
+def snakemake(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Train seven models with eight cores, the first on three GPUs."""
+    (folder / "Snakefile").write_text(RULES)
+    command = [sys.executable, "-m", "snakemake", "--cores", "8", "--quiet", "all", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def most_at_once(folder: Path) -> int:
+    """Return the largest number of GPU places in use at one time."""
+    most, held = 0, []
+    for line in (folder / "times").read_text().splitlines():
+        held = held[:-1] if line == "end" else [*held, int(line.split()[1])]
+        most = max(most, len(held))
+    return most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("resources", "most", "shared"),
+    [
+        (["gpus=1"], 1, 1),
+        (["gpus=1", "trainings_per_gpu=3"], 3, 3),
+        (["gpus=2", "trainings_per_gpu=2"], 4, 2),
+        (["trainings_per_gpu=2"], 7, 2),
+    ],
+    ids=["alone", "three on one", "two on each of two", "any number of GPUs"],
+)
+def test_scheduler_fills_each_gpu_with_that_many_trainings(tmp_path, resources, most, shared):
+    ended = snakemake(tmp_path, "--resources", *resources)
+    assert ended.returncode == 0, ended.stderr
+    found = most_at_once(tmp_path)
+    assert found == most if most < 7 else found > 4
+    lines = {line for line in (tmp_path / "times").read_text().splitlines() if line != "end"}
+    gpus = int(resources[0].removeprefix("gpus=")) if resources[0].startswith("gpus=") else 3
+    assert lines == {f"start 1 {shared}", f"start {min(3, gpus)} {shared}"}
+
+
+def test_slurm_profile_ignores_the_number(tmp_path):
+    options = ["--resources", "gpus=2", "trainings_per_gpu=2", "--set-resources", "train:launcher=slurm"]
+    ended = snakemake(tmp_path, *options)
+    assert ended.returncode == 0, ended.stderr
+    assert most_at_once(tmp_path) == 2 and " 2 1" in (tmp_path / "times").read_text()
+
+
+def test_number_of_trainings_must_be_positive(tmp_path):
+    ended = snakemake(tmp_path, "--resources", "gpus=1", "trainings_per_gpu=0", "--dry-run")
+    assert ended.returncode == 1
+    assert "--resources trainings_per_gpu=0: must be at least 1" in ended.stdout + ended.stderr
+
+
+DAEMON = """#!/bin/sh
+# Like NVIDIA's: a daemon is a file in the folder of its pipes.
+at="${CUDA_MPS_PIPE_DIRECTORY:-$DEFAULT}/control"
+[ "$1" = -d ] && { echo "start ${CUDA_VISIBLE_DEVICES-all}" >>"$DEFAULT/log"; : >"$at"; exit; }
+[ -e "$at" ] || { echo "Cannot find MPS control daemon process"; exit 1; }
+read -r command && echo "$command" >>"$DEFAULT/log"
+[ "$command" = quit ] && rm "$at"
+exit 0
+"""
+STARTS = (
+    "from pipeline.cluster.shared_gpus import start_mps; start_mps(); print(os.environ.get('CUDA_MPS_PIPE_DIRECTORY'))"
+)
+
+
+@pytest.fixture
+def mps(tmp_path):
+    """Run `start_mps` in a process beside a program like NVIDIA's; return the folder of its pipes and its log."""
+    program = tmp_path / "bin/nvidia-cuda-mps-control"
+    program.parent.mkdir()
+    program.write_text(DAEMON)
+    program.chmod(0o755)
+    known = {"DEFAULT": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+    def start(cards: str, path: str = f"{program.parent}:{os.environ['PATH']}") -> tuple[str, list[str]]:
+        environment = os.environ | known | {"CUDA_VISIBLE_DEVICES": cards, "PATH": path}
+        environment.pop("CUDA_MPS_PIPE_DIRECTORY", None)
+        command = [sys.executable, "-c", f"import os; {STARTS}"]
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        log = tmp_path / "log"
+        return found, log.read_text().splitlines() if log.exists() else []
+
+    return start
+
+
+def test_mps_serves_all_gpus_until_the_process_ends(mps, tmp_path):
+    folder, log = mps("1,0")
+    assert Path(folder) == tmp_path / f"reprise-{os.getuid()}/mps"
+    assert log == ["start all", "quit"] and not Path(folder, "control").exists()
+
+
+def test_running_mps_daemon_is_used_and_left_running(mps, tmp_path):
+    (tmp_path / "control").touch()
+    assert mps("0") == ("None", ["get_server_list"])
+    assert (tmp_path / "control").exists()
+
+
+def test_daemon_of_another_snakemake_is_shared(mps, tmp_path):
+    folder = tmp_path / f"reprise-{os.getuid()}/mps"
+    folder.mkdir(parents=True, mode=0o700)
+    folder.parent.chmod(0o700)
+    (folder / "control").touch()
+    assert mps("0") == (str(folder), ["get_server_list"])
+
+
+@pytest.mark.parametrize("cards", ["", "MIG-2a,MIG-2b"])
+def test_no_gpu_or_a_divided_one_starts_no_mps(mps, cards):
+    assert mps(cards) == ("None", [])
+
+
+def test_without_the_program_trainings_take_turns(mps):
+    assert mps("0", path="/usr/bin:/bin") == ("None", [])
