@@ -1,7 +1,8 @@
 """GPU properties (`workflow/devices.yaml`), and the time of a training step on a GPU.
 
 A step takes as long as its matrix multiplications and memory traffic, or as launching its kernels if that takes longer.
-Launches dominate in models that step through positions one by one. tests/gpu counts them.
+Launches dominate in models that step through positions one by one. tests/gpu counts them. docs/measured/gpu.md compares
+the times with measured ones.
 """
 
 from functools import cache
@@ -99,15 +100,17 @@ HOST_LAUNCH_S = 44e-6
 
 Median of fifteen trainings (26 to 70 µs) on an H100 of a virtual machine (docs/measured/gpu-launches.md).
 """
-GRAPH_LAUNCH_S = 5.5e-6
+GRAPH_LAUNCH_S = 5.8e-6
 """GPU seconds per counted launch in a CUDA graph.
 
-Median of six trainings of small kernels on an H100 (5.1 to 7.0 µs; docs/measured/gpu.md).
+Median of six trainings of small kernels on an H100 (5.1 to 6.9 µs; docs/measured/gpu.md).
 """
 PARAMETER_BYTES = 45.0
 """Bytes that a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
-STEP_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
-"""Bytes that an optimiser step moves for each parameter: weights and moments."""
+STEP_BYTES = {"adam": 28.0, "adadelta": 28.0, "nag": 20.0}
+"""Bytes that an optimiser step moves for each parameter: weights, gradients and moments, in one kernel."""
+TRITON_MOVED = {"transformer": 1.0, "weighted_transformer": 2.2}
+"""`LaunchCounts.moved` with this project's Triton kernels, fitted to six trainings (docs/measured/gpu.md)."""
 
 
 class LaunchCounts(NamedTuple):
@@ -133,7 +136,7 @@ COUNTED = {
     "weighted_transformer": LaunchCounts(1080, moved=4.3),
     "convolutional": LaunchCounts(1510, moved=3.6),
     "recurrent": LaunchCounts(285, source=6, target=25, moved=8.6),
-    "recurrent with memory": LaunchCounts(450, source=92, target=25, moved=8.5),
+    "recurrent with memory": LaunchCounts(450, source=92, target=25, moved=5.4),
     "language_model": LaunchCounts(110, target=9, moved=0.7),
     "ctc": LaunchCounts(530, source=15, moved=0.0048),
     "speech_attention": LaunchCounts(390, source=15, target=32, moved=0.0044),
@@ -143,8 +146,12 @@ COUNTED = {
 NO_LAUNCHES = LaunchCounts(0)
 
 
-def step_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device) -> float:
+def step_seconds(
+    spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool = False
+) -> float:
     """Return the seconds of a training step on one GPU: the longer of computing and launching.
+
+    In a CUDA graph, the small kernels of each position run one after the other, and their time adds to the rest.
 
     Args:
         spec: The run.
@@ -152,11 +159,19 @@ def step_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: float
         parameters: Number of parameters.
         flops: FLOPs of the step.
         device: The GPU.
+        triton: Transformers compute by this project's Triton kernels.
     """
-    return max(device_seconds(spec, step, parameters, flops, device), launch_seconds(spec, step))
+    computing, count = device_seconds(spec, step, parameters, flops, device, triton), micro_batches(spec, step)
+    every = count * launches(spec, step.src_length, step.tgt_length)
+    if not spec.training.cuda_graphs:
+        return max(computing, HOST_LAUNCH_S * every)
+    always = count * launch_counts(spec).always
+    return max(computing, GRAPH_LAUNCH_S * always) + GRAPH_LAUNCH_S * (every - always)
 
 
-def device_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device) -> float:
+def device_seconds(
+    spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool
+) -> float:
     """Return the computing time of a step: by the device's roofline in bfloat16, else by its assumed utilisation.
 
     Args:
@@ -165,24 +180,17 @@ def device_seconds(spec: RunSpec, step: "StepShape", parameters: int, flops: flo
         parameters: Number of parameters.
         flops: FLOPs of the step.
         device: The GPU.
+        triton: Transformers compute by this project's Triton kernels.
     """
     training, roofline = spec.training, device.roofline
     if roofline is None or training.precision != "bf16":
         return flops / device.rate(training.precision)
+    per_flop = launch_counts(spec).moved
+    if triton:
+        per_flop = TRITON_MOVED.get(spec.model.architecture, per_flop)
     moved = parameters * (micro_batches(spec, step) * PARAMETER_BYTES + STEP_BYTES[training.optimiser])
-    moved += flops * launch_counts(spec).moved / (1 if spec.model.reads == "speech" else spec.model.schedule_width)
+    moved += flops * per_flop / (1 if spec.model.reads == "speech" else spec.model.schedule_width)
     return flops / roofline.products + moved / roofline.bandwidth
-
-
-def launch_seconds(spec: RunSpec, step: "StepShape") -> float:
-    """Return the seconds that the kernels of a step take to launch, by the host or in a CUDA graph.
-
-    Args:
-        spec: The run.
-        step: Shape of the mean step.
-    """
-    each = GRAPH_LAUNCH_S if spec.training.cuda_graphs else HOST_LAUNCH_S
-    return each * micro_batches(spec, step) * launches(spec, step.src_length, step.tgt_length)
 
 
 def micro_batches(spec: RunSpec, step: "StepShape") -> int:

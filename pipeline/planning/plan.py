@@ -9,6 +9,7 @@ from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
+from pipeline.models.kernels.gpu import SWITCH, asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
@@ -90,7 +91,7 @@ def gpu_hours(job: Job, device: Device) -> float:
         device: The GPU.
     """
     if (found := job.forecast) is not None:
-        each = step_seconds(found.spec, found.step, found.parameters, job.flops / found.steps, device)
+        each = step_seconds(found.spec, found.step, found.parameters, job.flops / found.steps, device, asked_for())
         return found.steps * each / 3600
     return job.flops / device.rate(job.precision) / 3600
 
@@ -179,6 +180,12 @@ def notes(project: Project, found: Jobs) -> list[str]:
         f"Hours here: {here}; other load on the machine adds to them.",
         "GPUs (workflow/devices.yaml): FLOPs over peak rate x assumed utilisation; for trainings in bfloat16 on a GPU "
         "with a known roofline, matrix multiplications and bytes moved; kernel launches if they take longer.",
+        f"GPUs: steps {'replayed as CUDA graphs' if project.config.cuda_graphs else 'run eagerly'}; "
+        + (
+            f"Transformers with Triton kernels ({SWITCH}=1)."
+            if asked_for()
+            else f"torch's kernels ({SWITCH} is not 1)."
+        ),
         f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
         f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "
         f"for each training that runs; `{reprise_command(project, 'free')}` lists what can be deleted.",

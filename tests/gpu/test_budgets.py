@@ -11,17 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from cases import CHARACTERS, DECODINGS, TRAININGS, WORDS
+from cases import DECODINGS, TRAININGS
+from forecasts import forecast_ms
 from planning_project import project_at
 from roofline import CARDS
 
 from pipeline.core.artifacts import RunId
-from pipeline.models.seq2seq import size_of
-from pipeline.models.settings import BatchShape
-from pipeline.planning.corpus_size import StepShape
-from pipeline.planning.devices import launches, load_devices, step_seconds
-from pipeline.training.run_model import build_run_model
-from pipeline.training.specification import run_flops
+from pipeline.planning.devices import launches
 
 FOLDER = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
@@ -71,18 +67,8 @@ def test_a_forecast_takes_as_many_launches_as_were_counted(counted, case):
 @pytest.mark.parametrize("card", CARDS)
 @pytest.mark.parametrize("case", TRAININGS)
 def test_planned_step_time_matches_the_counted_kernels(counted, case, card):
-    training, device = TRAININGS[case], load_devices(FOLDER.parents[1] / "workflow/devices.yaml")[card]
-    spec = project_at(Path("work"), scale="paper").run_spec(RunId(*training.system.split("/"), "wmt14-en-de", 1))
-    vocab = CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
-    parameters = size_of(lambda: build_run_model(spec, (vocab, vocab)))
-    src, tgt = (training.rows * training.micro_batches * length for length in (training.src, training.tgt))
-    flops = run_flops(spec, BatchShape(vocab, src, tgt, training.src, training.tgt))
-    sizes = {"micro_batch_tokens": max(src, tgt) // training.micro_batches, "micro_batch_frames": max(src, tgt)}
-    eager = {"cuda_graphs": False}  # as it was counted
-    spec = spec.model_copy(update={"training": spec.training.model_copy(update=sizes | eager)})
-    update = StepShape(src, tgt, tgt, training.src, training.tgt)
-    seconds = step_seconds(spec, update, parameters, flops, device)
-    assert 1e3 * seconds == pytest.approx(float(counted[case][f"ms {card}"]), rel=0.2)
+    eager = forecast_ms(case, card, graphs=False)  # as it was counted
+    assert eager == pytest.approx(float(counted[case][f"ms {card}"]), rel=0.2)
 
 
 @pytest.mark.slow
