@@ -23,20 +23,54 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
 needs_triton = pytest.mark.skipif(not gpu.find_spec("triton"), reason="Triton is not installed")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+BF16 = 2**-7
+"""Largest error of bfloat16, relative to the norm of a tensor; a number has 8 significant bits."""
+in_both_precisions = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 
 
-def randn(*shape: int) -> Tensor:
-    return torch.randn(*shape, device=DEVICE, requires_grad=True)
+@pytest.fixture(autouse=True)
+def exact_dot(monkeypatch) -> None:
+    """Let Triton's interpreter multiply bfloat16 matrices, whose bits it would take for integers."""
+    if DEVICE == "cuda" or not gpu.find_spec("triton"):
+        return
+    from triton import language as tl
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    create_dot = InterpreterBuilder.create_dot
+
+    def widened(self, a: TensorHandle, b: TensorHandle, *rest) -> TensorHandle:
+        return create_dot(self, *(widen(x) for x in (a, b)), *rest)
+
+    def widen(x: TensorHandle) -> TensorHandle:
+        is_bf16 = x.dtype.scalar.is_bf16()
+        return TensorHandle((x.data.astype("uint32") << 16).view("float32"), tl.float32) if is_bf16 else x
+
+    monkeypatch.setattr(InterpreterBuilder, "create_dot", widened)
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, device=DEVICE).to(dtype).requires_grad_()
+
+
+def assert_close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+    """Check a result of computing in `dtype` against the expected one in float32."""
+    if dtype == torch.bfloat16:
+        assert torch.dist(found.float(), expected) <= BF16 * expected.norm()
+    else:
+        torch.testing.assert_close(found, expected, **CLOSE)
 
 
 def assert_same(found: Callable[..., Tensor], expected: Callable[..., Tensor], inputs: list[Tensor]) -> None:
-    """Check that two functions give the same values and gradients."""
-    ours, theirs = found(*inputs), expected(*inputs)
-    torch.testing.assert_close(ours, theirs, **CLOSE)
+    """Check that a function gives the values and gradients that another one has in float32."""
+    wide = [x.detach().float().requires_grad_() for x in inputs]
+    dtype = min((x.dtype for x in inputs), key=lambda dtype: dtype.itemsize)
+    ours, theirs = found(*inputs), expected(*wide)
+    assert_close(ours, theirs, dtype)
     grad = torch.randn_like(ours)
-    gradients = (torch.autograd.grad(out, inputs, grad) for out in (ours, theirs))
-    for own, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(own, other, **CLOSE)
+    gradients = torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, wide, grad.float())
+    for x, own, other in zip(inputs, *gradients, strict=True):
+        assert own.dtype == x.dtype
+        assert_close(own, other, dtype)
 
 
 def padding(rows: int, keys: int) -> Tensor:
@@ -52,10 +86,11 @@ def plain_attention(tensors: list[Tensor], mask: Tensor | None, heads: Heads, ca
 
 
 @needs_triton
+@in_both_precisions
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("length", "heads"), [(7, Heads(2, 16, 32)), (33, Heads(1, 32, 16))])
-def test_self_attention_of_a_joint_projection(length, heads, causal, masked):
+def test_self_attention_of_a_joint_projection(length, heads, causal, masked, dtype):
     torch.manual_seed(1)
     widths = [heads.number * width for width in (heads.key_width, heads.key_width, heads.value_width)]
     mask = padding(3, length) if masked else None
@@ -66,21 +101,25 @@ def test_self_attention_of_a_joint_projection(length, heads, causal, masked):
         return plain_attention(list(x.split(widths, -1)), bias if torch.is_tensor(bias) else None, heads)
 
     ours = short_attention.self_attention
-    assert_same(lambda x: ours(x, mask, heads, causal, 0.0), plain, [randn(3, length, sum(widths))])
+    assert_same(lambda x: ours(x, mask, heads, causal, 0.0), plain, [randn(3, length, sum(widths), dtype=dtype)])
 
 
 @needs_triton
+@in_both_precisions
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("targets", "keys"), [(30, 19), (5, 64)])
-def test_cross_attention_of_a_joint_projection(targets, keys, masked):
+def test_cross_attention_of_a_joint_projection(targets, keys, masked, dtype):
     torch.manual_seed(2)
     heads, mask = Heads(2, 16, 32), padding(3, keys) if masked else None
 
     def plain(queries: Tensor, projected: Tensor) -> Tensor:
         return plain_attention([queries, *projected.split([32, 64], -1)], mask, heads)
 
-    ours = short_attention.cross_attention
-    assert_same(lambda q, kv: ours(q, kv, mask, heads, 0.0), plain, [randn(3, targets, 32), randn(3, keys, 96)])
+    ours, inputs = (
+        short_attention.cross_attention,
+        [randn(3, targets, 32, dtype=dtype), randn(3, keys, 96, dtype=dtype)],
+    )
+    assert_same(lambda q, kv: ours(q, kv, mask, heads, 0.0), plain, inputs)
 
 
 @needs_triton
@@ -112,10 +151,11 @@ def test_attention_drops_weights_by_the_seed():
 
 
 @needs_triton
+@in_both_precisions
 @pytest.mark.parametrize("shape", [(5, 13, 64), (3, 5, 13, 64)])
-def test_residual_norm_adds_and_normalises(shape):
+def test_residual_norm_adds_and_normalises(shape, dtype):
     torch.manual_seed(5)
-    inputs = [randn(5, 13, 64), randn(*shape), randn(64), randn(64)]
+    inputs = [randn(*sizes, dtype=dtype) for sizes in ((5, 13, 64), shape, (64,), (64,))]
     ours = residual_norm.residual_norm
     assert_same(
         lambda x, y, w, b: ours(x, y, w, b, 1e-6, 0.0),
@@ -154,9 +194,11 @@ def relu_epilogue(monkeypatch):
 
 
 @needs_triton
-def test_relu_network_passes_both_gradients(relu_epilogue):
+@in_both_precisions
+def test_relu_network_passes_both_gradients(relu_epilogue, dtype):
     torch.manual_seed(8)
-    inputs = [randn(7, 20, 24), randn(600, 24), randn(600), randn(24, 600), randn(24)]
+    shapes = (7, 20, 24), (600, 24), (600,), (24, 600), (24,)
+    inputs = [randn(*shape, dtype=dtype) for shape in shapes]
 
     def plain(x: Tensor, *weights: Tensor) -> Tensor:
         return 2 * x + F.linear(F.relu(F.linear(x, *weights[:2])), *weights[2:])
@@ -169,9 +211,12 @@ def test_relu_network_passes_both_gradients(relu_epilogue):
 
 
 @needs_triton
-def test_branches_are_summed_behind_the_relu(relu_epilogue):
+@in_both_precisions
+def test_branches_are_summed_behind_the_relu(relu_epilogue, dtype):
     torch.manual_seed(9)
-    inputs = [randn(3, 150, 16), randn(600, 16), randn(600), torch.rand(3, device=DEVICE, requires_grad=True)]
+    alpha = torch.rand(3, device=DEVICE, requires_grad=True)
+    weights = [randn(*shape, dtype=dtype).detach().float().requires_grad_() for shape in ((600, 16), (600,))]
+    inputs = [randn(3, 150, 16, dtype=dtype), *weights, alpha]
     assert_same(
         relu_layers.summed_branches,
         lambda x, weight, bias, alpha: torch.einsum("m,mnf->nf", alpha, F.relu(F.linear(x, weight, bias))),
@@ -180,25 +225,28 @@ def test_branches_are_summed_behind_the_relu(relu_epilogue):
 
 
 @needs_triton
-def test_weighted_sum_of_branches():
+@in_both_precisions
+def test_weighted_sum_of_branches(dtype):
     torch.manual_seed(10)
     plain = lambda alpha, x: torch.einsum("m,mbtf->btf", alpha, x)  # noqa: E731
-    assert_same(relu_layers.weighted_sum, plain, [randn(3), randn(3, 4, 50, 24)])
+    assert_same(relu_layers.weighted_sum, plain, [randn(3), randn(3, 4, 50, 24, dtype=dtype)])
 
 
 @needs_triton
-def test_rows_of_a_matrix_are_summed():
-    x = randn(700, 600).detach()
+@in_both_precisions
+def test_rows_of_a_matrix_are_summed(dtype):
+    x = randn(700, 600, dtype=dtype).detach()
     torch.testing.assert_close(relu_layers.sum_rows(x), x.double().sum(0).float(), **CLOSE)
 
 
 @needs_triton
+@in_both_precisions
 @pytest.mark.parametrize("vocabulary", [5, 9000])
-def test_softmax_replaces_scores_in_place(vocabulary):
-    scores = 4 * randn(6, vocabulary).detach()
-    expected, partitions = scores.softmax(1), scores.double().logsumexp(1, keepdim=True).float()
-    torch.testing.assert_close(cross_entropy.softmax_(scores), partitions, **CLOSE)
-    torch.testing.assert_close(scores, expected, **CLOSE)
+def test_softmax_replaces_scores_in_place(vocabulary, dtype):
+    scores = (4 * randn(6, vocabulary, dtype=dtype)).detach()
+    expected, partitions = scores.double().softmax(1).float(), scores.double().logsumexp(1, keepdim=True).float()
+    assert_close(cross_entropy.softmax_(scores), partitions, dtype)
+    assert_close(scores, expected, dtype)
 
 
 USERS = (cross_entropy, layers, residual_norm, short_attention, weighted_model)

@@ -1,23 +1,37 @@
-"""Whole trainings on the GPU of this machine, by CUDA graphs; left out where there is none."""
+"""Whole trainings on the GPU of this machine, by CUDA graphs; left out where there is none.
 
+With REPRISE_TEST_DEVICE=cpu they run on a CPU, without graphs and Triton. That checks the tests themselves.
+"""
+
+import json
 import logging
 import os
+import random
 import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from pipeline.core.digests import ROOT
+from pipeline.core.json_csv import read_json
+from pipeline.models.kernels import gpu
 from pipeline.training.job import train_run
 from pipeline.training.progress import Progress
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+DEVICE = os.environ.get("REPRISE_TEST_DEVICE", "cuda")
+absent = DEVICE == "cuda" and not torch.cuda.is_available()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(absent, reason="needs a GPU")]
 MICRO_BATCHES = {"one": 200, "several": 80}
 ARCHITECTURES = ["transformer", "weighted_transformer", "recurrent", "convolutional"]
 
 
 def train(run: Path) -> None:
-    train_run(run, device="cuda", threads=1)
+    train_run(run, device=DEVICE, threads=1)
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
@@ -46,3 +60,96 @@ def test_a_stopped_training_on_a_gpu_ends_in_the_same_bytes(new_run, outcome, mo
         train(stopped)
     assert "captured" not in caplog.text, "no graph failed to be recorded"
     assert outcome(stopped) == outcome(undisturbed)
+
+
+SMALL = {"num_layers": 2, "d_model": 64, "d_ff": 256, "num_heads": 4, "dropout": 0.1, "attention_dropout": 0.1}
+"""A Transformer that all Triton kernels suit."""
+WHOLE = {"max_steps": 400, "validate_every": 40, "checkpoint_every": 40, "warmup_steps": 100, "precision": "bf16"}
+SEEDS = (1, 2, 3, 4)
+
+
+@pytest.fixture
+def kernels(monkeypatch) -> Iterator[Callable[[str], None]]:
+    """Sets REPRISE_GPU_KERNELS for the trainings of a test."""
+
+    def choose(name: str) -> None:
+        monkeypatch.setenv(gpu.SWITCH, str(int(name == "triton")))
+        gpu.asked_for.cache_clear()
+
+    yield choose
+    monkeypatch.undo()
+    gpu.asked_for.cache_clear()
+
+
+def dev_losses(run: Path) -> list[float]:
+    """Return the development loss of each validation, in nats."""
+    lines = map(json.loads, (run / "progress.jsonl").read_text().splitlines())
+    return [line["dev"]["nll_per_token"] for line in lines if "dev" in line]
+
+
+def kernels_of(run: Path) -> str:
+    return read_json(run / "cost.json")["starts"][-1]["kernels"]
+
+
+def test_triton_kernels_learn_as_torch_kernels_do(new_run, kernels):
+    curves: dict[str, list[list[float]]] = {}
+    for name in ("torch", "triton"):
+        kernels(name)
+        for seed in SEEDS:
+            run = new_run(f"{name}-{seed}", seed=seed, model=SMALL, **WHOLE)
+            train(run)
+            assert kernels_of(run) == (name if DEVICE == "cuda" else "torch")
+            curves.setdefault(name, []).append(dev_losses(run))
+    for ours, theirs in zip(zip(*curves["triton"], strict=True), zip(*curves["torch"], strict=True), strict=True):
+        print(" ".join(f"{loss:.4f}" for loss in (*theirs, *ours)))
+        noise = statistics.stdev(theirs)
+        assert abs(statistics.mean(ours) - statistics.mean(theirs)) < 4 * noise, "in standard deviations of a seed"
+    assert max(curve[-1] for curve in curves["triton"]) < 0.5 * min(curve[0] for curve in curves["triton"])
+
+
+def test_stopped_training_with_triton_ends_in_the_same_bytes(new_run, outcome, monkeypatch, kernels):
+    kernels("triton")
+    settings = {"model": SMALL, "micro_batch_tokens": 80, "precision": "bf16"}
+    undisturbed, stopped = new_run("undisturbed", **settings), new_run("stopped", **settings)
+    train(undisturbed)
+    stop_at(monkeypatch, 5)
+    with pytest.raises(SystemExit):
+        train(stopped)
+    train(stopped)
+    assert outcome(stopped) == outcome(undisturbed)
+
+
+PROCESS = """
+import sys
+import torch
+from pipeline.training import graph_cache, job
+connect = torch.distributed.init_process_group
+torch.distributed.init_process_group = lambda backend, **rest: connect("gloo", **rest)  # NCCL wants a GPU for each
+run, device, graphs = sys.argv[1:]
+def refuse(*_):
+    raise RuntimeError("refused")
+if graphs == "eager":
+    graph_cache.CudaRecorder.record = refuse
+job.train_run(run, device=device, threads=1)
+"""
+
+
+def train_by_two(run: Path, graphs: str) -> None:
+    """Train by two processes that share the GPU; `graphs` is `eager` to record none."""
+    world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+    world |= {"MASTER_PORT": str(random.randint(20000, 60000)), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PROCESS, str(run), DEVICE, graphs]
+    ranks = [subprocess.Popen(command, env=os.environ | world | {"RANK": rank}, stderr=-1, text=True) for rank in "01"]
+    messages = [rank.communicate()[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], messages
+    refused = "cannot capture steps" in "".join(messages)
+    assert refused == (graphs == "eager" and DEVICE == "cuda"), messages
+
+
+@pytest.mark.parametrize("parts", MICRO_BATCHES)
+def test_two_processes_replay_graphs_to_the_bytes_of_eager_ones(new_run, outcome, parts):
+    settings = {"micro_batch_tokens": MICRO_BATCHES[parts], "precision": "bf16"}
+    replayed, eager = new_run("replayed", **settings), new_run("eager", **settings)
+    train_by_two(replayed, "graphs")
+    train_by_two(eager, "eager")
+    assert outcome(replayed) == outcome(eager)
