@@ -18,10 +18,10 @@ from pathlib import Path
 
 from candidates import TESTS, Mutant, equivalents, mutants, named, package_of, reason
 from filelock import FileLock
-from sandbox import Sandbox, Tests
+from sandbox import RESULTS, Sandbox, Tests
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS, EQUIVALENT = ROOT / "docs/measured/mutants.csv", Path(__file__).with_name("equivalent.yaml")
+EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 COLUMNS = ("file", "operator", "before", "after", "outcome", "by", "seconds")
 LIMIT = "of a test, before its further parameters are left out; of a file, four times that; of a mutant, twenty times"
 Row = dict[str, str]
@@ -90,10 +90,10 @@ def main() -> None:
     parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of the package's; slow ones, too")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help=LIMIT)
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
-    parser.add_argument("--folder", type=Path, help="keep the copy and its traces here, and use those of a call before")
+    parser.add_argument("--folder", type=Path, help="keep the copy and its traces here; the next call updates them")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as temporary:
-        folder = args.folder or Path(temporary)
+        folder = (args.folder or Path(temporary)).resolve()
         folder.mkdir(exist_ok=True)
         print(sample(Sandbox(ROOT, folder), args).table(equivalents(EQUIVALENT)))
 
@@ -101,7 +101,7 @@ def main() -> None:
 def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
     """Try mutants until the time is over."""
     end, done = time.monotonic() + 60 * args.minutes, 0
-    results, same = Results(RESULTS), equivalents(EQUIVALENT)
+    results, same = Results(ROOT / RESULTS), equivalents(EQUIVALENT)
     tests = None
     for mutant in wanted(sandbox, args, results):
         if time.monotonic() > end or done == args.most:

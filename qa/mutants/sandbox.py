@@ -4,18 +4,20 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from copied import update_copy
 from fork import run_tests, waited, warm
 from served import Served
 from traced import Traced
+
+RESULTS = "docs/measured/mutants.csv"
+"""What `run.py` writes and no test reads."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +77,17 @@ class Traces:
 
 class Sandbox:
     def __init__(self, root: Path, folder: Path):
-        """Copy the files that git would: tracked files and new ones, as they are now. A copy made before is kept."""
+        """Make `folder` a copy of the tracked files and new ones, as they are now.
+
+        An earlier copy in the folder is brought up to date; if that changes a file, its traces are dropped.
+        """
         self.folder = folder
-        if not any(folder.iterdir()):
-            self._copy(root)
+        if changed := update_copy(root, folder) - {RESULTS}:
+            print(f"copied {len(changed)} changed files to {folder}", flush=True)
+            for path in folder.glob("traces-*.json"):
+                path.unlink()
         os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "MPLBACKEND": "agg"}
         warm()
-
-    def _copy(self, root: Path) -> None:
-        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-        listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
-        for name in listed:
-            if name and (root / name).is_file():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, self.folder / name)
 
     def source(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")
