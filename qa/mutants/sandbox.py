@@ -17,7 +17,7 @@ from served import Served
 from traced import Traced
 
 RESULTS = "docs/measured/mutants.csv"
-"""What `run.py` writes and no test reads."""
+"""The table that `run.py` writes; no test reads it."""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,7 @@ FEATURES = 5
 
 
 def write_speech(
-    folder: Path,
-    utterances: int,
-    seed: int,
-    longest: int = 60,
-    splits=("train", "dev", "test"),
-    shortest: int = 1,
+    folder: Path, utterances: int, seed: int, longest: int = 60, splits=("train", "dev", "test"), shortest: int = 1
 ) -> dict[str, list[np.ndarray]]:
     """Write an encoded corpus and return the frames of each split."""
     rng = np.random.default_rng(seed)

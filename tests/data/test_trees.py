@@ -39,10 +39,7 @@ def test_traces_tags_and_layout_are_cleaned_away(seed):
             "(TOP (S (NP (PRP We)) (VP (VBP seem) (S (VP (TO to)))) (. .)))",
         ),
         # two phrases that are empty one inside the other, and gapping indices
-        (
-            "((S (NP=2 (NN a)) (SBAR (WHNP-1 (-NONE- 0)) (S (NP-SBJ-1 (-NONE- *T*))))))",
-            "(TOP (S (NP (NN a))))",
-        ),
+        ("((S (NP=2 (NN a)) (SBAR (WHNP-1 (-NONE- 0)) (S (NP-SBJ-1 (-NONE- *T*))))))", "(TOP (S (NP (NN a))))"),
         # labels that begin with a hyphen stay, as do hyphens of tags and words
         ("(ROOT (PRN (-LRB- -LRB-) (NP-TMP (CD 1-2)) (-RRB- ])))", "(TOP (PRN (-LRB- -LRB-) (NP (CD 1-2)) (-RRB- ])))"),
         # other labels at the top, and none
@@ -108,11 +105,7 @@ def test_a_node_without_label_or_word_is_an_error_that_shows_it(text):
 
 @pytest.mark.parametrize(
     ("text", "near", "symbol"),
-    [
-        ("(S (NN a) b)", "b )", 7),
-        ("x (S (NN a))", "x ( S", 1),
-        ("(S (NN a) ((VB b)))", ")", 13),
-    ],
+    [("(S (NN a) b)", "b )", 7), ("x (S (NN a))", "x ( S", 1), ("(S (NN a) ((VB b)))", ")", 13)],
 )
 def test_malformed_tree_is_quoted_from_its_first_bad_symbol(text, near, symbol):
     with pytest.raises(UserError, match=re.escape(f"here: not a tree at {near!r}, symbol {symbol}: {text}")):

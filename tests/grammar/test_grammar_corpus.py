@@ -17,15 +17,7 @@ from pipeline.core.digests import digest_of
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
-from pipeline.grammar.corpus import (
-    LANGUAGES,
-    LONGEST,
-    PUNCTUATION,
-    SHORTEST,
-    Limits,
-    endless,
-    frequent_words,
-)
+from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, Limits, endless, frequent_words
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.grammar.splits import endless_chains, write_splits

@@ -68,12 +68,7 @@ def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):
     (run / "run.yaml").write_text(yaml.safe_dump(RUN | {"corpus": str(corpus / "encoded")}), encoding="utf-8")
     train_run(run, device="cpu", threads=1)
     decoding = '{"beam_size": 3, "length_penalty": 0.3, "max_extra_length": 5}'
-    written = {
-        "weights": run / "model.safetensors",
-        "split": "test",
-        "decoding": decoding,
-        "threads": 1,
-    }
+    written = {"weights": run / "model.safetensors", "split": "test", "decoding": decoding, "threads": 1}
     translate(**written, out=run / "test.tok")
     scored = {"dataset": dataset, "prepared": corpus / "prepared", "sequences": run / "test.tok"}
     trees = {"trees": run / "test.trees", "aligned_trees": run / "test.aligned.trees"}

@@ -56,10 +56,7 @@ def score(corpus, out, hypothesis="hyp") -> int:
         [
             *("score-text", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
             *("--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")),
-            *(
-                "--out",
-                str(out),
-            ),
+            *("--out", str(out)),
         ]
     )
 

@@ -62,11 +62,7 @@ def test_decoding_is_validated_after_its_bases_are_applied():
 
 FAULTS = {
     "unknown": ("two", "finl", r"two/paper\.yaml: decodings: unknown name 'finl'.*; did you mean 'final'\?"),
-    "unknown base": (
-        "two",
-        "final",
-        r"two/paper\.yaml: decodings: unknown name 'wid'; allowed: round, wide; did",
-    ),
+    "unknown base": ("two", "final", r"two/paper\.yaml: decodings: unknown name 'wid'; allowed: round, wide; did"),
     "unknown paper": (
         "two",
         "other",

@@ -38,11 +38,7 @@ def test_parser_settings_at_paper_scale_follow_released_code():
 
 @pytest.mark.parametrize(
     ("licensed", "expected"),
-    [
-        (LICENSED, ["wsj", "wsj-semi"]),
-        ({"LDC99T42": "/ptb"}, ["wsj", "craft-gum"]),
-        ({}, ["craft", "craft-gum"]),
-    ],
+    [(LICENSED, ["wsj", "wsj-semi"]), ({"LDC99T42": "/ptb"}, ["wsj", "craft-gum"]), ({}, ["craft", "craft-gum"])],
 )
 def test_unlicensed_treebank_has_a_declared_stand_in(licensed, expected):
     assert datasets_of_table_4("paper", licensed) == expected

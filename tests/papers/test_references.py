@@ -313,12 +313,7 @@ TYPOS = {
         "mirror: must be an existing folder or a URL .*https.*got 'ftp://host/",
     ),
     "work": (CONFIG, "work", "", "config.yaml: work: .*at least 1 character"),
-    "variable": (
-        CONFIG,
-        "work",
-        "$NO_SUCH/x",
-        "config.yaml: work: has an unknown user or an unset variable.*NO_SUCH",
-    ),
+    "variable": (CONFIG, "work", "$NO_SUCH/x", "config.yaml: work: has an unknown user or an unset variable.*NO_SUCH"),
     "home of nobody": (
         CONFIG,
         "mirror",

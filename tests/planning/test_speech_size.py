@@ -39,11 +39,7 @@ def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
     training = TrainingConfig(**SETTINGS, sentences_per_update=16, max_frames=280)
     dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-speech-source.yaml")
     shape = Corpus.of(dataset, tmp_path).step_shape(training)
-    data = SpeechBatches(
-        SpeechSplit(tmp_path / "encoded", "train"),
-        training,
-        seed=4,
-    )
+    data = SpeechBatches(SpeechSplit(tmp_path / "encoded", "train"), training, seed=4)
     updates = [batch for step in range(3 * len(data)) for batch in data.micro_batches(step)]
     assert shape.src_positions == pytest.approx(np.mean([batch.frames[..., 0].numel() for batch in updates]), rel=0.02)
     assert shape.tgt_positions == pytest.approx(np.mean([batch.tgt_out.numel() for batch in updates]), rel=0.02)

@@ -55,10 +55,7 @@ def put_map(project, figure, query, heads):
 
 @pytest.mark.parametrize(
     ("paper", "systems", "dataset"),
-    [
-        ("weighted", ["C", "attention/C1"], "wmt14-en-de"),
-        ("coldfusion", ["attention-source", "CF4"], "source"),
-    ],
+    [("weighted", ["C", "attention/C1"], "wmt14-en-de"), ("coldfusion", ["attention-source", "CF4"], "source")],
 )
 def test_dev_curves_name_unit_and_who_misses_the_line(project, paper, systems, dataset):
     for system, losses in zip(systems, ([2.0, 1.0], [2.0, 1.5]), strict=True):

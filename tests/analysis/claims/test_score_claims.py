@@ -4,14 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from fabricated import (
-    SENTENCES,
-    bleu_statistics,
-    folder_of,
-    perplexity_statistics,
-    write_score,
-    write_training,
-)
+from fabricated import SENTENCES, bleu_statistics, folder_of, perplexity_statistics, write_score, write_training
 from made_claims import (
     CONTRADICTED,
     DATA,
@@ -151,10 +144,7 @@ def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch
     assert row["test"].endswith("over its own seeds" if seeds > 1 else "trainings of toy/system at scale demo")
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [((0.6, 0.5), UPHELD), ((0.5, 0.6), CONTRADICTED)],
-)
+@pytest.mark.parametrize(("values", "expected"), [((0.6, 0.5), UPHELD), ((0.5, 0.6), CONTRADICTED)])
 @pytest.mark.parametrize(("gain", "shown"), [((0.6, 0.5), True), ((0.55, 0.55), False), ((0.5, 0.6), False)])
 def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, shown):
     """If BLEU shows no gain, or a loss, GLEU has nothing to confirm, whichever system it prefers.
