@@ -1,12 +1,10 @@
 """Papers, scales and datasets resolve to run settings; bad values stop at once."""
 
 import copy
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from cell_runs import cell_runs
 from real_project import real_project
 
@@ -20,40 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 
 
-@pytest.fixture
-def copy_of_project(tmp_path):
-    """A project folder that a test may break."""
-    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    return tmp_path
-
-
-def edit(path: Path, change) -> None:
-    value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    change(value)
-    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
-
-
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_system_of_every_paper_resolves_at_every_scale(scale):
-    project = real_project({"scale": scale})
+    """Its learned positions hold the longest sentence and its end."""
+    project, learned = real_project({"scale": scale}), set()
+    dataset = next(iter(project.scale.datasets.values()))
     for paper, record in project.papers.items():
         for system in record.systems:
-            dataset = next(iter(project.scale.datasets.values()))
             spec = project.run_spec(RunId(paper, system, dataset, 1))
             assert spec.training.warmup_steps is None or spec.training.warmup_steps <= spec.training.max_steps
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_learned_positions_hold_the_longest_sentence_and_its_end(scale):
-    project, found = real_project({"scale": scale}), set()
-    for paper, record in project.papers.items():
-        for system in record.systems:
-            spec = project.run_spec(RunId(paper, system, next(iter(project.scale.datasets.values())), 1))
             if getattr(spec.model, "positions", spec.model.architecture) in ("learned", "convolutional"):
-                found.add(system)
+                learned.add(system)
                 assert spec.training.max_length < spec.model.max_positions, f"{paper}/{system}"
-    assert found >= {"E1", "ConvS2S"}
+    assert learned >= {"E1", "ConvS2S"}
 
 
 def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
@@ -120,20 +97,18 @@ def test_sweeps_keep_their_order_when_scaled_down(scale):
     assert heads == sorted(heads)
 
 
-def test_a_decoding_change_leaves_the_run_specification_alone(copy_of_project):
+def test_a_decoding_change_leaves_the_run_specification_alone(edited):
     run = RunId("attention", "base", "grammar-en-de", 1)
-    before = load_project(copy_of_project)
-    path = copy_of_project / "workflow/papers/attention/paper.yaml"
-    edit(path, lambda paper: paper["decodings"]["final"].update(beam_size=9))
-    after = load_project(copy_of_project)
-    assert after.run_spec(run) == before.run_spec(run)
+    edited.put("workflow/papers/attention/paper.yaml", "decodings|final|beam_size", 9)
+    after = edited.load()
+    assert after.run_spec(run) == real_project().run_spec(run)
     assert after.decoding("attention", "base", "final").beam_size == 9
 
 
 @pytest.mark.parametrize("below", ["", "/below"])
 def test_a_file_in_the_place_of_the_work_folder_is_refused(below):
     with pytest.raises(UserError, match=f"work: {__file__} is a file; .*folder.*got {__file__}{below}"):
-        require_work(load_project(ROOT, {"work": f"{__file__}{below}"}))
+        require_work(real_project({"work": f"{__file__}{below}"}))
 
 
 def test_a_system_overrides_a_named_decoding():
@@ -142,67 +117,35 @@ def test_a_system_overrides_a_named_decoding():
     assert project.decoding("attention", "big", "averaged").average_last == 20
 
 
+ATTENTION, WEIGHTED, DEMO = (
+    f"workflow/{name}.yaml" for name in ("papers/attention/paper", "papers/weighted/paper", "scales/demo")
+)
 BROKEN = [
-    ("config.yaml", lambda v: v.update(sede=1), r"config\.yaml: sede: unknown key; allowed: .*seeds"),
-    ("config.yaml", lambda v: v.update(scale="huge"), r"scale: unknown name 'huge'; allowed: demo"),
-    ("config.yaml", lambda v: v.update(paper="atention"), r"unknown name 'atention'; allowed: anchors, attention"),
-    ("config.yaml", lambda v: v.update(seeds=0), "seeds.*got 0"),
-    (
-        "workflow/papers/attention/paper.yaml",
-        lambda v: v["systems"]["base"]["model"].update(dropuot=0.1),
-        "systems.base: model: transformer.dropuot: unknown key; allowed: .*dropout",
-    ),
-    (
-        "workflow/papers/attention/paper.yaml",
-        lambda v: v["systems"]["base"]["model"].update(dropout=1.5),
-        "dropout: Input should be less than 1, got 1.5",
-    ),
-    (
-        "workflow/papers/attention/paper.yaml",
-        lambda v: v["systems"]["A1"].update(base="bsae"),
-        "unknown name 'bsae'; allowed: A1",
-    ),
-    (
-        "workflow/papers/attention/paper.yaml",
-        lambda v: v["systems"]["base"].update(base="A1"),
-        "its bases form a cycle",
-    ),
-    (
-        "workflow/papers/weighted/paper.yaml",
-        lambda v: v["tables"]["table2"]["cells"]["bleu"].update(decoding="finl"),
-        "unknown name 'finl'; allowed: averaged, final",
-    ),
-    (
-        "workflow/papers/weighted/paper.yaml",
-        lambda v: v["tables"]["table2"]["label"].append("colour"),
-        "no column colour; it has model",
-    ),
-    (
-        "workflow/scales/demo.yaml",
-        lambda v: v["model"].update(d_model={"divide": 8, "set": 3}),
-        "needs exactly one of divide, multiply, set",
-    ),
-    ("workflow/scales/demo.yaml", lambda v: v.update(dataset={}), "dataset: unknown key; allowed: .*datasets"),
-    (
-        "workflow/scales/demo.yaml",
-        lambda v: v["datasets"].update({"wmt14-en-de": "gramar"}),
-        "unknown name 'gramar'; allowed: .*grammar-en-de",
-    ),
+    ("config.yaml", "sede", 1, r"config\.yaml: sede: unknown key; allowed: .*seeds"),
+    ("config.yaml", "scale", "huge", r"scale: unknown name 'huge'; allowed: demo"),
+    ("config.yaml", "seeds", 0, "seeds.*got 0"),
+    (ATTENTION, "systems|base|model|dropuot", 0.1, "model: transformer.dropuot: unknown key; allowed: .*dropout"),
+    (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
+    (ATTENTION, "systems|base|base", "A1", "its bases form a cycle"),
+    (WEIGHTED, "tables|table2|label", ["model", "colour"], "no column colour; it has model"),
+    (DEMO, "model|d_model", {"divide": 8, "set": 3}, "needs exactly one of divide, multiply, set"),
+    (DEMO, "dataset", {}, "dataset: unknown key; allowed: .*datasets"),
 ]
+"""File, key, value, and the message; `test_references.py` has the names that do not exist."""
 
 
-@pytest.mark.parametrize(("name", "change", "message"), BROKEN)
-def test_a_bad_key_or_value_is_named_with_what_is_allowed(copy_of_project, name, change, message):
-    edit(copy_of_project / name, change)
+@pytest.mark.parametrize(("name", "keys", "value", "message"), BROKEN)
+def test_a_bad_key_or_value_is_named_with_what_is_allowed(edited, name, keys, value, message):
+    edited.put(name, keys, value)
     with pytest.raises(UserError, match=message):
-        load_project(copy_of_project)
+        edited.load()
 
 
-def test_printed_table_with_short_line_is_refused_with_line(copy_of_project):
-    path = copy_of_project / "workflow/papers/weighted/table2.csv"
+def test_printed_table_with_short_line_is_refused_with_line(edited):
+    path = edited.path("workflow/papers/weighted/table2.csv")
     path.write_text(path.read_text(encoding="utf-8") + "Transformer,A\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"table2\.csv: line 12: expected 13 cells"):
-        load_project(copy_of_project)
+        edited.load()
 
 
 @pytest.mark.parametrize(
