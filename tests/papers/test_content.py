@@ -2,40 +2,26 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from fabricated import folder_of
+from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import sha256_file
 from pipeline.data.dataset import load_dataset
 from pipeline.papers.content import CorpusContents, FileDigests
-from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 FUSED = RunId("coldfusion", "CF4", "grammar-smoke-speech-source", 2)
 
 
-@pytest.fixture
-def changed(tmp_path):
-    """Loads a copy of the project in which one YAML file of `workflow/` was changed."""
-
-    def load(file=None, change=lambda content: None, work="work"):
-        shutil.rmtree(tmp_path / "workflow", ignore_errors=True)
-        shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-        if file:
-            path = tmp_path / "workflow" / file
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            change(content)
-            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        shutil.copy(ROOT / "config.yaml", tmp_path)
-        return load_project(tmp_path, {"scale": "smoke", "work": work})
-
-    return load
+@pytest.fixture(scope="module")
+def project():
+    return real_project({"scale": "smoke", "work": "work"})
 
 
 def names(project):
@@ -43,47 +29,48 @@ def names(project):
     return [folder.name for folder in folders]
 
 
-def test_folder_name_is_readable_and_ends_in_eight_digits(changed):
-    project = changed()
+def test_folder_name_is_readable_and_ends_in_eight_digits(project):
     assert re.fullmatch(
         r"work/smoke/runs/attention/base/grammar-smoke-en-de/seed1-[0-9a-f]{8}", str(folder_of(project, RUN))
     )
     assert re.fullmatch(r"work/corpora/grammar-smoke-en-de-[0-9a-f]{8}", str(project.layout.corpus(RUN.dataset)))
 
 
-@pytest.mark.parametrize(
-    ("file", "keys", "value", "differ"),
-    [
-        ("datasets/grammar-smoke-en-de.yaml", ["title"], "Another title", ""),
-        ("datasets/grammar-smoke-en-de.yaml", ["generator", "seed"], 99, "run corpus"),
-        ("papers/attention/paper.yaml", ["systems", "base", "model", "dropout"], 0.2, "run"),
-        ("papers/attention/paper.yaml", ["systems", "base", "description"], "Another description", ""),
-        ("papers/attention/paper.yaml", ["systems", "base", "training", "keep_checkpoints"], 19, ""),
-        ("papers/attention/paper.yaml", ["systems", "base", "training", "tensorboard"], True, ""),
-        ("papers/attention/paper.yaml", ["systems", "base", "training", "cuda_graphs"], False, ""),
-        ("papers/coldfusion/paper.yaml", ["systems", "lm-source", "model", "dropout"], 0.2, "fused"),
-        ("datasets/grammar-smoke-text-full.yaml", ["max_characters"], 61, "fused"),
-    ],
-)
-def test_settings_change_the_folder_but_descriptions_do_not(changed, file, keys, value, differ):
-    def change(content):
-        for key in keys[:-1]:
-            content = content.setdefault(key, {})
-        assert content.get(keys[-1]) != value
-        content[keys[-1]] = value
-
-    kinds, before, after = ("run", "fused", "corpus"), names(changed()), names(changed(file, change))
-    assert [kind for kind, old, new in zip(kinds, before, after, strict=True) if old != new] == differ.split()
+DATASET, BASE = "workflow/datasets/grammar-smoke-en-de.yaml", "workflow/papers/attention/paper.yaml"
+CHANGES = [
+    (
+        [
+            (DATASET, "title", "Another title"),
+            (BASE, "systems|base|description", "Another description"),
+            (BASE, "systems|base|training|keep_checkpoints", 19),
+            (BASE, "systems|base|training|tensorboard", True),
+            (BASE, "systems|base|training|cuda_graphs", False),
+        ],
+        "",
+    ),
+    ([(DATASET, "generator|seed", 99)], "run corpus"),
+    ([(BASE, "systems|base|model|dropout", 0.2)], "run"),
+    ([("workflow/papers/coldfusion/paper.yaml", "systems|lm-source|model|dropout", 0.2)], "fused"),
+    ([("workflow/datasets/grammar-smoke-text-full.yaml", "max_characters", 61)], "fused"),
+]
 
 
-def test_work_folder_is_in_no_name_and_no_run_file(changed):
-    here, there = changed(), changed(work="/scratch/elsewhere")
-    assert names(here) == names(there)
-    assert here.run_yaml(FUSED) == there.run_yaml(FUSED)
+@pytest.mark.parametrize(("changes", "differ"), CHANGES)
+def test_settings_change_the_folder_but_descriptions_do_not(project, edited, changes, differ):
+    for change in changes:
+        edited.put(*change)
+    before, after = names(project), names(edited.load(scale="smoke", work="work"))
+    found = [kind for kind, old, new in zip(("run", "fused", "corpus"), before, after, strict=True) if old != new]
+    assert found == differ.split()
 
 
-def test_a_specification_names_folders_as_seen_from_its_own(changed):
-    project = changed()
+def test_work_folder_is_in_no_name_and_no_run_file(project):
+    there = real_project({"scale": "smoke", "work": "/scratch/elsewhere"})
+    assert names(project) == names(there)
+    assert project.run_yaml(FUSED) == there.run_yaml(FUSED)
+
+
+def test_a_specification_names_folders_as_seen_from_its_own(project):
     folder, spec = folder_of(project, FUSED), project.run_yaml(FUSED)
     assert os.path.normpath(folder / spec["corpus"]) == str(project.layout.corpus(FUSED.dataset) / "encoded")
     (language_model,) = (run for run in project.weight_sources(FUSED).values() if "lm" in run.system)

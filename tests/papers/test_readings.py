@@ -1,10 +1,8 @@
 """Readings are systems side by side; tables name the interpretations that a row follows."""
 
-import shutil
 from itertools import product
 
 import pytest
-import yaml
 from copied_project import ROOT
 from fabricated import table_rows
 from real_project import real_project
@@ -13,7 +11,6 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.models.settings import BatchShape, training_flops
 from pipeline.papers.paper import load_paper
-from pipeline.papers.project import load_project
 from pipeline.papers.reading import system_readings
 from pipeline.planning.jobs import Jobs
 from pipeline.report.filled_table import fill
@@ -127,18 +124,10 @@ CASES = {
 
 
 @pytest.mark.parametrize(("place", "value", "expected"), CASES.values(), ids=CASES)
-def test_a_faulty_reading_is_one_line_with_its_place(tmp_path, place, value, expected):
-    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    path = tmp_path / "workflow/papers/weighted/paper.yaml"
-    record = at = yaml.safe_load(path.read_text(encoding="utf-8"))
-    *keys, last = place.split("|")
-    for key in keys:
-        at = at[key]
-    at[last] = value
-    path.write_text(yaml.safe_dump(record, sort_keys=False), encoding="utf-8")
+def test_a_faulty_reading_is_one_line_with_its_place(edited, place, value, expected):
+    edited.put("workflow/papers/weighted/paper.yaml", place, value)
     with pytest.raises(UserError, match=expected) as raised:
-        load_project(tmp_path)
+        edited.load()
     assert "\n" not in str(raised.value)
 
 

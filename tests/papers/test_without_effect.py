@@ -1,8 +1,5 @@
 """Settings that another setting makes meaningless are refused."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 import yaml
 from real_project import real_project
@@ -10,27 +7,9 @@ from real_project import real_project
 from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project
 from reprise.opening import change_decoding
 
-ROOT = Path(__file__).resolve().parents[2]
 ATTENTION, COLD_FUSION = "attention", "coldfusion"
-
-
-@pytest.fixture
-def checked(tmp_path):
-    """Checks a project one of whose papers was changed, as every start of the workflow does."""
-    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-
-    def check(path: str, change, scale: str = "demo") -> None:
-        file = tmp_path / "workflow" / path
-        value = yaml.safe_load(file.read_text(encoding="utf-8"))
-        change(value)
-        file.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
-        load_project(tmp_path, {"scale": scale}).check()
-
-    return check
 
 
 def training_of_base(**settings):
@@ -90,18 +69,18 @@ WITHOUT_EFFECT = {
 
 
 @pytest.mark.parametrize("case", WITHOUT_EFFECT)
-def test_paper_settings_without_effect_are_named(checked, case):
+def test_paper_settings_without_effect_are_named(edited, case):
     (paper, change), message = WITHOUT_EFFECT[case]
+    edited.edit(f"workflow/papers/{paper}/paper.yaml", change)
     with pytest.raises(UserError, match=message):
-        checked(f"papers/{paper}/paper.yaml", change)
+        edited.load(scale="demo").check()
 
 
-def test_rules_for_a_published_recipe_are_refused(checked):
-    def change(scale):
-        scale["systems"]["anchors/tiny-transformer"] = {"training": {"max_steps": {"divide": 10}}}
-
+def test_rules_for_a_published_recipe_are_refused(edited):
+    rules = {"training": {"max_steps": {"divide": 10}}}
+    edited.put("workflow/scales/small.yaml", "systems|anchors/tiny-transformer", rules)
     with pytest.raises(UserError, match="tiny-transformer: is trained as published; remove its rules"):
-        checked("scales/small.yaml", change, "small")
+        edited.load(scale="small")
 
 
 @pytest.mark.parametrize(
