@@ -77,9 +77,9 @@ def faults_of_documentation(documentation: list[str]) -> list[str]:
     return found + [text.splitlines()[0] for text in documentation if FRAGMENT.match(text)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_texts_of_a_code_file_are_plain_english(path):
-    assert faults(path) == []
+def test_texts_of_code_files_are_plain_english():
+    found = {str(path.relative_to(ROOT)): faults(path) for path in FILES}
+    assert len(found) > 300 and {name: faults for name, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize("folder", ["tests", "bench"])

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -45,20 +46,47 @@ def with_toys(tmp_path_factory):
     return folder
 
 
-def run(folder, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+COMMANDS = """
+import contextlib, io, json, sys, traceback
+from pipeline.__main__ import main
+
+for line in sys.stdin:
+    kind, given = json.loads(line)
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            code = main(given) if kind == "stage" else exec(given, {})
+        except BaseException:
+            code, _ = 99, traceback.print_exc()
+    print(json.dumps({"code": code, "out": out.getvalue(), "error": error.getvalue()}), flush=True)
+"""
 
 
-def stage(folder, *arguments):
-    return run(folder, "-m", "pipeline", *arguments, "--set", "scale=smoke", "--paper", "weighted")
+@pytest.fixture(scope="module")
+def run(with_toys):
+    """Run stages (a list of words) and scripts (a text) of the copied project, in one process that has imported it."""
+    environment = {**os.environ, "PYTHONPATH": str(with_toys)}
+    command, pipes = [sys.executable, "-c", COMMANDS], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=with_toys, env=environment, text=True, **pipes)
+
+    def answer(given):
+        process.stdin.write(json.dumps(["stage" if isinstance(given, list) else "script", given]) + "\n")
+        process.stdin.flush()
+        return SimpleNamespace(**json.loads(process.stdout.readline()))
+
+    yield answer
+    process.stdin.close()
+    assert process.wait(60) == 0
 
 
-def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys):
-    done = stage(with_toys, "table", "--table", "table2", "--out", "out/table2.csv")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def stage(run):
+    return lambda *words: run([*words, "--set", "scale=smoke", "--paper", "weighted"])
+
+
+def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys, stage):
+    done = stage("table", "--table", "table2", "--out", "out/table2.csv")
+    assert done.code == 0, done.error
     rows = list(csv.DictReader((with_toys / "out/table2.csv").open(encoding="utf-8")))
     assert rows[0]["letters_ours"] == str(3 * len("attention/C1"))
     markdown = (with_toys / "out/table2.md").read_text(encoding="utf-8")
@@ -66,20 +94,20 @@ def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys):
     assert "- letters: letters, 3 times; `grammar-smoke-en-de` stands in for wmt14-en-de." in markdown
 
 
-def test_new_kind_of_figure_is_drawn_from_its_products(with_toys):
-    missing = stage(with_toys, "figure", "--figure", "figure9", "--out", "out/figure9.svg")
-    assert missing.returncode == 1
-    assert "done.json: no such file; figure figure9 of weighted needs it" in missing.stderr
-    made = with_toys / missing.stderr.split(": ")[1]
+def test_new_kind_of_figure_is_drawn_from_its_products(with_toys, stage):
+    missing = stage("figure", "--figure", "figure9", "--out", "out/figure9.svg")
+    assert missing.code == 1
+    assert "done.json: no such file; figure figure9 of weighted needs it" in missing.error
+    made = with_toys / missing.error.split(": ")[1]
     made.parent.mkdir(parents=True)
     made.write_text("{}")
-    done = stage(with_toys, "figure", "--figure", "figure9", "--out", "out/figure9.svg")
-    assert done.returncode == 0, done.stderr
+    done = stage("figure", "--figure", "figure9", "--out", "out/figure9.svg")
+    assert done.code == 0, done.error
     assert (with_toys / "out/figure9.svg").exists()
     assert "It is straight." in (with_toys / "out/figure9.md").read_text(encoding="utf-8")
 
 
-def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys):
+def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys, run, stage):
     """Trainings of 300 steps; one claim asks for 100, one for 500."""
     project = load_project(ROOT, {"scale": "smoke", "seeds": 3, "work": str(with_toys / "claimed")})
     script = (
@@ -90,12 +118,12 @@ def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys):
         "    print(type(product).__name__, product.run.folder)\n"
     )
     trained = runs(project, "C")
-    assert run(with_toys, "-c", script).stdout == "".join(f"Trained {training.folder}\n" for training in trained)
+    assert run(script).out == "".join(f"Trained {training.folder}\n" for training in trained)
     for training in trained:
         write_training(project, training, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + training.seed)
     settings = ("--set", "seeds=3", "--set", f"work={with_toys / 'claimed'}")
-    done = stage(with_toys, "claims", "--out", "out/claims.csv", *settings)
-    assert done.returncode == 0, done.stderr
+    done = stage("claims", "--out", "out/claims.csv", *settings)
+    assert done.code == 0, done.error
     rows = list(csv.DictReader((with_toys / "out/claims.csv").open(encoding="utf-8")))
     assert [(row["claim"], row["verdict"], row["ours"]) for row in rows] == [
         ("long", "upheld", "300 updates"),
@@ -124,12 +152,14 @@ def test_every_class_with_a_kind_is_in_its_union(package, union, base):
 def test_importing_kinds_loads_no_heavy_library():
     """Every dry run imports them."""
     script = "import sys, pipeline.analysis.claims, pipeline.papers.paper; print(*sys.modules)"
-    loaded = set(run(ROOT, "-c", script).stdout.split())
+    loaded = set(
+        subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    )
     assert "pipeline.analysis.claims.scores" in loaded
     assert not {"torch", "matplotlib", "sacrebleu", "rapidfuzz", "sentencepiece"} & loaded
 
 
-def test_the_graph_and_the_schemas_know_new_kinds(with_toys):
+def test_the_graph_and_the_schemas_know_new_kinds(with_toys, run):
     script = (
         "from pipeline.papers.project import load_project\n"
         f"import sys; sys.path.append({str(ROOT / 'tests/helpers')!r})\n"
@@ -139,19 +169,19 @@ def test_the_graph_and_the_schemas_know_new_kinds(with_toys):
         "cells = cell_runs(project, 'weighted', 'table2')\n"
         "print(sum(cell.cell == 'letters' for cell in cells), len(figure_products(project, 'weighted', 'figure9')))\n"
     )
-    assert run(with_toys, "-c", script).stdout.split() == ["10", "1"]
-    assert run(with_toys, "-m", "pipeline", "schemas", "--out", "schemas").returncode == 0
+    assert run(script).out.split() == ["10", "1"]
+    assert run(["schemas", "--out", "schemas"]).code == 0
     schema = json.loads((with_toys / "schemas/paper.json").read_text(encoding="utf-8"))
     assert {"LettersCell", "Line"} <= schema["$defs"].keys()
     schema = json.loads((with_toys / "schemas/claims.json").read_text(encoding="utf-8"))
     assert "LongTraining" in schema["$defs"]
 
 
-def test_a_wrong_value_of_a_new_kind_is_named(with_toys):
+def test_a_wrong_value_of_a_new_kind_is_named(with_toys, stage):
     path = with_toys / "workflow/papers/weighted/paper.yaml"
     right = path.read_text(encoding="utf-8")
     path.write_text(right.replace("times: 3", "tims: 3"), encoding="utf-8")
-    done = stage(with_toys, "table", "--table", "table2", "--out", "out/wrong.csv")
+    done = stage("table", "--table", "table2", "--out", "out/wrong.csv")
     path.write_text(right, encoding="utf-8")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "tables.table2.cells.letters.letters.tims: unknown key; allowed: dataset, kind, printed" in done.stderr
+    assert done.code == 1 and "Traceback" not in done.error
+    assert "tables.table2.cells.letters.letters.tims: unknown key; allowed: dataset, kind, printed" in done.error

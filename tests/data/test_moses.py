@@ -191,8 +191,7 @@ def test_runs_of_usual_length_are_segmented_as_jieba_does():
 
 
 @pytest.mark.parametrize("token", ["—", "…", "’", "“", "— a", "’ n ’"])
-@pytest.mark.parametrize("language", ["en", "es", "nl", "it"])
-def test_long_lines_of_marks_take_linear_time(token, language):
-    began = time.process_time()
-    detokenise(" ".join([token] * 50_000), language)
-    assert time.process_time() - began < 5
+def test_long_lines_of_marks_take_linear_time(token):
+    language, began = random.choice(["en", "es", "nl", "it"]), time.process_time()
+    detokenise(" ".join([token] * 30_000), language)
+    assert time.process_time() - began < 3

@@ -199,7 +199,7 @@ def plain(units: list[str], draw: random.Random) -> str:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_random_sentences_come_back_from_moses(language, seed):
     draw = random.Random(f"{seed} {language}")
-    for _ in range(60):
+    for _ in range(25):
         line = sentence(language, draw)
         assert detokenise(tokenise(line, language), language) == line, tokenise(line, language)
 
@@ -217,7 +217,7 @@ MARKS = list("aB1.,;:!?'\"“”„‘’«»‹›-–—/&%#@$€°()[]_…。
 def test_text_of_any_block_loses_only_spaces_and_is_counted(name, seed):
     how, draw, lines = TOKENISERS[name], random.Random(f"{seed} {name}"), []
     language = "zh" if how.segmenter else draw.choice([*LANGUAGES, "xx"])
-    for block in blocks("Cf Cc Cn Co Cs Zl Zp Zs"):
+    for block in draw.sample(blocks("Cf Cc Cn Co Cs Zl Zp Zs"), 120):
         words = ["".join(draw.choices([*block, *MARKS], k=draw.randint(1, 8))) for _ in range(6)]
         lines.append(" ".join(words))
     tokens = [how.tokens(line, language) for line in lines]
@@ -234,6 +234,6 @@ ODD = [*"-–5.,“„'\"$(\\한\u200c\u0301ａ", "x'", "'x", "li", "mail", "``"
 @pytest.mark.parametrize("language", [*LANGUAGES, "ga", "zh", "ja", "xx"])
 def test_any_tokens_of_a_model_become_text(language, seed):
     draw = random.Random(f"{seed} {language}")
-    for _ in range(300):
+    for _ in range(100):
         tokens = [draw.choice([*ODD, *MARKS]) for _ in range(draw.randint(1, 8))]
         assert detokenise(" ".join(tokens), language).replace(" ", "") == "".join(tokens)

@@ -24,17 +24,17 @@ from pipeline.grammar.splits import endless_chains, write_splits
 
 HELPERS = str(Path(__file__).parents[1] / "helpers")
 DATASETS = Path(__file__).parents[2] / "workflow/datasets"
-SIZES = {"train": 1500, "dev": 150, "test": 300}
+SIZES = {"train": 600, "dev": 100, "test": 200}
 
 
 @pytest.fixture(scope="module")
 def film():
-    return generate("film", 2500, seed=7, held_out=True)
+    return generate("film", 1800, seed=7, held_out=True)
 
 
 @pytest.fixture(scope="module")
 def search():
-    return generate("search", 2500, seed=7, held_out=True)
+    return generate("search", 1200, seed=7, held_out=True)
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +79,11 @@ def test_corpus_of_a_seed_is_the_one_that_was_measured(tmp_path, domain, digest)
 
 def test_sentences_do_not_depend_on_hash_randomisation():
     program = "from grammar_sentences import generate; print([s.tree + s.de + s.zh for s in generate('film', 60, 5)])"
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONHASHSEED": value, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": HELPERS},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for value in ("1", "2")
-    }
-    assert len(outputs) == 1
+    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": HELPERS}
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, env=environment, capture_output=True, check=True, text=True, encoding="utf-8")
+    here = [sentence.tree + sentence.de + sentence.zh for sentence in generate("film", 60, 5)]
+    assert found.stdout == f"{here}\n", "this process has another hash seed"
 
 
 def test_no_sentence_recurs_in_any_language(film, search):
@@ -162,25 +157,10 @@ def test_chinese_words_are_a_segmentation_of_the_text(film, search, chains):
 
 def test_every_phenomenon_is_frequent_enough_to_be_tested(film):
     counts = Counter(kind for sentence in film for kind in sentence.phenomena["kinds"])
-    for kind in [
-        "name",
-        "unseen_name",
-        "idiom",
-        "sense",
-        "verb_final",
-        "relative_clause",
-        "adjective",
-        "negation",
-        "coreference",
-        "question",
-        "modal",
-        "infinitive",
-        "complement_clause",
-        "coordination",
-        "genitive",
-        "unseen_combination",
-    ]:
-        assert counts[kind] >= 20, kind
+    kinds = "name unseen_name idiom sense verb_final relative_clause adjective negation coreference question modal "
+    kinds += "infinitive complement_clause coordination genitive unseen_combination"
+    for kind in kinds.split():
+        assert counts[kind] >= 15, kind
 
 
 def test_chain_has_no_more_sentences_than_its_length_needs(chains):
@@ -193,11 +173,10 @@ def test_chain_has_no_more_sentences_than_its_length_needs(chains):
             assert all(joint in sentence.text(language) for language, joint in joints.items())
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", ["grammar-en-de", "grammar-smoke-en-de"])
-def test_chained_split_is_longer_than_training_sentences(tmp_path, name, seed):
-    wanted = load_dataset(DATASETS / f"{name}.yaml").generator
-    sizes = {"train": 1500, "test2": 20}
+def test_chained_split_is_longer_than_training_sentences(tmp_path, name):
+    wanted, seed = load_dataset(DATASETS / f"{name}.yaml").generator, Random().randrange(1 << 30)
+    sizes = {"train": 700, "test2": 20}
     write_splits(tmp_path, ["en", "de"], sizes, wanted.domain, seed, wanted.chained)
     lengths = {
         split: [json.loads(line)["length"] for line in lines(tmp_path / f"{split}.phenomena.jsonl")] for split in sizes
@@ -240,7 +219,7 @@ def test_unseen_names_and_combinations_are_only_in_test(corpus):
 
 
 def test_sentences_are_independent_of_languages_and_train_size(corpus, tmp_path):
-    write_splits(tmp_path, ["de"], {"train": 10, "dev": 150, "test": 300}, "film", seed=3)
+    write_splits(tmp_path, ["de"], SIZES | {"train": 10}, "film", seed=3)
     for split in ("dev", "test"):
         assert lines(tmp_path / "raw" / f"{split}.de") == lines(corpus / "raw" / f"{split}.de")
     assert sorted(path.name for path in (tmp_path / "raw").iterdir()) == ["dev.de", "test.de", "train.de"]

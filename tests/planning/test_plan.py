@@ -54,6 +54,12 @@ def plan(planned_at):
     return read_plan(planned_at / "plan.csv", project_at(planned_at))
 
 
+@pytest.fixture(scope="module")
+def printed_size(tmp_path_factory):
+    """Jobs of a paper at the scale of the paper."""
+    return Jobs(project_at(tmp_path_factory.mktemp("paper"), scale="paper"), ["attention"], None)
+
+
 def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     project = project_at(tmp_path)
     graph = Graph(project)
@@ -128,9 +134,8 @@ def test_plan_lists_only_jobs_not_done(half_done):
     assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
 
 
-def test_averaging_is_a_job_where_a_decoding_averages(tmp_path):
-    project = project_at(tmp_path, scale="paper")
-    graph, jobs = Graph(project), Jobs(project, ["attention"], None)
+def test_averaging_is_a_job_where_a_decoding_averages(printed_size):
+    graph, jobs = Graph(printed_size.project), printed_size
     made = [product for product in graph.closure(graph.reports(["attention"])) if isinstance(product, Averaged)]
     averaging = [job for job in jobs.all if job.kind == "average"]
     assert {job.name for job in averaging} == {f"{product.run.folder} {product.decoding}" for product in made} != set()
@@ -178,16 +183,15 @@ def test_plan_names_a_working_calibration_command(tmp_path):
     assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}
 
 
-def test_plan_counts_a_shared_download_once(tmp_path):
-    jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
-    fetched = {job.name: job.download_bytes for job in jobs.all if job.kind == "download"}
+def test_plan_counts_a_shared_download_once(printed_size):
+    fetched = {job.name: job.download_bytes for job in printed_size.all if job.kind == "download"}
     assert fetched["wmt14-en-de"] > 1.6e9 and fetched["wmt14-en-fr"] > 6.6e9
-    shared = fetched["wmt14-en-de"] + fetched["wmt14-en-fr"] - sum(jobs.to_fetch.values())
+    shared = fetched["wmt14-en-de"] + fetched["wmt14-en-fr"] - sum(printed_size.to_fetch.values())
     assert shared == pytest.approx(657632379 + 918311367 + 80418416 + 38654961 + 3255445, rel=0.01)
 
 
-def test_planned_disk_includes_existing_and_future_downloads(tmp_path):
-    jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
+def test_planned_disk_includes_existing_and_future_downloads(printed_size):
+    jobs = printed_size
     written, to_come = sum(job.disk_bytes for job in jobs.all), sum(jobs.to_fetch.values())
     assert to_come > 1e9 and jobs.disk_bytes == written + to_come
     (downloads := jobs.project.layout.downloads).mkdir(parents=True)
@@ -195,9 +199,8 @@ def test_planned_disk_includes_existing_and_future_downloads(tmp_path):
     assert jobs.disk_bytes == written + to_come + 1000
 
 
-@pytest.mark.parametrize("scale", ["smoke", "paper"])
-def test_only_data_and_weights_take_disk(tmp_path, scale):
-    jobs = Jobs(project_at(tmp_path, scale=scale), ["attention", "coldfusion"], None).all
+def test_only_data_and_weights_take_disk(tmp_path, printed_size):
+    jobs = printed_size.all + Jobs(project_at(tmp_path), ["coldfusion"], None).all
     data = {"download", "generate", "prepare", "encode", "features", "speak"}
     assert {job.kind for job in jobs if job.disk_bytes > 0} <= data | {"train", "average"}
     assert {job.kind for job in jobs if job.peak_bytes > 0} == {"train"}

@@ -21,6 +21,11 @@ def project(tmp_path_factory):
     return project_at(tmp_path_factory.mktemp("work"))
 
 
+@pytest.fixture(scope="module")
+def groups(project):
+    return shapes(project)
+
+
 def of(project, system, paper="attention"):
     """Return the forecast of a system."""
     run = RunId(paper, system, "grammar-smoke-en-de", 1)
@@ -84,17 +89,16 @@ def test_families_take_turns():
     assert list(interleaved([[1, 2, 3], [10], [20, 30]])) == [1, 10, 20, 3, 30, 2]
 
 
-def test_every_run_has_a_shape_that_is_measured(project):
-    groups = shapes(project)
+def test_every_run_has_a_shape_that_is_measured(groups):
     assert {group[0][0].spec.model.architecture for group in groups} >= {"transformer", "weighted_transformer"}
     for group in groups:
         flops = [forecast.step_flops for forecast, _ in group]
         assert flops == sorted(flops)
 
 
-def test_a_shape_of_every_family_is_measured_in_an_instant(project):
+def test_a_shape_of_every_family_is_measured_in_an_instant(groups):
     families = {}
-    for group in shapes(project):
+    for group in groups:
         forecast, corpus = group[0]
         found = measure(forecast, corpus, torch.device("cpu"))
         assert found.shape == forecast.shape
@@ -107,14 +111,15 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(project):
 
 @pytest.mark.parametrize(("seconds", "measured"), [(25, 3), (0, 1), (10**9, None)])
 def test_shapes_are_measured_within_the_time_limit_and_logged(
-    project, tmp_path, monkeypatch, caplog, seconds, measured
+    project, groups, tmp_path, monkeypatch, caplog, seconds, measured
 ):
     """Each takes ten seconds here."""
     caplog.set_level("INFO")
-    all_shapes = [forecast for forecast, _ in interleaved(shapes(project))]
+    all_shapes = [forecast for forecast, _ in interleaved(groups)]
     expected = all_shapes[:measured]
     made = {id(shape): point(f"{number}", rate=(number + 2) * 1e9) for number, shape in enumerate(all_shapes)}
     numbers, now = iter(made.values()), count(step=10)
+    monkeypatch.setattr(calibrate, "shapes", lambda project: groups)
     monkeypatch.setattr(calibrate, "measure", lambda forecast, corpus, device: next(numbers))
     monkeypatch.setattr(calibrate, "clock", lambda device: next(now))
     command = ["calibrate", "--root", str(ROOT), "--set", "scale=smoke", "--set", f"work={project.config.work}"]
@@ -129,8 +134,8 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
         assert line == f"{forecast.spec.system} of {forecast.spec.paper}: {rates}"
 
 
-def test_fusion_makes_another_shape(project):
-    forecast = next(shape for group in shapes(project) for shape, _ in group if shape.spec.fusion is not None)
+def test_fusion_makes_another_shape(groups):
+    forecast = next(shape for group in groups for shape, _ in group if shape.spec.fusion is not None)
     alone = forecast.spec.model_copy(update={"fusion": None, "language_model": None})
     assert forecast.shape != shape_of(alone, forecast.vocab_sizes)
     assert family_of(forecast.spec) != family_of(alone)

@@ -109,18 +109,7 @@ def test_mean_filter_wider_than_the_data_averages_all(entries, window):
 
 def test_more_curves_than_colours_are_distinguishable(project):
     """Ten systems use each colour at most twice."""
-    systems = [
-        "A",
-        "B",
-        "C",
-        "N4",
-        "N8",
-        "attention/base",
-        "attention/big",
-        "attention/A1",
-        "attention/A2",
-        "attention/A3",
-    ]
+    systems = ["A", "B", "C", "N4", "N8", *(f"attention/{name}" for name in ("base", "big", "A1", "A2", "A3"))]
     for system in systems:
         for run in project.runs_of("weighted", system, "wmt14-en-de"):
             write_training(project, run, [3.0, 2.0], [2.5, 1.5])
@@ -130,9 +119,7 @@ def test_more_curves_than_colours_are_distinguishable(project):
     assert (len(lines), len({*styles}), len({colour for colour, _ in styles})) == (10, 10, 8)
 
 
-@pytest.mark.parametrize(
-    ("figure", "query", "heads"), [("figure3", 4, [0, 1, 2, 3]), ("figure4", 4, [3, 1]), ("figure5", None, [0, 2])]
-)
+@pytest.mark.parametrize(("figure", "query", "heads"), [("figure4", 4, [3, 1]), ("figure5", None, [0, 2])])
 def test_attention_is_drawn_with_every_weight_beside_it(project, tmp_path, figure, query, heads):
     put_map(project, figure, query, heads)
     code, svg = draw(tmp_path, "attention", figure)

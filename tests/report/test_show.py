@@ -43,7 +43,7 @@ def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
     assert "Deviations:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("paper", real_project().papers)
+@pytest.mark.parametrize("paper", ["anchors", "coldfusion", "weighted"])
 def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
     words = ["show", "--set", f"work={tmp_path}", "--paper", paper, "--table", "claims"]
     assert main(words) == 0

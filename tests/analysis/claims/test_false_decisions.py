@@ -37,7 +37,10 @@ PRIMARY = ["order", "order-perplexity", "ratio", "steps", "curves"]
 AS_SINGLES = ("order", "order-perplexity", "steps", "equal_time", "curves", "training_loss")
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+PARAMS = ["transformer", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "transformer")]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def family(request):
     return request.param
 
@@ -189,7 +192,14 @@ SEEN = {"order-perplexity": "perplexity", "steps": "dev_loss"}
 
 @pytest.mark.parametrize(
     ("family", "name"),
-    [(family, name) for family in FAMILIES for name in SEEN if (family, name) != ("recogniser", "order-perplexity")],
+    [
+        ("transformer", "order-perplexity"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("transformer", "steps"), ("recurrent", "order-perplexity"), ("recurrent", "steps"))
+        ),
+        pytest.param("recogniser", "steps", marks=pytest.mark.slow),
+    ],
     indirect=["family"],
     scope="module",
 )
