@@ -157,7 +157,7 @@ def attention_weights(part):
 @pytest.mark.parametrize("unit", ["tokens_per_update", "sentences_per_update"])
 def test_no_micro_batch_is_heavier_than_the_largest(corpus, seed, unit):
     generator = np.random.default_rng(seed)
-    for _ in range(5):
+    for _ in range(3):
         sizes = {"tokens_per_update": None} | {unit: int(generator.integers(LONGEST + 1, 2 * BUDGET))}
         data = batches(corpus, micro_batch_tokens=int(generator.integers(LONGEST + 1, BUDGET)), **sizes)
         found = [attention_weights(part) for step in range(3 * len(data)) for part in data.micro_batches(step)]

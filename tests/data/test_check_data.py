@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from bad_server import CONTENT, serving
+from real_project import real_project
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import download
 from pipeline.data.fetch.download import fetch
-from pipeline.papers.project import ProjectOptions, load_project
+from pipeline.papers.project import ProjectOptions
 from pipeline.planning import data_files
 from pipeline.planning.check_data import check, check_data
 from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
@@ -100,7 +101,7 @@ def test_an_address_is_asked_without_fetching(server, path, fault):
 
 def toy_project(tmp_path, **config):
     settings = {"scale": "smoke", "work": str(tmp_path / "work"), "mirror": None, "licensed": {}} | config
-    return load_project(ROOT, settings)
+    return real_project(settings)
 
 
 def with_source(project, url, name="multi30k-en-de"):
@@ -206,7 +207,7 @@ def test_command_check_data_warns_of_missing_packages(tmp_path, caplog):
 
 
 def test_check_data_names_files_from_a_mirror_or_the_user(tmp_path):
-    project = load_project(ROOT, {"work": str(tmp_path), "mirror": None, "licensed": {}})
+    project = toy_project(tmp_path, scale="demo")
     with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*set `mirror:`"):
         check(project, ["fsdd"], offline=True)
     with pytest.raises(UserError, match=r"own-text-full, whose folder config\.yaml does not name.*`licensed:`"):

@@ -177,11 +177,11 @@ def test_a_segmenter_without_chinese_is_refused():
 
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])
 def test_equal_ideographs_take_linear_time(segmenter):
-    line = random.choice("的哈龘") * 100_000
+    line = random.choice("的哈龘") * 30_000
     segment(LINES[0], segmenter)  # reads the dictionary
     began = time.process_time()
     words = segment(line, segmenter)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2
     assert words.replace(" ", "") == line
 
 

@@ -47,7 +47,7 @@ from reprise.new_data.recordings import read_table
 from reprise.new_data.text import read_columns
 
 FRESH = "REPRISE_FUZZ" in os.environ
-SECONDS = 60.0 if FRESH else 0.3
+SECONDS = 60.0 if FRESH else 0.1
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", random.SystemRandom().randrange(1 << 32) if FRESH else 49))
 LONGEST_S = 5.0
 ROOT = Path(__file__).resolve().parents[2]

@@ -224,7 +224,7 @@ def test_xml_in_encodings_unknown_to_expat_is_read(tmp_path, encoding, text):
 @pytest.mark.parametrize("inside", [b"a", b"a ", b"a=", b"a='", b'a="', b"-", b" "])
 def test_long_sgml_tags_take_linear_time(tmp_path, inside):
     began = time.process_time()
-    content = b"<doc " + inside * 500_000 + b"><seg id=" + inside * 500_000 + b">text</seg></doc>"
+    content = b"<doc " + inside * 100_000 + b"><seg id=" + inside * 100_000 + b">text</seg></doc>"
     assert lines(tmp_path / "x.sgm", content) == [b"text"]
     assert time.process_time() - began < 5
 
@@ -242,7 +242,7 @@ def test_entities_of_entities_are_refused(tmp_path):
 def test_sgml_without_closing_tags_takes_linear_time(tmp_path, unit):
     began = time.process_time()
     try:
-        assert not any(lines(tmp_path / "x.sgm", unit * 200_000))
+        assert not any(lines(tmp_path / "x.sgm", unit * 60_000))
     except UserError as error:
         assert "is not closed by </seg>" in str(error) or "has no segment <seg>" in str(error)
     assert time.process_time() - began < 5
@@ -273,11 +273,12 @@ def test_line_of_a_gigabyte_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("unit", [b"\n", b"ab\n", b"\r\n"])
-def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, unit):
+def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, monkeypatch, unit):
+    monkeypatch.setattr("pipeline.data.fetch.untrusted.FREE_LINES", 1_000_000)
     path = tmp_path / "x.txt.gz"
-    path.write_bytes(gzip.compress(unit * ((1 << 20) // len(unit))) * 1200)
+    path.write_bytes(gzip.compress(unit * ((1 << 20) // len(unit))) * 120)
     began = time.process_time()
-    with pytest.raises(UserError, match=r"x\.txt\.gz: has 10,\d{3},\d{3} lines or more, nearly all of them blank"):
+    with pytest.raises(UserError, match=r"x\.txt\.gz: has 1,\d{3},\d{3} lines or more, nearly all of them blank"):
         for _ in read_lines(Side(source=path.name), path):
             pass
     assert time.process_time() - began < 5
@@ -286,7 +287,7 @@ def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, unit):
 def test_corpus_with_more_blank_lines_than_text_is_read(tmp_path, monkeypatch, seed):
     monkeypatch.setattr("pipeline.data.fetch.untrusted.FREE_LINES", 1000)
     rng = random.Random(seed)
-    expected = [b"x" * rng.randrange(30, 90) if rng.random() < 0.1 else b"" for _ in range(300_000)]
+    expected = [b"x" * rng.randrange(30, 90) if rng.random() < 0.1 else b"" for _ in range(30_000)]
     assert lines(tmp_path / "x.txt", b"".join(line + b"\n" for line in expected)) == expected
 
 

@@ -60,7 +60,7 @@ def test_unequal_noise_raises_the_error_rate_of_pooling(louder, false):
 
     The expected share is that of 40,000 such draws by Student's t with the mean of the six variances.
     """
-    generator, of = np.random.default_rng(6), 1500
+    generator, of = np.random.default_rng(6), 1000
     deviations = np.array([*louder, 1, 1, 1, 1])[:, None]
     told = 0
     for _ in range(of):
