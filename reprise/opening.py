@@ -166,7 +166,7 @@ def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> Decoding
     if fault := next((fault for key in changes if (fault := unknown(key, settings, "--decoding"))), None):
         raise UserError(fault)
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
-    if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
+    if unfit := {"average_last", "averaged", "language_model", "lm_weights", "tuned_with"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
     changed = validate(DecodingConfig, config.model_dump() | given, "--decoding")
     refuse_unread(changed, "--decoding", given)

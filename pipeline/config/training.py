@@ -205,6 +205,11 @@ class DecodingSettings(Closed):
     tuning_sentences: Count = Field(
         default=500, description="Number of evenly spaced development sentences used for tuning"
     )
+    tuned_with: list[str] = Field(
+        default=[],
+        description="Further runs, as `system@dataset`, whose development sets choose λ and β together with the run's "
+        "own; error rates are averaged over runs",
+    )
 
 
 class DecodingConfig(DecodingSettings):
@@ -215,11 +220,14 @@ class DecodingConfig(DecodingSettings):
         """Return the settings if the weights of language models fit.
 
         Raises:
-            ValueError: A weight has no language model, or fixed weights are given together with weights to tune.
+            ValueError: A weight has no language model, fixed weights are given together with weights to tune, or
+                further runs tune nothing.
         """
         there, beside = self.reads_language_model, self.language_model_use == "beside"
         if (self.lm_weight or self.tuned) and not (there and beside):
             raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")
+        if self.tuned_with and not self.tuned:
+            raise ValueError("tuned_with needs lm_weights to tune")
         if self.tuned and (self.lm_weight or self.word_bonus):
             raise ValueError("lm_weight and word_bonus must be 0 if lm_weights is set; or leave out lm_weights")
         if not (there or beside):

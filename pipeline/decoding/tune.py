@@ -1,12 +1,15 @@
 """Choice of the weights of shallow fusion on the development set (Cold Fusion, eq. 2)."""
 
 import logging
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import Tuned, TunedPoint
 from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
 from pipeline.data.batches.parallel_batches import TextBatch
@@ -18,23 +21,65 @@ from pipeline.metrics.error_rates import CER, WER, Transcripts
 log = logging.getLogger(__name__)
 
 
-def choose_weights(trained: TrainedModel, config: DecodingConfig, language_model: Path | None, out: Path) -> None:
+def choose_weights(
+    trained: TrainedModel,
+    config: DecodingConfig,
+    language_model: Path | None,
+    out: Path,
+    others: Sequence[Path] = (),
+) -> None:
     """Write the pair of fusion weights with the lowest word error rate, and the whole grid.
 
     Write {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The lowest word error rate
-    decides; among equal ones the lowest character error rate, then the smaller weights.
+    decides; among equal ones the lowest character error rate, then the smaller weights. With files of other runs, the
+    rates are means over runs, so that more speakers than those of one development set choose.
 
     Args:
         trained: The model.
         config: Decoding with the weights to try (`lm_weights`, `word_bonuses`).
         language_model: Run of the decoding's language model; None for n-grams of the model's own training data.
         out: JSON file to write.
+        others: Files that this function wrote for other runs, with the same weights to try.
+
+    Raises:
+        UserError: A file of another run has other weights.
     """
     batches, references = sample(trained, config)
     grid = scored_grid(trained, config, language_model, batches, references)
+    if others:
+        grid = mean_grid([grid, *(grid_of(path, grid) for path in others)])
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
     Tuned(**dict(best), sentences=len(references), grid=grid).write(out)
     log.info("%s: lambda %g, beta %g: WER %.2f", out, best.lm_weight, best.word_bonus, best.wer)
+
+
+def grid_of(path: Path, expected: list[TunedPoint]) -> list[TunedPoint]:
+    """Return the error rates of another run, by pair of weights.
+
+    Args:
+        path: File that `choose_weights` wrote.
+        expected: Points with the weights that it must have.
+
+    Raises:
+        UserError: Its weights are others.
+    """
+    grid = Tuned.read(path).grid
+    weights = [[(point.lm_weight, point.word_bonus) for point in points] for points in (grid, expected)]
+    if weights[0] != weights[1]:
+        raise UserError(f"{path}: other weights were tried; give both runs the same lm_weights and word_bonuses")
+    return grid
+
+
+def mean_grid(grids: list[list[TunedPoint]]) -> list[TunedPoint]:
+    """Return the means of error rates over runs, by pair of weights.
+
+    Args:
+        grids: Points of each run, in the same order.
+    """
+    return [
+        points[0].model_copy(update={rate: fmean(getattr(point, rate) for point in points) for rate in ("wer", "cer")})
+        for points in zip(*grids, strict=True)
+    ]
 
 
 def scored_grid(

@@ -164,6 +164,6 @@ def planned_decodings(run_folder: Path) -> PlannedTraining | None:
 
 
 def is_ready(plan: DecodingPlan) -> bool:
-    """Return whether a decoding needs no language model, and every corpus that it reads is encoded."""
+    """Return whether a decoding needs no other run, and every corpus that it reads is encoded."""
     corpora = (Path(output.corpus) / CORPUS_FILE for output in plan.outputs if output.corpus)
-    return plan.language_model is None and all(path.exists() for path in corpora)
+    return plan.language_model is None and not plan.tuned_with and all(path.exists() for path in corpora)

@@ -60,7 +60,8 @@ class OutputMaker:
                 elsewhere = Path(output.corpus) if output.corpus else None
                 measure_perplexity(self.trained, Path(required(output.dataset)), elsewhere, required(output.split), out)
             case "tuned":
-                choose_weights(self.trained, self.plan.config, self.language_model, out)
+                others = [Path(file) for file in self.plan.tuned_with]
+                choose_weights(self.trained, self.plan.config, self.language_model, out, others)
             case "translation" | "parse":
                 text = out.with_suffix(".txt") if output.kind == "translation" else None
                 translate_split(self.trained, self.search, self.config, required(output.split), out, text)

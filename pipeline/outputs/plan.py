@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pipeline.config import DecodingConfig, load_run
-from pipeline.core.digests import sha256_json
+from pipeline.core.digests import digest_of, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import read_corpus
@@ -44,6 +44,9 @@ class DecodingPlan(Closed):
     name: str
     settings: dict[str, Any] | None = Field(default=None, description="null = nothing is decoded")
     language_model: str | None = Field(default=None, description="Folder of the run of the decoding's language model")
+    tuned_with: list[str] = Field(
+        default=[], description="Files of weights that were tuned for other runs under this decoding"
+    )
     outputs: list[PlannedOutput]
 
     @cached_property
@@ -123,10 +126,15 @@ def identify_weights(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
 
 
 def identify_search(plan: DecodingPlan) -> dict[str, Any]:
-    """Return the settings of the search, without those of averaging, and the digest of its language model."""
+    """Return what the search depends on.
+
+    Returns:
+        Its settings without those of averaging, the digest of its language model, and those of other runs' weights.
+    """
     settings = {key: value for key, value in (plan.settings or {}).items() if key not in ("averaged", "average_last")}
     other = final_digest(Path(plan.language_model)) if plan.language_model else None
-    return {"settings": settings, "language_model": other}
+    others = {"tuned_with": [digest_of(Path(file)) for file in plan.tuned_with]} if plan.tuned_with else {}
+    return {"settings": settings, "language_model": other, **others}
 
 
 def final_digest(run_folder: Path) -> str:

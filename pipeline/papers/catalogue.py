@@ -260,7 +260,7 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
         name: `name`, or `other/name` of another paper.
 
     Returns:
-        The settings, with a language model named as `paper/system@dataset` if another paper owns it.
+        The settings, with a language model and runs named as `paper/system@dataset` if another paper owns them.
 
     Raises:
         UserError: A name is unknown, the bases form a cycle, or settings contradict each other.
@@ -268,10 +268,23 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
     settings: dict[str, Any] = {}
     for (owner, _), entry in reversed(_decoding_lineage(papers, paper, name).items()):
         settings |= entry.differences
-        reference = entry.differences.get("language_model")
-        if reference and "/" not in reference:  # relative to the paper that owns the entry
-            settings["language_model"] = reference if owner == paper else f"{owner}/{reference}"
+        if owner == paper:
+            continue
+        if reference := entry.differences.get("language_model"):
+            settings["language_model"] = absolute(reference, owner)
+        if references := entry.differences.get("tuned_with"):
+            settings["tuned_with"] = [absolute(reference, owner) for reference in references]
     return validate(DecodingConfig, settings, f"workflow/papers/{paper}/paper.yaml: decodings.{name}")
+
+
+def absolute(reference: str, paper: str) -> str:
+    """Return a reference to a system as it is written in other papers.
+
+    Args:
+        reference: `system@dataset` or `paper/system@dataset`.
+        paper: Paper in which it is written.
+    """
+    return reference if "/" in reference else f"{paper}/{reference}"
 
 
 def _decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict[tuple[str, str], DecodingEntry]:

@@ -200,6 +200,16 @@ class Project(Catalogue):
         reference = self.decoding(run.paper, run.system, name).language_model
         return self.resolve_reference(reference, run.paper, run.seed) if reference else None
 
+    def tuning_runs(self, run: RunId, name: str) -> list[RunId]:
+        """Return the further runs whose development sets choose the weights of a decoding.
+
+        Args:
+            run: The run.
+            name: Name of the decoding, which the further runs have, too.
+        """
+        references = self.decoding(run.paper, run.system, name).tuned_with
+        return [self.resolve_reference(reference, run.paper, run.seed) for reference in references]
+
     def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """Resolve a named decoding for a system at this scale."""
         settings = paper_decoding(self.papers, paper, name).model_dump()

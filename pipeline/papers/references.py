@@ -178,6 +178,8 @@ class References:
         for key, settings in named:
             if isinstance(reference := settings.get("language_model"), str):
                 yield self._trained_fault(reference, paper, f"{file}: {key}.language_model")
+            for reference in settings.get("tuned_with") or ():
+                yield self._trained_fault(reference, paper, f"{file}: {key}.tuned_with")
 
     def _printed_row_faults(self, paper: str) -> Faults:
         """Yield the faults of systems and decodings in rows of printed tables."""
@@ -304,6 +306,11 @@ def _misused_decodings(project: Project) -> Faults:
                 except UserError as error:
                     yield str(error)
                     continue
+                for other in project.decoding(paper, system, name).tuned_with:
+                    owner, tuned = project.locate(other.partition("@")[0], paper)
+                    if project.decoding(owner, tuned, name).tuned_with:
+                        what = f"{other!r} is itself tuned with others; set decodings.{name}.tuned_with: [] in it"
+                        yield f"{where}.tuned_with: {what}"
                 if reference:
                     owner, model = project.locate(reference.partition("@")[0], paper)
                     architecture = project.settings(owner, model, "model").get("architecture")

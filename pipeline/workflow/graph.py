@@ -164,8 +164,13 @@ class Graph:
                 return {"trained": products.Trained(run)}
             case products.Gates() | products.Alignments():
                 return {"trained": products.Trained(run), **corpus}
-            case products.Translation(_, decoding, _) | products.Parse(_, decoding, _) | products.Tuned(_, decoding):
+            case products.Translation(_, decoding, _) | products.Parse(_, decoding, _):
                 return {**self.decoding_inputs(run, decoding), **corpus}
+            case products.Tuned(_, decoding):
+                others: list[products.Product] = [
+                    products.Tuned(other, decoding) for other in self.project.tuning_runs(run, decoding)
+                ]
+                return {**self.decoding_inputs(run, decoding), **corpus, "tuned_with": others}
             case products.AttentionMaps(_, decoding, _, _):
                 return {"weights": self.weights(run, decoding), **corpus}
             case products.Transcript(_, decoding, _, scored_on):

@@ -102,10 +102,11 @@ class Plans:
         outputs = [self.output(product) for product in self.of(manifest)]
         if name == products.TRAINING:
             return DecodingPlan(name=name, outputs=outputs)
-        settings = self.project.decoding(run.paper, run.system, name).model_dump()
+        settings = self.project.decoding(run.paper, run.system, name).model_dump(exclude={"tuned_with"})
         other = self.project.decoding_language_model(run, name)
         folder = str(self.layout.run(other)) if other else None
-        return DecodingPlan(name=name, settings=settings, language_model=folder, outputs=outputs)
+        others = [str(self.layout.path(products.Tuned(run, name))) for run in self.project.tuning_runs(run, name)]
+        return DecodingPlan(name=name, settings=settings, language_model=folder, tuned_with=others, outputs=outputs)
 
     def output(self, product: products.RunArtifact) -> PlannedOutput:
         """Return one output of a decoding's plan."""

@@ -11,6 +11,7 @@ from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corp
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
+from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
@@ -95,10 +96,10 @@ def test_fine_tuning_keeps_the_feature_statistics_of_its_start(tmp_path, corpus,
     assert validated[1].frames.equal(expected[1].frames)
 
 
-def tune(run, settings, lm, out):
+def tune(run, settings, lm, out, others=()):
     """Choose fusion weights from those of a decoding."""
     trained = TrainedModel.load(run / "model.safetensors", threads=1)
-    choose_weights(trained, DecodingConfig.model_validate(DECODING | settings), lm, out)
+    choose_weights(trained, DecodingConfig.model_validate(DECODING | settings), lm, out, others)
 
 
 def test_external_lm_changes_the_transcript_if_its_weight_is_set(tmp_path, corpus, lm):
@@ -152,6 +153,24 @@ def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
         for weight, bonus in ((0.4, 6.0), (0.4, 0.0), (0.0, 6.0))
     ]
     assert tuned == said[0] and said[0] not in said[1:]
+
+
+def test_weights_are_chosen_by_the_mean_error_of_several_runs(tmp_path, corpus, lm):
+    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
+    runs = [write_run(tmp_path / name, corpus, model) for name, model in (("a", RECOGNISER), ("b", JOINT))]
+    alone = [tmp_path / f"{run.name}.json" for run in runs]
+    for run, out in zip(runs, alone, strict=True):
+        tune(run, settings, lm, out)
+    tune(runs[0], settings | {"tuned_with": ["b@corpus"]}, lm, tmp_path / "both.json", alone[1:])
+    own, other, both = (read_json(path)["grid"] for path in (*alone, tmp_path / "both.json"))
+    for points in zip(own, other, both, strict=True):
+        assert len({point["lm_weight"] for point in points}) == 1
+        assert points[2]["wer"] == pytest.approx((points[0]["wer"] + points[1]["wer"]) / 2)
+    chosen = read_json(tmp_path / "both.json")
+    assert chosen["wer"] == min(point["wer"] for point in both)
+    tune(runs[1], settings | {"lm_weights": [0.0, 0.5]}, lm, alone[1])
+    with pytest.raises(UserError, match="other weights were tried"):
+        tune(runs[0], settings, lm, tmp_path / "unlike.json", alone[1:])
 
 
 @pytest.mark.parametrize("sentences", [4, 500])

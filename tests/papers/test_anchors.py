@@ -9,7 +9,7 @@ from real_project import real_project
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import RunId, Table
+from pipeline.core.artifacts import RunId, Table, Tuned
 from pipeline.papers.comparability import Comparability
 from pipeline.report.table import scale_rules
 from pipeline.training.optimiser import Schedule
@@ -43,6 +43,33 @@ def test_our_numbers_are_comparable_with_the_published_ones(small):
                 assert Comparability(small, "anchors").reasons(entry, table, index, cell) == []
 
 
+def test_folds_tune_a_weight_on_speakers_nobody_trained_on(small):
+    main = RunId("anchors", "joint-an4", "an4-complete", 2)
+    graph, name = Graph(small), "joint-lm-folds"
+    others = [RunId("anchors", f"joint-an4-without-{letter}", f"an4-without-{letter}", 2) for letter in "jms"]
+    assert graph.inputs(Tuned(main, name))["tuned_with"] == [Tuned(other, name) for other in others]
+    settings = small.run_spec(main)
+    for other in others:
+        assert graph.inputs(Tuned(other, name))["tuned_with"] == []
+        assert small.decoding_language_model(other, name) == RunId("anchors", "lm-an4", other.dataset, 2)
+        spec = small.run_spec(other)
+        assert (spec.model, spec.training) == (settings.model, settings.training)
+
+
+def test_folds_of_an4_share_no_development_speaker(small):
+    letters = [a + b for a in "fm" for b in "abcdefghijklmnopqrstuvwxyz"]
+    paths = [f"an4/{part}/{letter}xx/a.flac" for part in ("train", "dev") for letter in letters]
+    held_out = []
+    for name in ("an4-complete", "an4-without-j", "an4-without-m", "an4-without-s"):
+        taken = {
+            split: {(part.source, path) for part in parts for path in paths if fnmatch(path, part.members)}
+            for split, parts in small.dataset_records[name].splits.items()
+        }
+        assert not taken["train"] & taken["dev"]
+        held_out.append(taken["dev"])
+    assert sum(map(len, held_out)) == len(set().union(*held_out))
+
+
 def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
     spec = small.run_spec(small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0])
     schedule = Schedule(spec.model, spec.training)
@@ -54,7 +81,7 @@ def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
 def test_reports_of_user_data_are_made_on_request_only(small):
     made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
     assert made == {"multi30k", "an4", "digits", "craft"}
-    for name in ("an4-official", "german", "french", "czech"):
+    for name in ("an4-official", "an4-folds", "german", "french", "czech"):
         assert unknown_target(small, f"results/small/anchors/{name}.csv") is None
 
 

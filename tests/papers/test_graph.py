@@ -98,7 +98,7 @@ def test_tuning_on_own_corpus_precedes_other_transcripts(graph):
     trained, beside = Trained(run), Trained(coldfusion("lm-full", TEXT))
     tuned = Tuned(run, "shallow")
     used = {"weights": trained, "language_model": beside}
-    assert graph.inputs(tuned) == {**used, "corpus": Encoded(SOURCE)}
+    assert graph.inputs(tuned) == {**used, "corpus": Encoded(SOURCE), "tuned_with": []}
     transcript = Transcript(run, "shallow", "test", TARGET)
     assert graph.inputs(transcript) == {**used, "tuned": tuned, "scored_on": Encoded(TARGET)}
     score = Score(run, "scores", "shallow", "test", TARGET)
