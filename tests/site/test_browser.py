@@ -185,3 +185,19 @@ def test_rows_are_compared(opened):
     page.wait_for_selector("#sentences article")
     chosen = page.locator("#one, #other").evaluate_all("(all) => all.map((one) => one.selectedOptions[0].text)")
     assert chosen == ["attention: N = 2 (final)", "weighted: Weighted Transformer, N = 2 (final)"]
+
+
+def test_axes_of_a_chart_fit_the_chosen_rows(opened):
+    page = opened("compare-weighted-table2")
+    read = "(all) => all.map((one) => [one.getAttribute('cx'), one.getAttribute('cy'), one.textContent])"
+    for first, second in ((0, 1), (1, 1), (0, 0)):
+        page.get_by_label("First").select_option(str(first))
+        page.get_by_label("Second").select_option(str(second))
+        marks = page.locator(".chart g[data-series]:not([hidden]) circle").evaluate_all(read)
+        steps, losses = zip(*(map(float, text.rsplit(": ", 1)[1].split(", ")) for *_, text in marks), strict=True)
+        across, up = [float(x[:-1]) for x, *_ in marks], [100 - float(y[:-1]) for _, y, _ in marks]
+        for values, found, margin in ((steps, across, 0.0), (losses, up, 0.04)):
+            share = [(value - min(values)) / (max(values) - min(values)) for value in values]
+            assert found == pytest.approx([100 * (margin + one) / (1 + 2 * margin) for one in share], abs=0.5)
+        labels = page.locator(".chart g.up text:not(.axis)").all_text_contents()
+        assert 2 <= len(labels) <= 7 and all(min(losses) - 0.2 < float(label) < max(losses) + 0.2 for label in labels)

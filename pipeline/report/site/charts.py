@@ -69,6 +69,7 @@ class LineChart:
         y: Vertical axis.
         series: The lines.
         summary: The chart in words, for readers that do not see it.
+        grouped: Whether the horizontal axis has named groups instead of numbers.
         kind: Macro of `charts.html`.
     """
 
@@ -77,6 +78,7 @@ class LineChart:
     y: Axis
     series: list[Series]
     summary: str
+    grouped: bool = False
     kind: str = "lines"
 
 
@@ -143,8 +145,8 @@ def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float
     """
     found = list(values) or [0.0, 1.0]
     low, high = min(found), max(found)
-    if low == high:
-        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    if low == high:  # site.js does the same
+        low, high = (low - abs(low) / 2, high + abs(high) / 2) if low else (0.0, 1.0)
     low, high = low - margin * (high - low), high + margin * (high - low)
     rough = (high - low) / ticks
     power = 10.0 ** math.floor(math.log10(rough))
@@ -188,7 +190,7 @@ def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
     points = [row | {"x": places[row["group"]][0], "label": f"{row['group']} (of {row['of']})"} for row in rows]
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(points).items())]
     texts = [f"{line.name}: {', '.join(text.partition(': ')[2] for *_, text in line.points)}" for line in series]
-    return LineChart(title, across, up, series, "; ".join(texts))
+    return LineChart(title, across, up, series, "; ".join(texts), grouped=True)
 
 
 def by_series(rows: Iterable[Row]) -> dict[str, list[Row]]:

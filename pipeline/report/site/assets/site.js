@@ -1,13 +1,63 @@
 "use strict";
 // Tables that are sorted, searched and folded, and charts that show chosen series.
 
-// Shows only these series of a chart, each in a colour of its own.
+// Shows only these series of a chart, each in a colour of its own, with axes that fit them.
 function showSeries(chart, names) {
   for (const element of chart.querySelectorAll("[data-series]")) {
     const place = names.indexOf(element.dataset.series);
     element.toggleAttribute("hidden", place < 0);
     if (place >= 0) element.setAttribute("class", `${element.classList.contains("line") ? "line " : ""}s${place}`);
   }
+  fitAxes(chart);
+}
+
+// An axis with ticks at multiples of 1, 2 or 5 times a power of ten, as charts.py draws it.
+function niceAxis(values, margin) {
+  let [low, high] = [Math.min(...values), Math.max(...values)];
+  if (low === high) [low, high] = low ? [low - Math.abs(low) / 2, high + Math.abs(high) / 2] : [0, 1];
+  [low, high] = [low - margin * (high - low), high + margin * (high - low)];
+  const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((found) => found >= rough * 0.999);
+  const digits = Math.max(0, -Math.floor(Math.log10(step * 1.001))), ticks = [];
+  for (let n = Math.ceil(low / step); n <= Math.floor(high / step); n += 1) ticks.push([n * step, (n * step).toFixed(digits).replace("-", "−")]);
+  return { low, high, ticks };
+}
+
+// Draws the axes again for the series that are shown: in the page they cover all series.
+function fitAxes(chart) {
+  const drawn = { up: chart.dataset.up, across: chart.dataset.across }, plot = chart.querySelector(".plot > svg"), view = plot.querySelector("svg");
+  const points = [...view.querySelectorAll("path:not([hidden])")].flatMap((path) => [...path.getAttribute("d").matchAll(/(-?\d+) (-?\d+)/g)].map(([, x, y]) => [x / 10, 100 - y / 10]));
+  if (!points.length) return;
+  const shares = {}; // of the drawn axis, in percent: where the shown one begins and ends
+  for (const [name, place, margin] of [["across", 0, 0], ["up", 1, 0.04]]) {
+    shares[name] = [0, 100];
+    if (!drawn[name]) continue;
+    const [low, high] = drawn[name].split(" ").map(Number), at = (value) => (100 * (value - low)) / (high - low);
+    const axis = niceAxis(points.map((point) => low + (point[place] * (high - low)) / 100), margin);
+    shares[name] = [at(axis.low), at(axis.high)];
+    const group = plot.querySelector(`g.${name}`), title = group.querySelector(".axis");
+    const ticks = axis.ticks.flatMap(([value, label]) => tick(name, (100 * (value - axis.low)) / (axis.high - axis.low), label));
+    group.replaceChildren(...ticks, ...(title ? [title] : []));
+    group.classList.toggle("crowded", name === "across" && axis.ticks.length > 6);
+  }
+  const [[left, right], [bottom, top]] = [shares.across, shares.up];
+  view.setAttribute("viewBox", [left, 100 - top, right - left, top - bottom].map((share) => 10 * share).join(" "));
+  for (const circle of plot.querySelectorAll("circle")) {
+    circle.dataset.at ??= `${circle.getAttribute("cx")} ${circle.getAttribute("cy")}`;
+    const [x, y] = circle.dataset.at.split(" ").map(parseFloat);
+    circle.setAttribute("cx", `${(100 * (x - left)) / (right - left)}%`);
+    circle.setAttribute("cy", `${(100 * (y - 100 + top)) / (top - bottom)}%`);
+  }
+}
+
+// The line and label of a tick, as charts.html has them.
+function tick(axis, share, label) {
+  const made = (name, attributes) => { const element = document.createElementNS("http://www.w3.org/2000/svg", name); for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value); return element; };
+  const along = `${axis === "up" ? 100 - share : share}%`;
+  const line = made("line", axis === "up" ? { class: "grid", x2: "100%", y1: along, y2: along } : { class: "grid", y2: "100%", x1: along, x2: along });
+  const text = made("text", axis === "up" ? { x: -8, y: along, dy: ".32em", "text-anchor": "end" } : { x: along, y: "100%", dy: "1.3em", "text-anchor": "middle" });
+  text.textContent = label;
+  return [line, text];
 }
 
 const number = (text) => {
