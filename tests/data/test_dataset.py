@@ -31,7 +31,7 @@ SOURCE = {"urls": ["http://localhost/a.gz"], "sha256": "0" * 64}
 
 OF_ANCHORS = {
     *(f"multi30k-{name}" for name in ("en-de-lowercased", "en-de-all-tests", "en-fr-all-tests", "en-cs-all-tests")),
-    *("an4-complete", "an4-official"),
+    *("an4-complete", "an4-official", "an4-without-j", "an4-without-m", "an4-without-s"),
     *(f"fsdd-without-{speaker}" for speaker in ("lucas", "nicolas", "theo", "yweweler")),
 }
 """Datasets with published results, which replace no other."""
