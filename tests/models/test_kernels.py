@@ -18,6 +18,7 @@ from pipeline.models.ctc.settings import KERNELS
 from pipeline.models.kernels.autocast import cached_casts
 from pipeline.models.kernels.dropout import DropoutFunction
 from pipeline.models.kernels.gru import gru_sequences
+from pipeline.models.kernels.operators import softmax, softmax_backward
 from pipeline.models.layers.regularisation import dropout
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.update_rules import update_rule
@@ -85,6 +86,25 @@ def gradients(outputs: list[Tensor], by: list[Tensor]) -> list[Tensor]:
     return list(
         torch.autograd.grad(sum((output * weight).sum() for output, weight in zip(outputs, weights, strict=True)), by)
     )
+
+
+@pytest.mark.parametrize("length", [1, 7, 15, 16, 40])
+def test_softmax_of_short_rows_equals_exponentials(length):
+    torch.manual_seed(length)
+    scores = torch.randn(3, 4, length, dtype=torch.float64, requires_grad=True)
+    visible = torch.rand(3, 1, length) < 0.7
+    visible[..., 0] = True
+    masked = scores.masked_fill(~visible, -torch.inf)
+    exponentials = masked.exp()
+    expected = exponentials / exponentials.sum(-1, keepdim=True)
+    for out in (None, torch.empty_like(expected)):
+        with torch.set_grad_enabled(out is None):
+            torch.testing.assert_close(softmax(masked, out=out), expected, rtol=1e-12, atol=0)
+    found, weight = softmax(masked), torch.randn_like(expected)
+    (gradient,) = torch.autograd.grad(expected, masked, weight, retain_graph=True)
+    (through_graph,) = torch.autograd.grad(found, masked, weight)
+    for other in (through_graph, softmax_backward(weight, found.detach())):
+        torch.testing.assert_close(other, gradient, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("frames", [23, 24])

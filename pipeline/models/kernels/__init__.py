@@ -14,6 +14,7 @@ the kernel of the same signature when `enabled()` says so:
 | speech_attention/model.py, `AttentionRecogniser.loop` | recogniser_loop.py |
 | ctc/model.py, `torch.nn.Conv2d` | operators.py |
 | transformer/multi_head_attention.py, `attend` | operators.py |
+| `torch.softmax` of attention weights | operators.py, `softmax` |
 | weighted_transformer/model.py, `weighted_sum` | operators.py |
 
 On a GPU and if asked for (gpu.py), Triton kernels replace torch's:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pipeline.models.kernels.operators import softmax, softmax_backward
+
 
 def matmul_dtype(like: Tensor) -> torch.dtype:
     """Return the dtype of matrix multiplications: autocast's if it is active, else the tensor's own.
@@ -149,7 +151,7 @@ class AttentionCache(NamedTuple):
         """
         self.activations.sigmoid_()
         scores = torch.addmv(padding, self.activations.flatten(0, 1), score).view(self.weights.shape)
-        torch.softmax(scores.to(self.weights.dtype), 1, out=self.weights)
+        softmax(scores.to(self.weights.dtype), out=self.weights)
 
     def attend_backward(self, grad_weights: Tensor, grad_scores: Tensor, grad_query: Tensor) -> Tensor:
         """Differentiate one step.
@@ -164,7 +166,7 @@ class AttentionCache(NamedTuple):
         Returns:
             Gradient with respect to the input of the sigmoid, shape (B, S, A).
         """
-        grad_scores.copy_(torch.ops.aten._softmax_backward_data(grad_weights, self.weights, 1, self.weights.dtype))
+        grad_scores.copy_(softmax_backward(grad_weights, self.weights))
         grad_hidden = torch.ops.aten.sigmoid_backward(grad_scores.unsqueeze(2), self.activations)
         torch.sum(grad_hidden, 1, dtype=grad_query.dtype, out=grad_query)
         return grad_hidden

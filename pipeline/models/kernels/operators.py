@@ -1,4 +1,4 @@
-"""Operators that torch runs slowly: weighted sums of branches, reversal of sequences, convolution and attention.
+"""Operators that torch runs slowly: sums of branches, reversal, convolution, softmax of short rows and attention.
 
 Dimensions: M branches, B sequences, S positions or frames, H features of a position.
 Of a convolution: C input and O output channels, F features, S' and F' after the strides, W x Z kernel.
@@ -137,6 +137,48 @@ def conv2d_over_frames(convolution: nn.Conv2d, x: Tensor) -> Tensor:
     return out.unflatten(1, (-1, len(first))).transpose(2, 3)
 
 
+SOFTMAX_LANES = 16
+"""Float32 numbers in the widest vector register of a CPU."""
+
+
+def softmax(scores: Tensor, out: Tensor | None = None) -> Tensor:
+    """Compute the softmax over the last dimension.
+
+    On a CPU, torch sums a row that is shorter than a vector register number by number, which takes ten times as long as
+    a whole register. Such rows are padded.
+
+    Args:
+        scores: Shape (…, S).
+        out: Output, shape (…, S); None to allocate it.
+
+    Returns:
+        Shape (…, S): `out`, or a view of the padded rows if S is small.
+    """
+    length = scores.shape[-1]
+    if scores.device.type != "cpu" or length >= SOFTMAX_LANES:
+        return torch.softmax(scores, -1, out=out)
+    padded = F.pad(scores, (0, SOFTMAX_LANES - length), value=-torch.inf)
+    weights = torch.softmax(padded, -1)[..., :length]
+    return weights if out is None else out.copy_(weights)
+
+
+def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
+    """Differentiate `softmax` with respect to the scores.
+
+    Args:
+        grad: Gradient with respect to the weights, shape (…, S).
+        weights: Result of `softmax`, shape (…, S).
+
+    Returns:
+        Shape (…, S).
+    """
+    length, backward = weights.shape[-1], torch.ops.aten._softmax_backward_data
+    if weights.device.type != "cpu" or length >= SOFTMAX_LANES:
+        return backward(grad, weights, -1, weights.dtype)
+    padded = (F.pad(rows, (0, SOFTMAX_LANES - length)) for rows in (grad, weights))
+    return backward(*padded, -1, weights.dtype)[..., :length]
+
+
 def attend(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, dropout_rate: float
 ) -> Tensor:
@@ -162,7 +204,7 @@ def attend(
     bias, scale = _additive_mask(mask, batch, heads, queries.dtype), queries.shape[-1] ** -0.5
     scores = torch.baddbmm(bias, queries, keys.transpose(1, 2), beta=int(mask is not None), alpha=scale)
     # In float32, which is also the faster dtype for short rows.
-    weights = F.softmax(scores.float(), dim=-1).to(values.dtype)
+    weights = softmax(scores.float()).to(values.dtype)
     weights = dropout(weights, dropout_rate) if dropout_rate else weights
     return torch.bmm(weights, values).unflatten(0, (batch, heads))
 
