@@ -2,12 +2,12 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE] [--csv FILE]
 
-One line for each way to run a case: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels.
-It has launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and measured,
-the least of a few and their median; GiB of memory at most. Of several processes one is measured alone. "plain
-PyTorch" is a rival of "base, 1 GPU": the same sizes without this project's code. "operator: …" times the forms of one
-operator. A case that fails does not end the others, but the exit status is 1 then. The CSV file grows by a row as
-soon as one is measured.
+One line for each way to run a case: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels,
+and as one of several processes without the sum over them. It has launches, counted (budgets.csv) and seen by torch's
+profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory at most.
+Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without this
+project's code. "operator: …" times the forms of one operator. A case that fails does not end the others, but the exit
+status is 1 then. The CSV file grows by a row as soon as one is measured.
 """
 
 import argparse
@@ -118,6 +118,12 @@ def train_by_triton(case: Case, device: torch.device, clock: Clock) -> None:
         train_by_graphs(case, device, clock)
 
 
+def train_as_one_of_several(case: Case, device: torch.device, clock: Clock) -> None:
+    """Replay steps as one of several processes does; the sum over processes takes no time."""
+    with mock.patch.object(torch.distributed, "all_reduce", lambda tensor: None):
+        train_by_graphs(replace(case, ranks=RANKS), device, clock)
+
+
 def decode(case: Case, device: torch.device, clock: Clock) -> None:
     assert isinstance(case, Decoding)
     repeat(decodings.searching(case, device), clock)
@@ -147,6 +153,9 @@ COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU", "Weighted Transformer, 
 """Cases whose layers are compiled, too."""
 TRITON = (*COMPILED, "Weighted Transformer", "tiny Transformer")
 """Cases that are computed by Triton kernels, too."""
+RANKS = 8
+SEVERAL = tuple(name for name, case in TRAININGS.items() if case.ranks == RANKS)
+"""Cases of several processes."""
 
 
 def ways(name: str, device: torch.device) -> dict[str, Run]:
@@ -166,6 +175,8 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
         found[f"{name}, graphs"] = train_by_graphs
         if name in COMPILED:
             found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, compiled=True)
+        if name in SEVERAL:
+            found[f"{name}, graphs, one of several"] = train_as_one_of_several
         if name in TRITON:
             found[f"{name}, graphs, Triton kernels"] = train_by_triton
     return found

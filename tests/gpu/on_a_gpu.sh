@@ -64,7 +64,7 @@ several() { # trainings at once; the middle of three long blocks, as they begin 
 }
 measure 60 --only "beam search, base, 128 sentences" "beam search, base, 512 sentences"
 measure 60 --only "operator: cross-entropy" "operator: weighted sum" "operator: causal attention"
-measure 60 --only-graphs --only "base, 8 GPUs" "attention recogniser" "Cold Fusion" CTC DL4MT ConvS2S \
+measure 70 --only-graphs --only "base, 8 GPUs" "attention recogniser" "Cold Fusion" CTC DL4MT ConvS2S \
   "Weighted Transformer" "tiny Transformer"
 measure 60 --only-graphs --only "Weighted Transformer, 1 GPU" "NTM-RNN-EMB, 1280 sentences" \
   "Cold Fusion, 64 utterances of 8 s"
