@@ -111,11 +111,6 @@ def resource(kind, name):
     return getattr(project.scale.resources[kind], name)
 
 
-def training_gpus(wildcards):
-    """Return the GPUs of a training, at most those that `--resources gpus` allows."""
-    return min(shown(rules_of.training_gpus)(wildcards), SHARING.gpus)
-
-
 def priority(wildcards):
     """Return the priority of a training, below 1: the largest one starts first."""
     return training_flops(project.run_spec(rules_of.run(dict(wildcards.items())))) / 1e24

@@ -28,7 +28,7 @@ rule train:
         sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
-        gpus=training_gpus,
+        gpus=lambda wildcards: min(shown(rules_of.training_gpus)(wildcards), SHARING.gpus),
         nodes=resource("train", "nodes"),
     params:
         folder=folder_to_train,
