@@ -1,7 +1,8 @@
 """Write the tables of the pages in docs/measured from the records beside them: python docs/measured_tables.py.
 
-A page names a record's table, its rows and its columns in a comment; the Markdown table stands between that comment and
-`<!-- end -->`, so that the page can be read on GitHub as well. A test compares each page with its records.
+A page names a record's table in a comment, and perhaps its rows and columns; the Markdown table stands between that
+comment and `<!-- end -->`, so that the page can be read on GitHub as well. A test compares each page with its records
+and finds tables that come from none.
 """
 
 import csv
@@ -13,6 +14,7 @@ import yaml
 
 MEASURED = Path(__file__).parent / "measured"
 TABLE = re.compile(r"(<!-- records\n(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+FIGURE = re.compile(r"[-+−±]?[0-9]")
 
 
 def filled(page: Path) -> str:
@@ -29,23 +31,47 @@ def markdown(page: Path, wanted: dict) -> str:
 
     Args:
         page: The page, for messages.
-        wanted: `file`, a CSV file below docs/measured; `key`, the column that names a row (default `system`); `rows`
-            and `columns`, each from a name in the file to what the page calls it.
+        wanted: `file`, a CSV file below docs/measured; `source`, what its figures were taken from, if they are not from
+            runs; `key`, the column that names a row (default `system`); `rows` and `columns`, each from a name in the
+            file to what the page calls it. Without them, the whole file is shown.
 
     Raises:
         SystemExit: The file has no such row or column, or several rows of one name.
     """
     with open(MEASURED / wanted["file"], encoding="utf-8", newline="") as file:
-        records = list(csv.DictReader(file))
+        first, *others = list(csv.reader(file))
+    if "rows" not in wanted:
+        return whole(first, others)
+    records = [dict(zip(first, other, strict=True)) for other in others]
     key = wanted.get("key", "system")
-    if unknown := [name for name in (key, *wanted["columns"]) if name not in records[0]]:
-        sys.exit(f"{page}: {wanted['file']} has no column {unknown[0]!r}; it has {', '.join(records[0])}")
+    if unknown := [name for name in (key, *wanted["columns"]) if name not in first]:
+        sys.exit(f"{page}: {wanted['file']} has no column {unknown[0]!r}; it has {', '.join(first)}")
     lines = [["", *wanted["columns"].values()], ["---", *["---:"] * len(wanted["columns"])]]
     for name, shown in wanted["rows"].items():
         found = [record for record in records if record[key] == name]
         if len(found) != 1:
             sys.exit(f"{page}: {wanted['file']} has {len(found)} rows whose {key} is {name!r}")
         lines.append([shown, *(found[0][column] for column in wanted["columns"])])
+    return joined(lines)
+
+
+def whole(header: list[str], rows: list[list[str]]) -> str:
+    """Write all rows and columns of a file; columns of which most cells start with a figure are aligned to the right.
+
+    Args:
+        header: Names of the columns.
+        rows: Cells of each row.
+    """
+    marks = []
+    for cells in zip(*rows, strict=True):
+        filled_in = [cell for cell in cells if cell]
+        figures = [cell for cell in filled_in if FIGURE.match(cell) and len(cell) <= 40]
+        marks.append("---:" if 2 * len(figures) > len(filled_in) else "---")
+    return joined([header, marks, *rows])
+
+
+def joined(lines: list[list[str]]) -> str:
+    """Return a Markdown table of these cells."""
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
