@@ -30,6 +30,21 @@ class OneSlurm(LoadFileScheduling):
         return "slurm" if needs_slurm(HERE.parent / file) else file
 
 
+@pytest.fixture
+def loaded_once(monkeypatch):
+    """Let commands share the checked project of this repository instead of loading it each time."""
+    from real_project import ROOT, real_project
+
+    from pipeline.papers import project
+
+    load = project.load_project
+
+    def shared(root, overrides=None):
+        return real_project(overrides) if Path(root).resolve() == ROOT else load(root, overrides)
+
+    monkeypatch.setattr(project, "load_project", shared)
+
+
 @cache  # asked by each of thousands of tests
 def needs_slurm(file: Path) -> bool:
     return "pytest.mark.cluster" in file.read_text(encoding="utf-8")

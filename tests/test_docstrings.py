@@ -52,8 +52,10 @@ def is_inherited(name: str, bases: list[str]) -> bool:
     return any(name in methods_of.get(base, ()) or is_inherited(name, bases_of.get(base, [])) for base in bases)
 
 
-def documented() -> Iterator[tuple[str, Function, str]]:
-    """Yield place, node and docstring of every public function but overriding methods and overloads."""
+@cache
+def documented() -> list[tuple[str, Function, str]]:
+    """Return place, node and docstring of every public function but overriding methods and overloads."""
+    found = []
     for path, module in modules():
         for node, owner in public(module.body):
             text = ast.get_docstring(node) or ""
@@ -61,7 +63,8 @@ def documented() -> Iterator[tuple[str, Function, str]]:
             if not text and owner is not None and is_inherited(node.name, base_names(owner)):
                 continue
             if not any(decorator.endswith(("setter", "overload")) for decorator in decorated):
-                yield f"{path}:{node.lineno} {node.name}", node, text
+                found.append((f"{path}:{node.lineno} {node.name}", node, text))
+    return found
 
 
 def parameters(node: Function) -> list[str]:

@@ -255,12 +255,6 @@ def test_dataset_with_unknown_grammar_parts_is_refused(tmp_path, change, message
         load_dataset(path)
 
 
-def test_the_stage_needs_neither_torch_nor_numpy():
-    modules = "sys, pipeline.data.fetch.download, pipeline.grammar.splits"
-    program = f"import {modules}; assert not {{'torch', 'numpy'}} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_limits_keep_lengths_and_frequent_words_except_names(tmp_path):
     limits = Limits((8, 20), vocabulary=400)
     write_splits(tmp_path, ["en"], {"train": 300, "dev": 20, "test": 60}, "film", seed=1, limits=limits)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.yaml_file import load_yaml
 from pipeline.papers.project import Project, load_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,9 +17,15 @@ def loaded(settings: str) -> Project:
     return load_project(ROOT, json.loads(settings))
 
 
+@functools.cache
+def usual_settings() -> dict[str, Any]:
+    return load_yaml(ROOT / "config.yaml")
+
+
 def real_project(settings: dict[str, Any] | None = None) -> Project:
     """Return what `load_project` does for this repository. A test may change its papers, tables and claims by name."""
-    settings = dict(settings or {})
+    usual = usual_settings()
+    settings = {key: value for key, value in (settings or {}).items() if key not in usual or usual[key] != value}
     work = {"work": str(settings.pop("work"))} if "work" in settings else {}
     project = copy.copy(loaded(json.dumps(settings)))
     project.config = project.config.model_copy(update=work)

@@ -14,6 +14,8 @@ from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.run_forecast import Calibration, Point, family_of, forecast_run, shape_of
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):

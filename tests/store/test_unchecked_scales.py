@@ -8,6 +8,8 @@ from pipeline.core.errors import command_advice
 from pipeline.workflow.targets import reprise_command
 from reprise.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 @pytest.fixture
 def work(tmp_path):

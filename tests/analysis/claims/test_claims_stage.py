@@ -13,6 +13,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.reports import claim_products
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 def test_a_claim_for_other_scales_is_not_run(project_with):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], scales=["paper"]))

@@ -1,0 +1,41 @@
+"""Stages that compute nothing on a device import no heavy library, so that they start fast."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = [path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / "pipeline/data").rglob("[a-z]*.py"))]
+LEFT_OUT = "pipeline/data/batches/"
+"""Modules of data that are for torch."""
+STEPS = [
+    ("import pipeline.data.fetch.download, pipeline.grammar.splits", "torch numpy langcodes"),
+    ("import pipeline.data.dataset", "torch langcodes"),
+    ("import pipeline.analysis.claims, pipeline.papers.paper", "torch matplotlib sacrebleu rapidfuzz sentencepiece"),
+    ("import pipeline.outputs.score", "torch"),
+    (
+        "import " + ", ".join(".".join(path.parts) for path in DATA if not f"{path}".startswith(LEFT_OUT)),
+        "torch",
+    ),
+    (
+        f"""
+from pathlib import Path
+from pipeline.papers.project import load_project
+from pipeline.planning.jobs import Jobs
+jobs = Jobs(load_project(Path({str(ROOT)!r}), {{"scale": "smoke", "work": "/nowhere"}}), ["coldfusion"], None).all
+assert sum(job.flops for job in jobs) > 0
+""",
+        "torch",
+    ),
+]
+"""Code, run in one process in this order, and the libraries that are not imported after it."""
+
+
+def test_stages_start_without_heavy_libraries():
+    checks = (
+        f"{code}\nfound = sorted({set(names.split())} & set(sys.modules))\nassert not found, ({number}, found)"
+        for number, (code, names) in enumerate(STEPS)
+    )
+    assert len(DATA) > 40
+    done = subprocess.run([sys.executable, "-c", "import sys\n" + "\n".join(checks)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
