@@ -73,7 +73,13 @@ def parameters(node: Function) -> list[str]:
 
 
 def has_tensors(node: Function) -> bool:
-    return "Tensor" in ast.unparse(node.args) + (ast.unparse(node.returns) if node.returns else "")
+    annotated = [node.args, *([node.returns] if node.returns else [])]
+    return any("Tensor" in name_of(inner) for part in annotated for inner in ast.walk(part))
+
+
+def name_of(node: ast.AST) -> str:
+    """Return the name or text in an annotation."""
+    return str(getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "value", ""))
 
 
 def says_parameters(node: Function, text: str) -> bool:

@@ -198,7 +198,7 @@ def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
 
 
 def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
-    """The two have the same size, so that only their order tells them apart."""
+    """The two have the same size, so that only their order differs."""
     old, new = (np.random.default_rng(number).integers(-9, 9, RATE).astype(np.int16) for number in (1, 2))
     path = tmp_path / "r.tar"
     with tarfile.open(path, "w") as tar:
