@@ -19,7 +19,7 @@ MPS = "nvidia-cuda-mps-control"
 
 
 class Sharing(NamedTuple):
-    """How jobs of this machine share its GPUs.
+    """Rules by which jobs of this machine share its GPUs.
 
     Attributes:
         gpus: Number of GPUs that `--resources gpus` names; the largest integer without it.

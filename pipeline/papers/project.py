@@ -269,8 +269,8 @@ def require_work(project: Project) -> None:
     """Check that the work folder can be created; relative folders start at the working directory.
 
     Raises:
-        UserError: It is an address, in one of the project's own folders, too long, in the place of a file, or cannot be
-            part of a rule's paths.
+        UserError: It is an address, lies in one of the project's own folders, is too long, a file is in the way, or it
+            cannot be part of a rule's paths.
     """
     work = Path(project.config.work)
     if re.match(r"[A-Za-z][\w+.-]*://", project.config.work):

@@ -5,7 +5,7 @@ loss or the norm is not finite. If a step has several micro-batches, each is a g
 clipping and optimiser are one more graph.
 
 Several processes always take that second form. Between the two kinds of graphs they sum gradients and results, eagerly.
-So each process may pad to shapes of its own, record a graph when it needs one, or run a batch eagerly: all processes
+So each process may pad to shapes of its own, record a graph when it needs one, or run a batch eagerly. All processes
 call the same collectives in the same order, whatever each does before.
 
 A graph reads the batch, the learning rates and the divisor of the loss from memory that is filled beforehand. Random
@@ -102,7 +102,7 @@ class CapturedSteps:
         self.totals = torch.zeros(2, device=device)
         """Summed loss and negative log-likelihood of the micro-batches of a step so far, shape (2,)."""
         self.shared = SharedSums(optimiser.parameters, group, device) if group.size > 1 else None
-        """What the processes sum; None for one process."""
+        """Sums over the processes; None for one process."""
         self.held: dict[nn.Parameter, Tensor] = dict(self.shared.gradients) if self.shared else {}
         """Accumulated gradients, by parameter."""
         optimiser.hold_rates()
