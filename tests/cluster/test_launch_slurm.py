@@ -9,7 +9,8 @@ import time
 import pytest
 import toy_job
 from launching import make_run, until
-from tracing import outcomes, starts, workers_one_after_the_other
+from submitit import SlurmJob
+from tracing import outcomes, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json
@@ -52,6 +53,21 @@ def test_interrupted_launcher_says_how_to_cancel_the_running_job(new_run, launch
     assert squeue(job) == "RUNNING"
     assert launch(run, *SLURM).wait() == 0
     assert len(starts(run)) == 1
+
+
+@pytest.mark.parametrize("timeout", [True, False], ids=["time limit", "preemption"])
+def test_job_interrupted_by_submitit_loses_no_step(new_run, launch, timeout):
+    """SIGUSR2 requeues the job; after SIGTERM and SIGUSR2, with no requeue by Slurm, another job follows."""
+    run = new_run(steps=100, pace_s=0.05)
+    launcher = launch(run, *SLURM)
+    until(lambda: newest_checkpoint(run) >= 20, "checkpoint")
+    job = read_submission(run).job
+    SlurmJob(folder=run / "slurm", job_id=job)._interrupt(timeout=timeout)
+    assert launcher.wait() == 0, launcher.text()
+    assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(100)
+    assert outcomes(run) == ["stopped", "done"] and workers_one_after_the_other(run)
+    assert (read_submission(run).job == job) == timeout
+    assert len({line["step"] for line in trace(run)}) == len(trace(run)) == 100
 
 
 def test_unfit_nodes_are_named_excluded_and_given_up_in_the_end(new_run, launch):

@@ -2,10 +2,12 @@
 
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
-from launching import make_run, until
+from launching import HERE, PROJECT, make_run, until
 from tracing import outcomes, starts
 
 from pipeline.cluster.state import read_submission
@@ -27,6 +29,42 @@ def test_submit_limit_is_waited_out_and_logged_once(tmp_path, corpus, launch):
     assert sorted(launcher.text().count("QOSMaxSubmitJobPerUserLimit") for launcher in launchers)[:2] == [0, 0]
     assert all(launcher.text().count(LIMIT) <= 1 for launcher in launchers)
     assert [outcomes(run) for run in runs] == [["done"]] * 4
+
+
+def test_every_task_of_an_array_counts(tmp_path):
+    """So seeds in an array would be refused together; single jobs are accepted one after the other."""
+    command = ["sbatch", "--qos=few", "--mem=100", "--hold", f"--output={tmp_path}/%a", "--wrap", "true"]
+    refused = subprocess.run([*command, "--array=0-2"], capture_output=True, text=True)
+    assert refused.returncode == 1 and "QOSMaxSubmitJobPerUserLimit" in refused.stderr
+
+
+SNAKEMAKE = """#!/bin/bash
+echo "$@" > arguments
+for run in {runs}; do
+  python -m pipeline launch --run $run --function toy_job:count_steps --launcher local &
+done
+wait
+"""
+
+
+def test_four_seeds_in_one_job_count_once(tmp_path, corpus):
+    """The driver as `here`, with a snakemake that launches four runs beside each other."""
+    runs = [make_run(tmp_path / str(number), corpus, 40, 0.1) for number in range(4)]
+    program = tmp_path / "bin/snakemake"
+    program.parent.mkdir()
+    program.write_text(SNAKEMAKE.format(runs=" ".join(map(str, runs))))
+    program.chmod(0o755)
+    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "PYTHONPATH": f"{PROJECT}:{HERE}", "TMPDIR": str(tmp_path)}
+    command = ["sbatch", "--parsable", "--qos=few", "--mem=2G", "--cpus-per-task=4", PROJECT / "slurm/driver.sbatch"]
+    options = ["here", "weighted", "--config", "seeds=4", "--resources", "gpus=8"]
+    driver = subprocess.run([*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    until(lambda: all(map(starts, runs)), "four trainings")
+    listed = subprocess.run(["squeue", "--me", "--noheader", "--format=%A"], capture_output=True, text=True).stdout
+    assert listed.split() == [driver.stdout.strip()]
+    until(lambda: all((run / "done.json").exists() for run in runs), "the end of all trainings")
+    assert [outcomes(run) for run in runs] == [["done"]] * 4
+    assert (tmp_path / "arguments").read_text().split() == ["--configfile=slurm/config.yaml", *options[1:]]
 
 
 def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
