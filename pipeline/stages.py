@@ -231,6 +231,8 @@ def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
     # Parsers of the other commands would take 20 ms.
     named = {name: program.commands[name] for name in argv[:1] if name in program.commands}
     parser, by_name = parsers(program._replace(commands=named or program.commands), argv[:1])
+    if not argv:
+        parser.error(f"name a command; `{program.name} --help` lists them")
     if argv and argv[0] not in by_name and not argv[0].startswith("-"):
         from pipeline.core.schema import nearest  # brings pydantic, which the list of commands does without
 

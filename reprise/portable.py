@@ -304,7 +304,7 @@ def unpack(archive: Path, into: Path) -> Path:
     except OSError as error:
         raise UserError(f"{archive}: can't be unpacked into {into}: {error.strerror or error}") from error
     except UserError as error:
-        raise UserError(f"{archive}: can't be unpacked: {error}") from error
+        raise UserError(f"{archive}: can't be unpacked: {str(error).removeprefix(f'{archive}: ')}") from error
     return folder
 
 
@@ -324,5 +324,5 @@ def only_folder(archive: Path) -> str:
         if tops:
             raise
     if len(tops) != 1:
-        raise UserError("it is not a packed model")
+        raise UserError("it is not a packed model; name a .tar file that `reprise pack` wrote")
     return tops.pop()

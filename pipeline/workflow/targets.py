@@ -13,6 +13,7 @@ from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project, require_work
+from pipeline.papers.settings import Config
 from pipeline.workflow.graph import Graph
 
 AnyProduct = TypeVar("AnyProduct", bound=Product)
@@ -241,6 +242,9 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
         UserError: The target is no report.
     """
     project = graph.project
+    key, equals, _ = target.partition("=")
+    if equals and key in Config.model_fields:
+        raise UserError(f"{target}: is a setting, not a target; write `--set {target}`")
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
     otherwise = (

@@ -95,7 +95,7 @@ def publish(
 
     try:
         from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
     except ImportError as error:
         raise UserError("huggingface_hub is not installed; `pip install '.[hub]'` installs it") from error
     if not REPOSITORY.fullmatch(repository):
@@ -115,8 +115,11 @@ def publish(
             api.upload_folder(
                 repo_id=repository, folder_path=folder, commit_message=message, allow_patterns=[*files, SUMS_FILE]
             )
-        except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, ConnectionError, OSError) as error:
+        except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError) as error:
             hint = "is HF_TOKEN set, or did `hf auth login` run?"
+            raise UserError(f"{repository}: not uploaded: {error}; {hint}") from error
+        except (HTTPError, OSError) as error:
+            hint = "is the Hub reachable from here? Pack the model and publish it from another machine otherwise"
             raise UserError(f"{repository}: not uploaded: {error}; {hint}") from error
     print(address)
 

@@ -17,6 +17,7 @@ from pipeline.analysis.training_curves import loss_curve
 from pipeline.config import RunSpec
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_json
+from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
 from pipeline.core.records.outputs import MetricValue, ScoreFile
@@ -292,6 +293,7 @@ def record(
     """
     for name in metric:
         metric_named(name)
+    require_writable(into, "`--into`")
     for name in runs:
         found = find_run(name, parse_settings(settings), needs_weights=False)
         log.info("%s", RunRecord.of(found.folder, found.spec).store(into))

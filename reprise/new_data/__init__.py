@@ -40,7 +40,9 @@ def ranked_keys(keys: Collection[str], what: str) -> list[str]:
     """
     ranked = sorted(set(keys), key=lambda key: hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())
     if len(ranked) < len(SPLITS):
-        raise UserError(f"{len(ranked)} distinct {what} are too few for three splits")
+        raise UserError(
+            f"{len(ranked)} distinct {what} are too few for train, dev and test; give more of them, at least three"
+        )
     return ranked
 
 

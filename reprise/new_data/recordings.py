@@ -50,7 +50,7 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     try:
         (_, columns), *rows = read_rows(lines_of(path), str(path)) or [(1, [""])]
     except UserError as error:
-        raise UserError(f"can't be read as a table: {error}") from error
+        raise UserError(f"{error}; name a table in UTF-8 with the columns audio and text, separated by tabs") from error
     if missing := NEEDED - set(columns):
         raise UserError(
             f"{path}: the first line must name the columns, separated by tabs; missing: {', '.join(sorted(missing))}"

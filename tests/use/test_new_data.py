@@ -226,7 +226,7 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
         (["--pairs", "calls.tsv", "--languages", "en", "de"], "line 1: 3 columns"),
         (["--pairs", "calls.tsv"], "--languages: name the languages of the two columns"),
         (["--trees", "calls.tsv"], "stands outside a tree"),
-        (["--recordings", "audio/0-0.wav"], "can't be read as a table"),
+        (["--recordings", "audio/0-0.wav"], "; name a table in UTF-8 with the columns audio and text"),
         (["--recordings", "short.tsv"], "missing: text"),
         (["--recordings", "late.tsv"], "line 2: ends 0.50 s after"),
         (["--recordings", "gone.tsv"], "line 4: x.wav does not exist"),

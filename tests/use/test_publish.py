@@ -13,6 +13,7 @@ from packed_model import pack, write_sums
 from reprise.__main__ import main
 
 hub = pytest.importorskip("huggingface_hub", reason="needs the extra `hub`")
+faults = pytest.importorskip("huggingface_hub.errors")
 
 NAME = "me/model"
 
@@ -89,9 +90,16 @@ def test_bad_name_of_a_repository_is_refused(folder, api, name, capsys):
 
 
 def test_refusal_of_the_hub_is_one_line_with_the_remedy(folder, api, capsys):
-    api.create_repo.side_effect = ConnectionError("no route")
+    api.create_repo.side_effect = faults.LocalTokenNotFoundError("no token")
     assert main(["publish", str(folder), NAME]) == 1
-    assert f"error: {NAME}: not uploaded: no route; is HF_TOKEN set" in capsys.readouterr().err
+    assert f"error: {NAME}: not uploaded: no token; is HF_TOKEN set" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no route"), faults.HTTPError("no route")])
+def test_unreachable_hub_is_one_line_with_the_remedy(folder, api, error, capsys):
+    api.create_repo.side_effect = error
+    assert main(["publish", str(folder), NAME]) == 1
+    assert f"error: {NAME}: not uploaded: no route; is the Hub reachable" in capsys.readouterr().err
 
 
 def test_missing_extra_is_named(folder, monkeypatch, capsys):

@@ -24,6 +24,15 @@ WRONG = {
     ),
     "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack` writes one"),
     "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
+    "setting as target": (
+        ["make", "--set", "scale=small", "mirror=/files", "weighted"],
+        "mirror=/files: is a setting, not a target; write `--set mirror=/files`",
+    ),
+    "text as archive": (["unpack", "config.yaml"], "can't be unpacked: .*; name a .tar file that `reprise pack` wrote"),
+    "no table": (
+        ["new", "dataset", "calls", "--recordings", "calls.tsv"],
+        "^error: calls.tsv: can't be read: No such file or directory; name a table in UTF-8 with the columns",
+    ),
     "zero seeds": (["status", "--set", "seeds=0"], "seeds: Input should be a valid list or greater than or equal to 1"),
     "no cores": (["make", "weighted", "--cores", "zero"], "--cores zero: must be a number, at least 1, or `all`"),
     "brace": (["status", "--set", "work='a{b'"], "work: 'a{b': no rule can have a brace or a line break in a path"),
@@ -57,6 +66,13 @@ def test_wrong_argument_is_explained_in_one_line(name, project, capsys):
     (error,) = capsys.readouterr().err.splitlines()
     with pytest.raises(UserError, match=message):
         raise UserError(error)
+
+
+def test_program_without_a_command_says_how_to_list_them(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("error: name a command; `reprise --help` lists them\n")
 
 
 @pytest.mark.parametrize("name", UNKNOWN_OPTIONS)
