@@ -20,11 +20,9 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
+from pipeline.core import disk, files, layout
 from pipeline.core.digests import commit, sha256_file
-from pipeline.core.disk import require_space
 from pipeline.core.errors import UnreadableError, UserError
-from pipeline.core.files import atomic_write, write_errors
-from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
@@ -33,9 +31,7 @@ from pipeline.data.fetch.archives import members
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Alphabet, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.seq2seq import Seq2Seq, size_of
-from pipeline.training.machine import prepare_device
-from pipeline.training.run_model import build_run_model
-from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training import machine, run_model, tensor_file
 from reprise.find_runs import PACKED_FILE, FoundRun
 from reprise.model import Model
 from reprise.model_input import Preparation
@@ -108,8 +104,8 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         if path.exists():
             shutil.copyfile(path, folder / path.name)
     # Frozen parts are another run's weights, which stays behind.
-    weights = tensors_of(trained.model.requires_grad_(True))
-    write_tensor_file(folder / WEIGHTS_FILE, weights, {"key": trained.weights_digest})
+    weights = tensor_file.tensors_of(trained.model.requires_grad_(True))
+    tensor_file.write_tensor_file(folder / layout.WEIGHTS_FILE, weights, {"key": trained.weights_digest})
     terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
     record = PortableModel(
         run=found.id.folder,
@@ -127,7 +123,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
     record.write(folder / PACKED_FILE)
     (folder / CARD_FILE).write_text(model_card(found.project.root, record, folder.name), encoding="utf-8")
     sums = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
-    with atomic_write(folder / SUMS_FILE) as file:
+    with files.atomic_write(folder / SUMS_FILE) as file:
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
@@ -162,7 +158,7 @@ def verify(folder: Path) -> list[str]:
             f"{folder}: has no {SUMS_FILE}, so it is not a packed model; `reprise pack` writes one"
         ) from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
+    for name in (PACKED_FILE, layout.WEIGHTS_FILE, *sums):
         path = folder / name
         if name not in sums or not os.path.isfile(path) or sha256_file(path) != sums[name]:
             raise UserError(f"{path}: differs from the packed file; copy or download the model again")
@@ -188,11 +184,11 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     config = change_decoding(record.decoding, changes)
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: a packed model has no text to count n-grams in; remove this key")
-    device = prepare_device(threads)
+    device = machine.prepare_device(threads)
     try:
-        model = load_model(record, folder / WEIGHTS_FILE)
-    except DamagedFileError as error:
-        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; copy or download the model again") from error
+        model = load_model(record, folder / layout.WEIGHTS_FILE)
+    except tensor_file.DamagedFileError as error:
+        raise UserError(f"{folder / layout.WEIGHTS_FILE}: {error}; copy or download the model again") from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
     symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
     heard = (record.preparation.form == "speech", bool(record.preparation.sample_rate and record.preparation.high_hz))
@@ -214,17 +210,17 @@ def load_model(record: PortableModel, path: Path) -> Seq2Seq:
     Raises:
         DamagedFileError: The file is damaged, or its weights do not fit the settings.
     """
-    weights = read_tensor_file(path)[0]
+    weights = tensor_file.read_tensor_file(path)[0]
     if is_larger(record, weights):
-        raise DamagedFileError(f"holds fewer weights than the model that {PACKED_FILE} describes")
+        raise tensor_file.DamagedFileError(f"holds fewer weights than the model that {PACKED_FILE} describes")
     model = whole_model(record)
-    load_into(model, weights)
+    tensor_file.load_into(model, weights)
     return model
 
 
 def whole_model(record: PortableModel) -> Seq2Seq:
     """Build a model with untrained weights from its settings, without frozen parts."""
-    return build_run_model(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
+    return run_model.build_run_model(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
 
 
 def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
@@ -266,12 +262,12 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     if archive.exists():
         raise UserError(f"{archive}: already exists; name a new file")
     above = archive.absolute().parent
-    with write_errors(archive, ANOTHER_PLACE):
+    with files.write_errors(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
         beside = tempfile.TemporaryDirectory(dir=above)
     with filling(archive), beside as folder:
         pack(found, decoding, Path(folder) / archive.stem)
-        with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
+        with files.atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
             tar.add(Path(folder) / archive.stem, arcname=archive.stem)
 
 
@@ -297,7 +293,7 @@ def unpack(archive: Path, into: Path) -> Path:
         with whole_folder(folder) as new:
             for member, size, content in members(archive, lambda _: True):
                 path = new.parent / member
-                require_space(new.parent, size, f"{member} of {archive}")
+                disk.require_space(new.parent, size, f"{member} of {archive}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with open(path, "wb") as file:
                     shutil.copyfileobj(content, file)

@@ -20,9 +20,7 @@ from pipeline.core.records.outputs import Manifest, ScoreFile
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
-from pipeline.data.fetch.download import wrong_size
-from pipeline.data.fetch.raw_text import files_listed
-from pipeline.data.fetch.transfer import mismatch
+from pipeline.data.fetch import download, raw_text, transfer
 from pipeline.outputs.manifest import part_of
 from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
 from pipeline.workflow.graph import Graph, flatten
@@ -253,7 +251,7 @@ class Inspection:
                 ]
                 found = sorted(
                     {path for folder in folders for path in noted_files(folder)}
-                    | files_listed(self.layout.path(product))
+                    | raw_text.files_listed(self.layout.path(product))
                 )
                 empty = not found and not any(map(exists, folders)) and not noted_files(folder)
                 others = [path for path in noted_files(folder) if not path.name.startswith(("subwords", "spoken"))]
@@ -270,7 +268,9 @@ class Inspection:
         for name, source in sources_of(self.project.dataset_records[dataset]).items():
             if exists(path := self.layout.downloads / name):
                 check = check_file(path)
-                if check.state == "good" and (fault := wrong_size(path, source) or mismatch(path, source.known_hash)):
+                if check.state == "good" and (
+                    fault := download.wrong_size(path, source) or transfer.mismatch(path, source.known_hash)
+                ):
                     check = replace(check, state="damaged", fault=fault)
                 found.append(check)
         return found

@@ -12,13 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pipeline.cluster.job_process import JobOrder, call_function
-from pipeline.cluster.local import LocalJobs, acquire_gpus
+from pipeline.cluster import job_process, local, slurm, state, wait
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Positive, ResourceOptions
-from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.state import is_done, job_key, read_submission, record_command, record_decodings
-from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import code_digest
 from pipeline.core.errors import UserError
@@ -103,7 +99,7 @@ def launch(
         if spec:
             write_specification(run, spec)
         if decodings:
-            record_decodings(run, decodings)
+            state.record_decodings(run, decodings)
         register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
         return
     assert folder
@@ -112,10 +108,10 @@ def launch(
     if is_complete(options, folder, [*command], beside):
         perform_stage([*command])
     elif options.launcher == "slurm":
-        record_command(folder, [*command], [*makes])
+        state.record_command(folder, [*command], [*makes])
         run_until_done(options, folder, "pipeline.cluster.state:perform_command")
     else:
-        acquire_gpus(options.gpus, options.trainings_per_gpu)
+        local.acquire_gpus(options.gpus, options.trainings_per_gpu)
         perform_stage([*command])  # needs no own process: nothing to adopt or save
 
 
@@ -148,7 +144,7 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
         queue: Jobs on Slurm.
         is_done_already: Returns whether everything is made.
     """
-    note, begun = read_submission(run), time.monotonic()
+    note, begun = state.read_submission(run), time.monotonic()
     while note and note.launcher == "slurm" and note.job and not is_done_already():
         job = queue.look_up(note.job, begun)
         if job and job.is_over:
@@ -171,21 +167,21 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
     Raises:
         UserError: The job failed.
     """
-    key = job_key(folder)
-    order = JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
-    if not is_done(folder, key):
+    key = state.job_key(folder)
+    order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
+    if not state.is_done(folder, key):
         if options.launcher == "debug":
-            call_function(order.function, folder, key)
+            job_process.call_function(order.function, folder, key)
             if then:
                 pkgutil.resolve_name(then)(folder)
         else:
-            wait_or_detach(Waiter(folder, key, jobs_of(options, folder, order)))
-    if not is_done(folder, key):
+            wait_or_detach(wait.Waiter(folder, key, jobs_of(options, folder, order)))
+    if not state.is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
     return folder / DONE_FILE
 
 
-def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
+def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -> wait.Jobs:
     """Return the jobs of a folder, on Slurm or on this machine.
 
     Args:
@@ -198,18 +194,18 @@ def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
     """
     resources = options.resources()
     if options.launcher == "local":
-        acquire_gpus(options.gpus, options.trainings_per_gpu)
-        return LocalJobs(folder, order, resources.tasks, resources.cpus)
+        local.acquire_gpus(options.gpus, options.trainings_per_gpu)
+        return local.LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("no sbatch on this machine; omit --profile slurm, or use a login node of Slurm")
-    return SlurmJobs(folder, order, resources, Queue(options.queue_interval))
+    return slurm.SlurmJobs(folder, order, resources, Queue(options.queue_interval))
 
 
 class Detached(BaseException):
     """This process was asked to end; its job was not."""
 
 
-def wait_or_detach(waiter: Waiter) -> None:
+def wait_or_detach(waiter: wait.Waiter) -> None:
     """Wait for a run; on a signal log which job continues without this process.
 
     Raises:

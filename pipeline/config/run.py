@@ -11,8 +11,7 @@ from pipeline.config.training import TrainingConfig
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.schema import Closed, Seed, load_yaml, validate
 from pipeline.models.architectures import architectures
-from pipeline.models.fusion.settings import FusionConfig
-from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.language_model.settings import FusionConfig, LanguageModelConfig
 from pipeline.models.settings import ModelSettings
 
 if TYPE_CHECKING:

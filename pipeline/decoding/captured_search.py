@@ -28,9 +28,8 @@ from pipeline.models.layers.positions import cached_indices
 from pipeline.models.seq2seq import Seq2Seq, Tree
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search import interface
-from pipeline.search.beam import Beam, EagerBeam, HostCandidates, live_candidates, pack, unpack
+from pipeline.search.beam import Beam, EagerBeam, HostCandidates, best_continuations, live_candidates, pack, unpack
 from pipeline.search.beam_search import Hypothesis, beam_search
-from pipeline.search.selection import best_continuations
 from pipeline.training.graph_cache import GraphCache, Recorder, Replay, summary
 from pipeline.training.guards import is_out_of_memory
 

@@ -19,18 +19,15 @@ from pipeline.data.encoded_files import require_whole
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.vocabulary import IDS
 from pipeline.decoding.captured_search import CapturedSearch
-from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
 from pipeline.search.interface import ExternalLM, Ngram
-from pipeline.training.graph_cache import CudaRecorder, Recorder
+from pipeline.training import graph_cache, run_model, specification, tensor_file
 from pipeline.training.machine import autocast, prepare_device
-from pipeline.training.run_model import build_initial_model, check_vocabulary, load_language_model
-from pipeline.training.specification import read_metadata, run_key
-from pipeline.training.tensor_file import load_weights
 
 Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
 """Finds the best hypothesis of each sequence of a batch."""
@@ -76,11 +73,18 @@ class TrainedModel:
         corpus = read_corpus(Path(spec.corpus))
         require_whole(Path(spec.corpus))
         device = prepare_device(threads)
-        model = build_initial_model(spec)
-        load_weights(model, weights, run_key(run_folder))
+        model = run_model.build_initial_model(spec)
+        tensor_file.load_weights(model, weights, specification.run_key(run_folder))
         done = TrainedRun.read_if_there(run_folder / DONE_FILE)
         training_digest = done.weights_digest if done else None
-        return cls(spec, model.to(device).eval(), device, corpus, read_metadata(weights)["digest"], training_digest)
+        return cls(
+            spec,
+            model.to(device).eval(),
+            device,
+            corpus,
+            specification.read_metadata(weights)["digest"],
+            training_digest,
+        )
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
         """Check that the model has enough positions for sequences.
@@ -100,14 +104,14 @@ class TrainedModel:
             f"longest: {lengths.max()}); train it with a larger model.max_positions"
         )
 
-    def recorder(self) -> Recorder | None:
+    def recorder(self) -> graph_cache.Recorder | None:
         """Return a recorder of CUDA graphs for searches.
 
         It is None on a CPU, if the run has `cuda_graphs: false`, and with n-grams in the model.
         """
         counted = any(isinstance(module, Ngram) for module in self.model.modules())
         fits = self.device.type == "cuda" and self.spec.training.cuda_graphs and not counted
-        return CudaRecorder(self.device) if fits else None
+        return graph_cache.CudaRecorder(self.device) if fits else None
 
     def autocast(self) -> AbstractContextManager:
         """Return autocast in the run's precision, or in float32 if the machine is faster in it."""
@@ -118,7 +122,7 @@ def build_decoder(
     model: Seq2Seq,
     config: DecodingConfig,
     language_model: LanguageModel | Ngram | None = None,
-    recorder: Recorder | None = None,
+    recorder: graph_cache.Recorder | None = None,
 ) -> Decoder:
     """Build the search that fits a model: beam search, CTC prefix search, or both jointly.
 
@@ -196,12 +200,12 @@ def load_external_lm(
     used: LanguageModel | Ngram | None = None
     if config.ngram_order:
         if run_folder:
-            check_vocabulary(trained.spec, run_folder, trained.corpus)
+            run_model.check_vocabulary(trained.spec, run_folder, trained.corpus)
         spec = load_run(run_folder / RUN_FILE) if run_folder else trained.spec
         texts = TokenStore(Path(spec.corpus) / "train.tgt")
         used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], (texts[index] for index in range(len(texts))))
     elif run_folder:
-        used = load_language_model(run_folder, trained.spec)
+        used = run_model.load_language_model(run_folder, trained.spec)
     return used.to(trained.device) if used is not None else None
 
 

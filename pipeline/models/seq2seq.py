@@ -153,7 +153,7 @@ class FrameModel(Seq2Seq):
 
 
 class TaskModel(Seq2Seq):
-    """A model whose decoder exposes a task state s_t, which a fusion reads (fusion/model.py)."""
+    """A model whose decoder exposes a task state s_t, which a fusion reads (language_model/fusion.py)."""
 
     state_width: int
     output: Any

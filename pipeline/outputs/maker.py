@@ -6,14 +6,9 @@ from typing import TypeVar
 
 from pipeline.config import DecodingConfig
 from pipeline.core.layout import WEIGHTS_FILE
-from pipeline.decoding.averaging import write_average
-from pipeline.decoding.decode import replace_branch_weights, transcribe_split, translate_split, with_tuned_weights
-from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
-from pipeline.decoding.tune import choose_weights
+from pipeline.decoding import averaging, decode, trained_model, tune
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput
-from pipeline.probes.alignments import write_alignments
-from pipeline.probes.attention_maps import write_map
-from pipeline.probes.perplexity import measure_perplexity
+from pipeline.probes import alignments, attention_maps, perplexity
 
 Value = TypeVar("Value")
 
@@ -47,48 +42,50 @@ class OutputMaker:
         match output.kind:
             case "averaged":
                 config = self.plan.config
-                write_average(self.run_folder, config.average_last, config.averaged == "best", out)
+                averaging.write_average(self.run_folder, config.average_last, config.averaged == "best", out)
             case "alignments":
-                write_alignments(self.run_folder, required(output.split), self.threads, out)
+                alignments.write_alignments(self.run_folder, required(output.split), self.threads, out)
             case "gates":
                 from pipeline.probes.gate_values import measure_gates  # imports the claims, 70 ms
 
                 measure_gates(self.trained, Path(required(output.dataset)), out)
             case "attention":
-                write_map(self.trained, required(output.split), required(output.choice), out)
+                attention_maps.write_map(self.trained, required(output.split), required(output.choice), out)
             case "perplexity":
                 elsewhere = Path(output.corpus) if output.corpus else None
-                measure_perplexity(self.trained, Path(required(output.dataset)), elsewhere, required(output.split), out)
+                perplexity.measure_perplexity(
+                    self.trained, Path(required(output.dataset)), elsewhere, required(output.split), out
+                )
             case "tuned":
                 others = [Path(file) for file in self.plan.tuned_with]
-                choose_weights(self.trained, self.plan.config, self.language_model, out, others)
+                tune.choose_weights(self.trained, self.plan.config, self.language_model, out, others)
             case "translation" | "parse":
                 text = out.with_suffix(".txt") if output.kind == "translation" else None
-                translate_split(self.trained, self.search, self.config, required(output.split), out, text)
+                decode.translate_split(self.trained, self.search, self.config, required(output.split), out, text)
             case "transcript":
                 corpus = Path(required(output.corpus))
-                transcribe_split(self.trained, self.search, self.config, corpus, required(output.split), out)
+                decode.transcribe_split(self.trained, self.search, self.config, corpus, required(output.split), out)
         return files_of(output, out)
 
     @cached_property
-    def trained(self) -> TrainedModel:
+    def trained(self) -> trained_model.TrainedModel:
         """Load the model with averaged weights if the decoding averages, else with the final ones."""
         averaged = next((output.file for output in self.plan.outputs if output.kind == "averaged"), WEIGHTS_FILE)
-        return TrainedModel.load(self.run_folder / averaged, self.threads)
+        return trained_model.TrainedModel.load(self.run_folder / averaged, self.threads)
 
     @cached_property
     def config(self) -> DecodingConfig:
         """Return the settings of the search, with the weights of the language model that were tuned."""
         tuned = next((self.run_folder / output.file for output in self.plan.outputs if output.kind == "tuned"), None)
-        return with_tuned_weights(self.plan.config, tuned)
+        return decode.with_tuned_weights(self.plan.config, tuned)
 
     @cached_property
-    def search(self) -> Decoder:
+    def search(self) -> trained_model.Decoder:
         """Build the search, with branch weights replaced and the language model loaded if the decoding says so."""
         if any(output.kind == "translation" or output.kind == "parse" for output in self.plan.outputs):
-            replace_branch_weights(self.trained, self.config)
-        language_model = prepare_language_model(self.trained, self.config, self.language_model)
-        return build_decoder(self.trained.model, self.config, language_model, self.trained.recorder())
+            decode.replace_branch_weights(self.trained, self.config)
+        language_model = trained_model.prepare_language_model(self.trained, self.config, self.language_model)
+        return trained_model.build_decoder(self.trained.model, self.config, language_model, self.trained.recorder())
 
     @property
     def language_model(self) -> Path | None:

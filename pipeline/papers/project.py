@@ -16,7 +16,7 @@ from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError, shown
 from pipeline.core.layout import Layout
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
-from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.settings import FusionConfig
 from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
 from pipeline.papers.references import check_references

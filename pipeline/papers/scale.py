@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from pipeline.config import DecodingConfig, ModelConfig, TrainingConfig
 from pipeline.core.schema import NUMBER, Closed, Count, Number, shown, unknown
-from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.settings import FusionConfig
 
 Factor = Annotated[float, Field(ge=1e-6, le=1e9, strict=False), NUMBER]
 

@@ -9,10 +9,7 @@ from pipeline.core.artifacts import Encoded, Raw
 from pipeline.core.disk import format_bytes
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
-from pipeline.data.fetch.collect_trees import documents_folder
-from pipeline.data.fetch.download import fault_of, is_noted, local_paths, remote_urls, wrong_size
-from pipeline.data.fetch.packages import expand_numbers
-from pipeline.data.fetch.web import Deadline, RequestError, open_response
+from pipeline.data.fetch import collect_trees, download, packages, web
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that was not verified yet is hashed only on request
 ANSWER_S = 5.0
@@ -78,21 +75,21 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
         verify: Hash the file even if it is large.
     """
     faults = []
-    for path in local_paths(name, source, downloads, mirror):
+    for path in download.local_paths(name, source, downloads, mirror):
         if not path.exists():
             continue
         here = path.stat().st_size
-        if fault := wrong_size(path, source):
+        if fault := download.wrong_size(path, source):
             faults.append(f"{path}: {fault}")
-        elif not (verify or here <= HASHED_AT_ONCE or is_noted(path, source, downloads)):
+        elif not (verify or here <= HASHED_AT_ONCE or download.is_noted(path, source, downloads)):
             return DataFile(name, "present", str(path), here)
-        elif fault := fault_of(path, source, downloads):
+        elif fault := download.fault_of(path, source, downloads):
             faults.append(f"{path}: {fault}")
         else:
             return DataFile(name, "verified", str(path), here)
-    known: dict[str, int | None] = dict.fromkeys(remote_urls(name, source, mirror), source.bytes)
+    known: dict[str, int | None] = dict.fromkeys(download.remote_urls(name, source, mirror), source.bytes)
     if source.documents:
-        documents = documents_folder(name, downloads)
+        documents = collect_trees.documents_folder(name, downloads)
         if all((documents / document).exists() for document in source.documents.names):
             return DataFile(name, "present", f"{len(source.documents.names)} documents in {documents}", source.bytes)
         known[source.documents.folder + source.documents.names[0]] = None
@@ -119,7 +116,7 @@ def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile
         Path(folders[package]) / name
         for package in named
         for member in dataset.package_members(package)
-        for name in expand_numbers(member)
+        for name in packages.expand_numbers(member)
     ]
     found = [
         DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)
@@ -145,14 +142,14 @@ def fault_of_address(url: str, expected: int | None) -> str | None:
     """
     try:
         with (
-            Deadline(ANSWER_S) as deadline,
-            open_response(url, {"Range": "bytes=0-0"}, deadline, ANSWER_S) as response,
+            web.Deadline(ANSWER_S) as deadline,
+            web.open_response(url, {"Range": "bytes=0-0"}, deadline, ANSWER_S) as response,
         ):
             if response.status_code not in (200, 206):
                 return f"status {response.status_code} {response.reason}"
             partial = response.headers.get("Content-Range", "").rpartition("/")[2]
             length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
-    except RequestError as error:
+    except web.RequestError as error:
         return str(error).partition(":")[0]
     if expected is not None and length.isdecimal() and length != str(expected):
         return f"has {length} bytes, expected {expected}: another file"

@@ -17,13 +17,10 @@ from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
 from pipeline.data.text.vocabulary import vocabularies
-from pipeline.models.fusion.model import FusedModel
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import PAD
-from pipeline.training.machine import prepare_device
-from pipeline.training.run_model import build_initial_model
-from pipeline.training.specification import read_metadata, run_key, weight_files
-from pipeline.training.tensor_file import load_weights
+from pipeline.training import machine, run_model, specification, tensor_file
 
 log = logging.getLogger(__name__)
 MEASURED = 64
@@ -46,12 +43,12 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
     Raises:
         UserError: No checkpoint is kept, or the model has no attention over speech.
     """
-    spec, key = load_run(run / RUN_FILE), run_key(run)
-    files = weight_files(run)
+    spec, key = load_run(run / RUN_FILE), specification.run_key(run)
+    files = specification.weight_files(run)
     if not files:
         raise UserError(f"{run}/checkpoints: no weights are kept; train the run again")
-    device = prepare_device(threads)
-    model = build_initial_model(spec).to(device).eval()
+    device = machine.prepare_device(threads)
+    model = run_model.build_initial_model(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
     pairs = evaluation_split(Path(spec.corpus), split, normalisation_corpus(spec))
     shown = median_length(pairs.tgt_lengths)
@@ -59,7 +56,7 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)
     entropies, maps = [], []
     for _, path in files:
-        load_weights(model, path, key)
+        tensor_file.load_weights(model, path, key)
         with torch.inference_mode():
             maps.append(recogniser.alignments(single)[0].round(decimals=4).tolist())
             entropies.append(mean_entropy(recogniser.alignments(batch), batch.tgt_out != PAD))
@@ -71,7 +68,7 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
         steps=[step for step, _ in files],
         entropy=entropies,
         maps=maps,
-        weights_digest=read_metadata(files[-1][1])["digest"],
+        weights_digest=specification.read_metadata(files[-1][1])["digest"],
     )
     record.write(out)
     log.info("%s: entropy %.2f nats at the first checkpoint, %.2f at the last", out, entropies[0], entropies[-1])

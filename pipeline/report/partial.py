@@ -22,13 +22,9 @@ from pipeline.core.errors import UserError
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
 from pipeline.papers.project import ProjectOptions
-from pipeline.report import claims, figure
-from pipeline.report.example_table import write_example_table
-from pipeline.report.filled_table import NOT_RUN, fill
-from pipeline.report.layer_table import write_layer_table
+from pipeline.report import claims, example_table, figure, filled_table, layer_table, transcript_table
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
-from pipeline.report.transcript_table import write_transcript_table
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
@@ -149,10 +145,12 @@ class PartialReports:
         Returns:
             The missing rows in words; empty if there are none.
         """
-        filled = fill(self.project, paper, name)
+        filled = filled_table.fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
         whys = [
-            self.causes.why(need for cell in cells for need in cell.needs(view, row)) if status == NOT_RUN else ""
+            self.causes.why(need for cell in cells for need in cell.needs(view, row))
+            if status == filled_table.NOT_RUN
+            else ""
             for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
         ]
         statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
@@ -234,12 +232,12 @@ class PartialReports:
         named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
         named["project"] = ProjectOptions(self.project.root, self.settings)
         if isinstance(report, artifacts.ExampleTable):
-            write_example_table(**named)
+            example_table.write_example_table(**named)
         elif isinstance(report, artifacts.TranscriptTable):
-            write_transcript_table(**named)
+            transcript_table.write_transcript_table(**named)
         else:
             layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
-            write_layer_table(**named, layer_times=layer_times)
+            layer_table.write_layer_table(**named, layer_times=layer_times)
         return f"some transcripts ({why})" if why else ""
 
     def path(self, report: artifacts.Report) -> Path:

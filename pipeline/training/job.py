@@ -15,15 +15,8 @@ from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, W
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
 from pipeline.data.encoded_files import require_whole, stage, training_stores
 from pipeline.models.seq2seq import count_parameters
-from pipeline.training import machine
-from pipeline.training.checkpoint import Checkpoints, stored_key
-from pipeline.training.distributed import Group
-from pipeline.training.ownership import Ownership, StopRequest, TakenOver
-from pipeline.training.setup import build_trainer
-from pipeline.training.specification import SAVE_EVERY_S, MachineOptions, run_key, write_specification
-from pipeline.training.tensor_file import read_tensor_file, tensors_of
+from pipeline.training import checkpoint, distributed, machine, ownership, setup, specification, tensor_file, warm_start
 from pipeline.training.trainer import Trainer
-from pipeline.training.warm_start import continue_from, log_siblings, move_aside, shorter_runs
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +26,7 @@ def train(
     run: Path,
     spec: Annotated[str | None, Argument(metavar="JSON")] = None,
     restart: bool = False,
-    options: MachineOptions,
+    options: specification.MachineOptions,
 ) -> None:
     """Train a run, or resume it from its last checkpoint.
 
@@ -58,12 +51,14 @@ def train(
         options: Device, threads and checkpoint interval.
     """
     if spec:
-        write_specification(run, spec)
-    checkpoints = Checkpoints(run, run_key(run), keep=1)
+        specification.write_specification(run, spec)
+    checkpoints = checkpoint.Checkpoints(run, specification.run_key(run), keep=1)
     train_owned(run, options, checkpoints if restart else None)
 
 
-def train_owned(run_folder: Path, options: MachineOptions, to_clear: Checkpoints | None = None) -> None:
+def train_owned(
+    run_folder: Path, options: specification.MachineOptions, to_clear: checkpoint.Checkpoints | None = None
+) -> None:
     """Train a run while this process owns its folder.
 
     Args:
@@ -74,17 +69,17 @@ def train_owned(run_folder: Path, options: MachineOptions, to_clear: Checkpoints
     Raises:
         UserError: Another process took over the run; or see `train_run`.
     """
-    group = Group.from_environment()
+    group = distributed.Group.from_environment()
     if to_clear and group.size > 1:
         raise UserError("--restart: run it with one process first, then start the others without it")
     if not group.is_first:
         return train_run(run_folder, options.device, options.threads, options.save_every)
     try:
-        with Ownership(run_folder, "local").hold():
+        with ownership.Ownership(run_folder, "local").hold():
             if to_clear:
                 delete_progress(to_clear)
             train_run(run_folder, options.device, options.threads, options.save_every)
-    except TakenOver as error:
+    except ownership.TakenOver as error:
         raise UserError(f"{run_folder}: another process trains this run now") from error
 
 
@@ -92,7 +87,7 @@ def train_run(
     run_folder: Path,
     device: machine.DeviceChoice = "auto",
     threads: int | None = None,
-    save_every_s: float = SAVE_EVERY_S,
+    save_every_s: float = specification.SAVE_EVERY_S,
 ) -> None:
     """Train the run of `run_folder` to its end, or return at once if it is done.
 
@@ -107,14 +102,14 @@ def train_run(
         SystemExit: A signal asked to stop (75; 130 after Ctrl-C); a checkpoint is written.
     """
     run_folder = Path(run_folder)
-    spec, key = load_run(run_folder / RUN_FILE), run_key(run_folder)
-    group = Group.from_environment()
-    checkpoints = Checkpoints(run_folder, key, spec.training.keep_checkpoints)
+    spec, key = load_run(run_folder / RUN_FILE), specification.run_key(run_folder)
+    group = distributed.Group.from_environment()
+    checkpoints = checkpoint.Checkpoints(run_folder, key, spec.training.keep_checkpoints)
     if group.is_first:
         tidy(checkpoints)
         if not checkpoints.has_begun:
-            log_siblings(run_folder, spec)
-            any(continue_from(checkpoints, shorter) for shorter in shorter_runs(run_folder, spec))
+            warm_start.log_siblings(run_folder, spec)
+            any(warm_start.continue_from(checkpoints, shorter) for shorter in warm_start.shorter_runs(run_folder, spec))
     if is_done(run_folder, key):
         log.info("%s is already trained", spec.name)
     elif outcome := stored_outcome(checkpoints, spec.name, write=group.is_first):
@@ -124,7 +119,7 @@ def train_run(
         train_to_end(spec, checkpoints, group, device, threads, save_every_s)
 
 
-def stored_outcome(checkpoints: Checkpoints, name: str, write: bool) -> Outcome | None:
+def stored_outcome(checkpoints: checkpoint.Checkpoints, name: str, write: bool) -> Outcome | None:
     """Return the outcome of a finished training that lacks `done.json` or the final weights, else None.
 
     Args:
@@ -140,14 +135,14 @@ def stored_outcome(checkpoints: Checkpoints, name: str, write: bool) -> Outcome 
         return None
     log.info("%s is already trained, its weights are written again from the last checkpoint", name)
     if write:
-        checkpoints.save_final(read_tensor_file(checkpoints.weights_path(outcome.steps))[0], outcome)
+        checkpoints.save_final(tensor_file.read_tensor_file(checkpoints.weights_path(outcome.steps))[0], outcome)
     return outcome
 
 
 def train_to_end(
     spec: RunSpec,
-    checkpoints: Checkpoints,
-    group: Group,
+    checkpoints: checkpoint.Checkpoints,
+    group: distributed.Group,
     device: machine.DeviceChoice,
     threads: int | None,
     save_every_s: float,
@@ -174,8 +169,8 @@ def train_to_end(
         require_whole(Path(spec.corpus))
     if group.local_rank == 0:  # one process of a node copies; the others wait when they connect
         stage(chain.from_iterable(training_stores(Path(spec.corpus))))
-    with StopRequest() as stop, group.connected(chosen):
-        trainer = build_trainer(spec, checkpoints, group, chosen, description, stop, save_every_s)
+    with ownership.StopRequest() as stop, group.connected(chosen):
+        trainer = setup.build_trainer(spec, checkpoints, group, chosen, description, stop, save_every_s)
         trainer.steps.warm_up_largest_batch(trainer.state.step)
         try:
             trainer.train()
@@ -187,7 +182,7 @@ def train_to_end(
             finish(trainer)
 
 
-def tidy(checkpoints: Checkpoints) -> None:
+def tidy(checkpoints: checkpoint.Checkpoints) -> None:
     """Remove half-written files, and move aside a finished run with other settings.
 
     Raises:
@@ -196,7 +191,7 @@ def tidy(checkpoints: Checkpoints) -> None:
     checkpoints.remove_orphans()
     foreign = checkpoints.foreign()
     if checkpoints.final_weights in foreign:
-        move_aside(checkpoints.run_folder, stored_key(checkpoints.final_weights) or "")
+        warm_start.move_aside(checkpoints.run_folder, checkpoint.stored_key(checkpoints.final_weights) or "")
     elif foreign:
         raise UserError(
             f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus has changed since. Restore it to "
@@ -205,7 +200,7 @@ def tidy(checkpoints: Checkpoints) -> None:
         )
 
 
-def delete_progress(checkpoints: Checkpoints) -> None:
+def delete_progress(checkpoints: checkpoint.Checkpoints) -> None:
     """Delete everything that the run has written."""
     for name in (DONE_FILE, *TELEMETRY_FILES):
         (checkpoints.run_folder / name).unlink(missing_ok=True)
@@ -231,12 +226,12 @@ def finish(trainer: Trainer) -> None:
     outcome = outcome_of(trainer)
     checkpoints = trainer.checkpoints
     trainer.cost.write(trainer.state.step)
-    checkpoints.save_final(tensors_of(trainer.model), outcome)
+    checkpoints.save_final(tensor_file.tensors_of(trainer.model), outcome)
     write_done(checkpoints, outcome)
     log.info("%s: done, dev perplexity %.2f", trainer.spec.name, outcome.dev.perplexity)
 
 
-def write_done(checkpoints: Checkpoints, outcome: Outcome) -> None:
+def write_done(checkpoints: checkpoint.Checkpoints, outcome: Outcome) -> None:
     """Write `done.json` after removing all resume files but the last.
 
     Args:

@@ -11,9 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_csv import write_csv
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.training import TrainedRun
-from pipeline.training.guards import Diverged
-from pipeline.training.job import train_owned
-from pipeline.training.specification import MachineOptions, write_specification
+from pipeline.training import guards, job, specification
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ def search_rate(
     steps: int,
     seed: int = 1,
     out: Path,
-    options: MachineOptions,
+    options: specification.MachineOptions,
 ) -> None:
     r"""Search the learning rate of a run at random.
 
@@ -60,7 +58,7 @@ def search_rate(
         rate = float(f"{exp(rng.uniform(log(lowest), log(highest))):.3g}")
         folder = out.with_name(f"{out.stem}-trials") / f"{name}-{rate:g}"
         folder.mkdir(parents=True, exist_ok=True)
-        write_specification(folder, trial(spec, name, rate, steps).model_dump_json())
+        specification.write_specification(folder, trial(spec, name, rate, steps).model_dump_json())
         logger.info("trial %d of %d: %s %g", number, trials, name, rate)
         rows.append({name: rate, **trained(folder, options), "folder": str(folder)})
     rows.sort(key=lambda row: row["best_dev_loss"])
@@ -89,7 +87,7 @@ def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
     return spec.model_copy(update={"training": spec.training.model_copy(update=changed)})
 
 
-def trained(folder: Path, options: MachineOptions) -> dict[str, float]:
+def trained(folder: Path, options: specification.MachineOptions) -> dict[str, float]:
     """Train a trial unless it is done, and return its best dev loss.
 
     Args:
@@ -100,8 +98,8 @@ def trained(folder: Path, options: MachineOptions) -> dict[str, float]:
         `best_dev_loss` in nats per token, infinite if the trial diverged, and the `step` of that loss.
     """
     try:
-        train_owned(folder, options)
-    except Diverged as error:
+        job.train_owned(folder, options)
+    except guards.Diverged as error:
         logger.warning("%s", error)
         return {"best_dev_loss": inf, "step": 0}
     done = TrainedRun.read(folder / DONE_FILE)

@@ -9,7 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.core.records.corpus import EncodedCorpus, read_corpus
 from pipeline.models.architectures import build_model
-from pipeline.models.fusion.model import FusedModel
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
 from pipeline.training.specification import run_key

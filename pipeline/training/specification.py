@@ -13,15 +13,11 @@ from typing import IO, Annotated, Any, Literal
 import yaml
 
 from pipeline.config import RunSpec, load_run
+from pipeline.core import digests, disk, files, json_csv, layout
 from pipeline.core.command_line import Argument
-from pipeline.core.digests import recording_digests, sha256_json
-from pipeline.core.disk import read_with_retries
-from pipeline.core.files import atomic_write
-from pipeline.core.json_csv import parse
-from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import parse_json
-from pipeline.models.fusion.settings import fused_training_flops
+from pipeline.models.language_model.settings import fused_training_flops
 from pipeline.models.settings import BatchShape, training_flops
 
 SAVE_EVERY_S = 300.0
@@ -53,11 +49,11 @@ def write_specification(run_folder: Path, specification: str) -> None:
     Raises:
         UserError: The specification is invalid.
     """
-    path, spec = run_folder / RUN_FILE, parse_json(RunSpec, specification, "--spec")
+    path, spec = run_folder / layout.RUN_FILE, parse_json(RunSpec, specification, "--spec")
     text = yaml.safe_dump(spec.model_dump(), sort_keys=False)
     if path.exists() and path.read_text(encoding="utf-8", errors="replace") == text:
         return
-    with recording_digests(), atomic_write(path) as handle:
+    with digests.recording_digests(), files.atomic_write(path) as handle:
         handle.write(text)
 
 
@@ -71,7 +67,7 @@ def run_key(run_folder: Path) -> str:
     Raises:
         UserError: `run.yaml` or the corpus is missing or faulty.
     """
-    return key_of(load_run(Path(run_folder) / RUN_FILE))
+    return key_of(load_run(Path(run_folder) / layout.RUN_FILE))
 
 
 def key_of(spec: RunSpec) -> str:
@@ -82,7 +78,7 @@ def key_of(spec: RunSpec) -> str:
     """
     parts = {name: run_key(Path(folder)) for name, folder in spec.weight_sources.items()}
     corpus = read_corpus(Path(spec.corpus)).digest
-    return sha256_json({"spec": spec.content(), "corpus": corpus, "parts": parts})
+    return digests.sha256_json({"spec": spec.content(), "corpus": corpus, "parts": parts})
 
 
 def run_flops(spec: RunSpec, shape: BatchShape) -> float:
@@ -133,7 +129,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         UserError: The file cannot be read, which says nothing about its content.
     """
     try:
-        return parse_metadata(read_with_retries(path, header_length), path)
+        return parse_metadata(disk.read_with_retries(path, header_length), path)
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path}: no such file") from error
 
@@ -154,8 +150,8 @@ def parse_metadata(content: bytes, path: Path) -> dict[str, Any]:
         DamagedFileError: The bytes are not the header of a tensor file with metadata.
     """
     try:
-        header = parse(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        metadata = parse(header["__metadata__"][METADATA_ENTRY])
+        header = json_csv.parse(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        metadata = json_csv.parse(header["__metadata__"][METADATA_ENTRY])
         return metadata | {"key": metadata["key"], "digest": metadata["digest"]}
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path}: not a complete tensor file of this project ({error})") from error

@@ -18,13 +18,8 @@ from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BatchShape
 from pipeline.search.interface import AsyncCopy
-from pipeline.training.captured_steps import CapturedSteps, not_finite
-from pipeline.training.distributed import GradientSums, Group, scalars_on
-from pipeline.training.guards import out_of_memory_explained
-from pipeline.training.machine import autocast
+from pipeline.training import captured_steps, distributed, guards, machine, ownership, specification
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.ownership import StopRequest
-from pipeline.training.specification import run_flops
 
 Prepared = TypeVar("Prepared")
 
@@ -112,14 +107,14 @@ class StepRunner:
     model: Seq2Seq
     optimiser: Optimiser
     batches: AnyTrainingBatches
-    group: Group
+    group: distributed.Group
     device: torch.device
-    stop: StopRequest
+    stop: ownership.StopRequest
     vocab_size: int
-    captured: CapturedSteps | None = None
+    captured: captured_steps.CapturedSteps | None = None
 
     def __post_init__(self):
-        self.sums = GradientSums(self.optimiser.parameters, self.group.size)
+        self.sums = distributed.GradientSums(self.optimiser.parameters, self.group.size)
         self.async_stats = self.device.type == "cuda" or self.captured is not None
         """True if the results of a step are read while the next one is computed."""
 
@@ -150,7 +145,7 @@ class StepRunner:
             return self.replay(self.captured, step, prepared, annealings)
         results = self.accumulate(step, prepared)
         if self.async_stats:
-            self.optimiser.step(step, annealings, skip=not_finite(results[0], results[-1]))
+            self.optimiser.step(step, annealings, skip=captured_steps.not_finite(results[0], results[-1]))
             return AsyncScalars(results)
         scalars = AsyncScalars(results)
         loss, *_, norm = scalars.values
@@ -160,7 +155,9 @@ class StepRunner:
             self.optimiser.zero_grad()
         return scalars
 
-    def replay(self, captured: CapturedSteps, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
+    def replay(
+        self, captured: captured_steps.CapturedSteps, step: int, prepared: PreparedStep, annealings: int
+    ) -> AsyncScalars:
         """Run a training step by replaying CUDA graphs; see `run`.
 
         Args:
@@ -174,7 +171,7 @@ class StepRunner:
         """
         micro_batches, known = prepared.micro_batches, (prepared.flops, self.stop.signal is not None)
         seeds = [self.micro_seed(step, index) for index in range(len(micro_batches))]
-        with out_of_memory_explained(self.spec.name, step, micro_batches[:1], self.spec.training):
+        with guards.out_of_memory_explained(self.spec.name, step, micro_batches[:1], self.spec.training):
             results = captured.run(step, annealings, micro_batches, seeds, self.divisor(prepared), known)
         return AsyncScalars(results, known if self.group.size == 1 else ())
 
@@ -209,7 +206,7 @@ class StepRunner:
         norm = get_total_norm(self.optimiser.gradients())
         if self.spec.training.clip_norm is not None:
             clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
-        known = scalars_on(self.device, (prepared.flops, self.stop.signal is not None))
+        known = distributed.scalars_on(self.device, (prepared.flops, self.stop.signal is not None))
         local = torch.zeros(2, device=self.device) if totals is None else totals
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
 
@@ -224,8 +221,8 @@ class StepRunner:
         Returns:
             Summed loss and negative log-likelihood, shape (2,).
         """
-        with out_of_memory_explained(self.spec.name, step, [batch], self.spec.training):
-            with autocast(self.device, self.spec):
+        with guards.out_of_memory_explained(self.spec.name, step, [batch], self.spec.training):
+            with machine.autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             (sums.loss * (1 / divisor)).backward()  # a gradient as argument would make torch import sympy
         return torch.stack([sums.loss.detach(), sums.nll])
@@ -254,4 +251,6 @@ class StepRunner:
     def flops(self, batch: AnyBatch) -> float:
         """Return the FLOPs of forward and backward pass of a batch, padding included."""
         (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
-        return run_flops(self.spec, BatchShape(self.vocab_size, rows * src_len, rows * tgt_len, src_len, tgt_len))
+        return specification.run_flops(
+            self.spec, BatchShape(self.vocab_size, rows * src_len, rows * tgt_len, src_len, tgt_len)
+        )

@@ -9,10 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.config import RunSpec, load_run, sibling_runs
-from pipeline.core.disk import read_with_retries
+from pipeline.core import disk, files, layout
 from pipeline.core.errors import UserError
-from pipeline.core.files import replace_file, sync_folder
-from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.specification import RESUME, WEIGHTS, DamagedFileError, key_of, numbered, run_key
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
@@ -28,7 +26,7 @@ def log_siblings(run_folder: Path, spec: RunSpec) -> None:
         spec: Its specification.
     """
     for folder in sibling_runs(run_folder):
-        differences = "; ".join(spec.differences(load_run(folder / RUN_FILE))) or "the same settings"
+        differences = "; ".join(spec.differences(load_run(folder / layout.RUN_FILE))) or "the same settings"
         log.info("another run of this system and seed is %s: there, %s", folder.name, differences)
 
 
@@ -61,7 +59,7 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
         except UserError:
             return False  # its corpus is gone
 
-    found = [folder for folder in sibling_runs(run_folder) if is_shorter(load_run(folder / RUN_FILE))]
+    found = [folder for folder in sibling_runs(run_folder) if is_shorter(load_run(folder / layout.RUN_FILE))]
     return sorted(found, key=lambda folder: -max((n for n, _ in numbered(folder / "checkpoints", RESUME)), default=0))
 
 
@@ -98,9 +96,9 @@ def continue_from(checkpoints: Checkpoints, shorter: Path, other_schedule: bool 
         except DamagedFileError as error:
             log.warning("cannot continue from %s (`verify` explains why): %s", path, error)
             continue
-        for source in (path for name in (*TELEMETRY_FILES, f"{EVENTS}/*") for path in shorter.glob(name)):
-            with replace_file(checkpoints.run_folder / source.relative_to(shorter), "wb") as file:
-                file.write(read_with_retries(source))
+        for source in (path for name in (*layout.TELEMETRY_FILES, f"{layout.EVENTS}/*") for path in shorter.glob(name)):
+            with files.replace_file(checkpoints.run_folder / source.relative_to(shorter), "wb") as file:
+                file.write(disk.read_with_retries(source))
         state = metadata["state"] | ({"continued_from": shorter.name} if other_schedule else {})
         own = {"key": checkpoints.key, "step": step, "state": state, "machine": metadata["machine"]}
         write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: it marks that the run has begun
@@ -137,7 +135,7 @@ def kept_steps(shorter: Path, last: int) -> list[int]:
         shorter: Folder of the shorter run.
         last: Its last step.
     """
-    training = load_run(shorter / RUN_FILE).training
+    training = load_run(shorter / layout.RUN_FILE).training
     steps = list(range(training.checkpoint_every, last + 1, training.checkpoint_every))
     return steps[max(0, len(steps) - training.keep_checkpoints + bool(last % training.checkpoint_every)) :]
 
@@ -155,18 +153,18 @@ def move_aside(run_folder: Path, old_key: str) -> Path:
     Returns:
         The sibling folder.
     """
-    first = run_folder.absolute().with_name(f"{run_folder.absolute().name}{OLD_RUN}{old_key[:8]}")
+    first = run_folder.absolute().with_name(f"{run_folder.absolute().name}{layout.OLD_RUN}{old_key[:8]}")
     further = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
-    aside = next(path for path in itertools.chain((first,), further) if not (path / WEIGHTS_FILE).exists())
+    aside = next(path for path in itertools.chain((first,), further) if not (path / layout.WEIGHTS_FILE).exists())
     aside.mkdir(exist_ok=True)
     log.info(
         "%s: run.yaml or the corpus has changed: training starts from the beginning, the old run is now %s",
         run_folder,
         aside,
     )
-    for name in (DONE_FILE, *TELEMETRY_FILES, EVENTS, "checkpoints", WEIGHTS_FILE):
+    for name in (layout.DONE_FILE, *layout.TELEMETRY_FILES, layout.EVENTS, "checkpoints", layout.WEIGHTS_FILE):
         if (run_folder / name).exists():
             (run_folder / name).rename(aside / name)
-            sync_folder(aside)
-    sync_folder(run_folder)
+            files.sync_folder(aside)
+    files.sync_folder(run_folder)
     return aside

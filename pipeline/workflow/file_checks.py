@@ -12,12 +12,8 @@ from typing import IO, Any, Literal
 
 from pipeline.config import load_run
 from pipeline.core import artifacts as products
-from pipeline.core.digests import DamagedNoteError, digest_of, noted_digest
-from pipeline.core.disk import read_with_retries, retry_read
+from pipeline.core import digests, disk, files, json_csv, layout
 from pipeline.core.errors import UnreadableError, UserError
-from pipeline.core.files import note_path
-from pipeline.core.json_csv import parse
-from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, STATE_FILE
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
@@ -26,16 +22,16 @@ OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]
 
 NAMED: dict[str, Any] = {
-    CORPUS_FILE: corpus.AnyCorpus,
-    DONE_FILE: training.TrainedRun,
-    COST_FILE: training.TrainingCost,
+    layout.CORPUS_FILE: corpus.AnyCorpus,
+    layout.DONE_FILE: training.TrainedRun,
+    layout.COST_FILE: training.TrainingCost,
     "subwords.json": corpus.Vocabularies,
 }
 """Record types by file name."""
 LINES: dict[str, Any] = {
-    PROGRESS_FILE: training.AnyProgress,
-    SAMPLES_FILE: training.SampleLine,
-    STATE_FILE: jobs.AnyEvent,
+    layout.PROGRESS_FILE: training.AnyProgress,
+    layout.SAMPLES_FILE: training.SampleLine,
+    layout.STATE_FILE: jobs.AnyEvent,
 }
 MARKS: dict[type[products.Product], Any] = {
     products.Spoken: corpus.Spoken,
@@ -100,25 +96,25 @@ def find_fault(path: Path, kind: Any, digest: str | None) -> str | None:
         UnreadableError: The file cannot be read.
     """
     try:
-        written = digest or noted_digest(path)
-    except DamagedNoteError:
+        written = digest or digests.noted_digest(path)
+    except digests.DamagedNoteError:
         path.stat()
         if path.suffix != OWN_DIGEST:
-            return f"can't be checked: {note_path(path)} is damaged"
+            return f"can't be checked: {files.note_path(path)} is damaged"
         written = None
     if written and cached_digest(path) != written:
         return "is not what was written: its digest differs"
     try:
         if path.suffix == OWN_DIGEST and not written:
             check_tensors(path)
-        elif path.name == RUN_FILE:
+        elif path.name == layout.RUN_FILE:
             load_run(path)
         elif lines := LINES.get(path.name):
             read_lines_as(lines, path)
         elif kind := kind or NAMED.get(path.name):
             read_as(kind, path)
         elif path.suffix == ".json":
-            parse(path.read_bytes())
+            json_csv.parse(path.read_bytes())
         else:
             path.stat()
     except UnreadableError:
@@ -134,7 +130,7 @@ def damaged_notes(found: Iterable[FileCheck]) -> list[FileCheck]:
     return [
         FileCheck(note, "damaged", bytes_of(note), f"holds no digest; {check.path.name} itself is whole")
         for check in found
-        for note in [note_path(check.path)]
+        for note in [files.note_path(check.path)]
         if check.state == "good" and has_damaged_note(check.path)
     ]
 
@@ -142,8 +138,8 @@ def damaged_notes(found: Iterable[FileCheck]) -> list[FileCheck]:
 def has_damaged_note(path: Path) -> bool:
     """Return whether the note of a file holds no digest."""
     try:
-        noted_digest(path)
-    except DamagedNoteError:
+        digests.noted_digest(path)
+    except digests.DamagedNoteError:
         return True
     return False
 
@@ -151,7 +147,7 @@ def has_damaged_note(path: Path) -> bool:
 @cache
 def cached_digest(path: Path) -> str:
     """Return the digest of a file, computed once per process."""
-    return retry_read(path, partial(digest_of, path))
+    return disk.retry_read(path, partial(digests.digest_of, path))
 
 
 def bytes_of(path: Path) -> int:
@@ -172,7 +168,7 @@ def check_tensors(path: Path) -> None:
         DamagedFileError: The file is not what was written.
         OSError: It does not exist or cannot be read.
     """
-    head = read_with_retries(path, header_length)
+    head = disk.read_with_retries(path, header_length)
     facts = parse_metadata(head, path)
     recorded = facts.pop("digest")
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
@@ -200,7 +196,7 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
     Raises:
         DamagedFileError: The header does not describe tensors.
     """
-    header = {name: entry for name, entry in parse(head[8:]).items() if name != "__metadata__"}
+    header = {name: entry for name, entry in json_csv.parse(head[8:]).items() if name != "__metadata__"}
     try:
         return [
             (name, f"torch.{TYPES[entry['dtype']]} {tuple(entry['shape'])}", int(begin), int(end))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from tracing import outcomes
 
-from pipeline.cluster import job_process, launch
+from pipeline.cluster import job_process, state
 from pipeline.cluster.job_process import Exit, JobOrder, attempt, report_failure
 from pipeline.cluster.launch import LaunchOptions, run_until_done
 from pipeline.cluster.node_check import UnfitNode
@@ -144,7 +144,7 @@ def test_ranks_come_from_submitit_on_slurm_else_environment(monkeypatch, executo
 
 
 def test_debug_launcher_runs_work_once_and_requires_its_record(run, monkeypatch):
-    monkeypatch.setattr(launch, "job_key", lambda folder: KEY)
+    monkeypatch.setattr(state, "job_key", lambda folder: KEY)
     args = LaunchOptions(launcher="debug")
     with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
         run_until_done(args, run, WORK)

@@ -11,7 +11,7 @@ from real_project import real_project
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
-from pipeline.data.fetch import download
+from pipeline.data.fetch import download, transfer
 from pipeline.data.fetch.download import fetch
 from pipeline.papers.project import ProjectOptions
 from pipeline.planning import data_files
@@ -59,8 +59,8 @@ def test_check_data_distinguishes_states_of_a_file(tmp_path):
 
 def test_a_large_file_is_hashed_once_and_only_when_asked_for(tmp_path, monkeypatch):
     hashed = []
-    right = download.mismatch
-    monkeypatch.setattr(download, "mismatch", lambda *arguments: hashed.append(arguments) or right(*arguments))
+    right = transfer.mismatch
+    monkeypatch.setattr(transfer, "mismatch", lambda *arguments: hashed.append(arguments) or right(*arguments))
     monkeypatch.setattr(data_files, "HASHED_AT_ONCE", 10)
     put(tmp_path / "downloads", CONTENT)
     assert state(tmp_path).state == "present" and not hashed

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.models.ctc.settings import CTCConfig
-from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
-from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.language_model.settings import FusionConfig, LanguageModelConfig
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 

@@ -24,8 +24,8 @@ from pipeline.data.batches.base import Batch
 from pipeline.decoding import captured_search
 from pipeline.decoding.captured_search import CapturedSearch, rounded_up
 from pipeline.models.architectures import build_model
-from pipeline.models.fusion.model import FusedModel
 from pipeline.models.kernels.autocast import cached_casts, forget_casts
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search

@@ -14,7 +14,7 @@ from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_
 from pipeline.data.batches.base import Batch
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.models.architectures import build_model
-from pipeline.models.fusion.model import FusedModel
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 

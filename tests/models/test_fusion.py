@@ -11,7 +11,7 @@ from small_models import pairs, transformer_config
 from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
 
 from pipeline.models.architectures import build_model
-from pipeline.models.fusion.model import FusedModel, FusionLayer
+from pipeline.models.language_model.fusion import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.regularisation import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part

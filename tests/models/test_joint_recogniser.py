@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pipeline.models.ctc.lattice import ctc_lattice_loss
-from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
+from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.regularisation import unrolled_loss
 from pipeline.models.layers.speech_encoder import divide_by_deviation, random_spans, spec_augment, subtract_mean

@@ -7,9 +7,9 @@ import torch
 
 from pipeline.models.ctc.model import collapse
 from pipeline.models.settings import BOS, EOS, PAD
+from pipeline.search.beam import best_continuations
 from pipeline.search.beam_search import length_penalty
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, joint_search, prefix_search
-from pipeline.search.selection import best_continuations
 
 
 @pytest.mark.parametrize("vocabulary", [5, 64, 2048, 8000, 8001, 8063])

@@ -11,7 +11,7 @@ from pipeline.__main__ import main
 from pipeline.config import TrainingConfig
 from pipeline.core.records.training import TrainedRun
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.training import rate_search
+from pipeline.training import job, rate_search
 from pipeline.training.guards import Diverged
 from pipeline.training.optimiser import Schedule
 
@@ -163,7 +163,7 @@ def test_draws_are_uniform_in_their_logarithm(new_run, tmp_path, monkeypatch):
 
 
 def test_a_trial_that_diverges_is_last(new_run, tmp_path, monkeypatch):
-    real = rate_search.train_owned
+    real = job.train_owned
     seen = []
 
     def train(folder, options):
@@ -172,7 +172,7 @@ def test_a_trial_that_diverges_is_last(new_run, tmp_path, monkeypatch):
             raise Diverged("loss or gradient is not finite")
         real(folder, options)
 
-    monkeypatch.setattr(rate_search, "train_owned", train)
+    monkeypatch.setattr(job, "train_owned", train)
     out = tmp_path / "rates.csv"
     assert search(new_run(), out, "--trials", "2") == 0
     rows = rows_of(out)

@@ -9,11 +9,8 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
-from pipeline.data.fetch.download import expand_variables, fetch
+from pipeline.data.fetch import download, raw_text, transfer, untrusted
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
-from pipeline.data.fetch.raw_text import write_raw_mark
-from pipeline.data.fetch.transfer import DownloadError, fetch_url
-from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened
 from pipeline.data.trees.trees import bracketings
 
 log = logging.getLogger(__name__)
@@ -45,7 +42,8 @@ def collect_trees(
     record = load_one_of(dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
     packages = package_folders(record, package)
     sources = {
-        name: fetch_trees(name, source, downloads, expand_variables(mirror)) for name, source in record.sources.items()
+        name: fetch_trees(name, source, downloads, download.expand_variables(mirror))
+        for name, source in record.sources.items()
     }
     for split in record.split_names:
         parts = [
@@ -54,7 +52,7 @@ def collect_trees(
         ]
         path = corpus / f"raw/{split}.trees"
         write_trees(path, parts, record.expected.get(split))
-    write_raw_mark(corpus)
+    raw_text.write_raw_mark(corpus)
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
@@ -70,7 +68,7 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
         UserError: Neither is available.
     """
     try:
-        return [fetch(name, source, downloads, mirror)]
+        return [download.fetch(name, source, downloads, mirror)]
     except UserError as error:
         if source.documents is None:
             raise
@@ -80,10 +78,10 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
     folder = documents_folder(name, downloads)
     try:
         return [
-            fetch_url(source.documents.folder + document, folder / document, known_hash=None)
+            transfer.fetch_url(source.documents.folder + document, folder / document, known_hash=None)
             for document in source.documents.names
         ]
-    except DownloadError as error:
+    except transfer.DownloadError as error:
         raise UserError(
             f"{error}; put {name} into {downloads}, or set `mirror:` to a folder that has it as {source.mirror}"
         ) from error
@@ -156,6 +154,6 @@ def read_trees(files: list[Path]) -> Iterator[str]:
         UserError: A file is damaged or not Penn bracketing.
     """
     for path in files:
-        with opened(path) as file:
-            lines = decoded_lines(gunzipped(file, path.name, path, path.stat().st_size), path)
+        with untrusted.opened(path) as file:
+            lines = untrusted.decoded_lines(untrusted.gunzipped(file, path.name, path, path.stat().st_size), path)
             yield from (tree for _, tree in bracketings(lines, str(path)))

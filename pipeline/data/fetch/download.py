@@ -13,15 +13,13 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import VerifiedFile
 from pipeline.core.records.record import read_note
 from pipeline.data import dataset as datasets
-from pipeline.data.fetch.packages import Packages, existing_files, package_folders
-from pipeline.data.fetch.raw_text import write_raw_mark, write_raw_splits
-from pipeline.data.fetch.transfer import DownloadError, fetch_url, mismatch
+from pipeline.data.fetch import packages, raw_text, transfer
 
 log = logging.getLogger(__name__)
 
 
 def download(
-    *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
+    *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: packages.Packages = ()
 ) -> None:
     r"""Fetch and verify the files of a dataset, and write its raw splits.
 
@@ -46,11 +44,11 @@ def download(
     record = datasets.load_one_of(
         dataset, datasets.DownloadedDataset, "what is downloaded; `generate` is for the grammar"
     )
-    folders = package_folders(record, package)
+    folders = packages.package_folders(record, package)
     for name in record.packages:
-        existing_files(name, folders[name], record.package_members(name))
-    write_raw_splits(record, fetch_all(record, downloads, expand_variables(mirror)) | folders, corpus)
-    write_raw_mark(corpus)
+        packages.existing_files(name, folders[name], record.package_members(name))
+    raw_text.write_raw_splits(record, fetch_all(record, downloads, expand_variables(mirror)) | folders, corpus)
+    raw_text.write_raw_mark(corpus)
 
 
 def generate(*, dataset: Path, corpus: Path) -> None:
@@ -79,7 +77,7 @@ def generate(*, dataset: Path, corpus: Path) -> None:
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
     limits = Limits(wanted.words, wanted.vocabulary)
     write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained, limits)
-    write_raw_mark(corpus)
+    raw_text.write_raw_mark(corpus)
     log.info("%s: %d sentences of domain %s", corpus, sum(wanted.sizes.values()), wanted.domain)
 
 
@@ -144,10 +142,10 @@ def fetch(name: str, source: datasets.Source, downloads: Path, mirror: str | Non
         failures.append(f"{path}: {fault}")
     for url in remote_urls(name, source, mirror):
         try:
-            path = fetch_url(url, target, source.known_hash, source.bytes)
+            path = transfer.fetch_url(url, target, source.known_hash, source.bytes)
             note_verified(path, source, downloads)
             return path
-        except DownloadError as error:
+        except transfer.DownloadError as error:
             log.warning("%s", error)
             failures.append(str(error))
     raise UserError(
@@ -191,7 +189,7 @@ def fault_of(path: Path, source: datasets.Source, downloads: Path) -> str | None
     """
     if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
         return fault
-    fault = mismatch(path, source.known_hash)
+    fault = transfer.mismatch(path, source.known_hash)
     if fault is None:
         note_verified(path, source, downloads)
     return fault

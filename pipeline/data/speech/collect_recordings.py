@@ -12,9 +12,8 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError, shown
 from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
+from pipeline.data.fetch import download, raw_text
 from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import expand_variables, fetch_all
-from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import is_comment, segment_text, table
 from pipeline.data.speech.manifest import Utterance, manifest_path, number_of, write_manifest
@@ -43,8 +42,8 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
         mirror: Folder or URL that is tried first; variables such as `$MIRROR` are expanded.
     """
     record = load_one_of(dataset, RecordedDataset, "recordings")
-    collect(record, fetch_all(record, downloads, expand_variables(mirror)), corpus)
-    write_raw_mark(corpus)
+    collect(record, download.fetch_all(record, downloads, download.expand_variables(mirror)), corpus)
+    raw_text.write_raw_mark(corpus)
 
 
 def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:

@@ -17,11 +17,8 @@ from typing import IO
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data import dataset as datasets
-from pipeline.data.fetch.archives import members
-from pipeline.data.fetch.download import expand_variables, fetch_all
+from pipeline.data.fetch import archives, download, raw_text, untrusted
 from pipeline.data.fetch.packages import Packages, own_files
-from pipeline.data.fetch.raw_text import write_raw_mark
-from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
 from pipeline.data.text.text_files import lines_of, read_rows
 
 log = logging.getLogger(__name__)
@@ -47,8 +44,8 @@ def write_raw_text(
         package: Folder of a licensed package, or of your own corpus. May be given several times.
     """
     record = datasets.load_one_of(dataset, datasets.WrittenDataset, "text")
-    collect_text(record, downloads, corpus, expand_variables(mirror), package)
-    write_raw_mark(corpus)
+    collect_text(record, downloads, corpus, download.expand_variables(mirror), package)
+    raw_text.write_raw_mark(corpus)
 
 
 def collect_text(
@@ -71,7 +68,7 @@ def collect_text(
         own = own_files(dataset, packages).items()
         lines = ((split, line) for split, path in own for line in lines_of(path, "complete the folder"))
     elif isinstance(dataset.text, datasets.FetchedText):
-        lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
+        lines = fetched_lines(dataset.text, download.fetch_all(dataset, downloads, mirror))
     else:
         lines = grammar_lines(dataset.text)
     counts: Counter[datasets.SplitName] = Counter()
@@ -191,10 +188,10 @@ def part_content(part: datasets.TextPart, path: Path) -> Iterator[str]:
     """
     member, read = part.member, set[str]()
     if member is None:
-        with opened(path) as stream:
+        with untrusted.opened(path) as stream:
             yield from sentences(part, path.name, path.stat().st_size, stream, path)
         return
-    for name, size, content in members(path, lambda name: fnmatch(name, member), once=True):
+    for name, size, content in archives.members(path, lambda name: fnmatch(name, member), once=True):
         if name in read:
             raise UserError(f"{path}: has {name} more than once; pack the archive again with one copy of it")
         read.add(name)
@@ -211,7 +208,7 @@ def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], 
         stream: Content of the file.
         path: The fetched file, or the archive that holds it, for messages.
     """
-    lines = decoded_lines(gunzipped(stream, name, path, size), path)
+    lines = untrusted.decoded_lines(untrusted.gunzipped(stream, name, path, size), path)
     match part.layout:
         case "plain":
             yield from lines
@@ -237,7 +234,7 @@ def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[d
     Raises:
         UserError: A wanted column is missing.
     """
-    with parsing(Path(where)):
+    with untrusted.parsing(Path(where)):
         (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
     if missing := set(wanted) - set(names):
         raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")

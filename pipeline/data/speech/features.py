@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pipeline.core.digests import require_digest
-from pipeline.core.disk import require_space
+from pipeline.core import digests, disk, files, layout
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write
-from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import PreparedSpeech, SpeechCorpus, SpeechSplit, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
@@ -155,8 +152,8 @@ def compute_features(
         for utterance in read_manifest(path)
     )
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * FRAME_DTYPE.itemsize
-    require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
-    (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # a record means a complete corpus
+    disk.require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
+    (corpus / "encoded" / layout.CORPUS_FILE).unlink(missing_ok=True)  # a record means a complete corpus
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     if dataset.speaker_cmvn:
         for split, counts in kept.items():
@@ -197,8 +194,8 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
         stem = corpus / "encoded" / split
         frames = stack.enter_context(write_frames(stem))
         tokens = stack.enter_context(write_tokens(stem.with_name(f"{split}.tgt"), len(alphabet)))
-        texts = stack.enter_context(atomic_write(corpus / f"prepared/{split}.en"))
-        speakers = stack.enter_context(atomic_write(corpus / f"prepared/{split}.speakers"))
+        texts = stack.enter_context(files.atomic_write(corpus / f"prepared/{split}.en"))
+        speakers = stack.enter_context(files.atomic_write(corpus / f"prepared/{split}.speakers"))
         for part in map_in_order(work, chunks(read_manifest(manifest), UTTERANCES_PER_CHUNK), processes):
             for number, (utterance, result) in enumerate(part):
                 found.read += 1
@@ -252,7 +249,7 @@ def check_split(
     expected = dataset.expected.get(split)
     if expected and expected.utterances != found.utterances:
         raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
-    require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
+    digests.require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
 
 
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], corpus: Path) -> SpeechCorpus:
@@ -278,5 +275,5 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], 
         digest=stores_digest(encoded_stores(encoded, "speech", kept)),
         splits={split: counts.size() for split, counts in kept.items()},
     )
-    record.write(encoded / CORPUS_FILE)
+    record.write(encoded / layout.CORPUS_FILE)
     return record

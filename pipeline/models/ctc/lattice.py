@@ -9,7 +9,6 @@ between and behind them; V vocabulary.
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from pipeline.models.settings import PAD
 
@@ -33,7 +32,7 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
     return CTCLattice.apply(log_probs, targets, frames, characters)
 
 
-class CTCLattice(Function):
+class CTCLattice(torch.autograd.Function):
     """`ctc_lattice_loss`, whose gradient is computed in the forward pass."""
 
     @staticmethod

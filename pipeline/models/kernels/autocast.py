@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 from torch.nn import functional as F
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -58,7 +57,7 @@ class Norm(nn.LayerNorm):
             return F.layer_norm(x, self.normalized_shape, *self.cast_weights, self.eps)
 
 
-class CastFunction(Function):
+class CastFunction(torch.autograd.Function):
     """Cast a list of tensors by one operator in each direction."""
 
     @staticmethod

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from pipeline.models.kernels import loops
@@ -80,7 +79,7 @@ class ForwardCache(NamedTuple):
     """(T, B, D)"""
 
 
-class ConditionalGRUFunction(Function):
+class ConditionalGRUFunction(torch.autograd.Function):
     """Autograd function of all steps of the decoder."""
 
     @staticmethod

@@ -9,7 +9,6 @@ Dimensions: N target subwords, D features, V vocabulary, n rows of a chunk.
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from pipeline.models.kernels.gpu import fused
 
@@ -63,7 +62,7 @@ def chunk_rows(features: Tensor, vocabulary: int) -> int:
     return max(1, held // vocabulary)
 
 
-class ProjectedCrossEntropyFunction(Function):
+class ProjectedCrossEntropyFunction(torch.autograd.Function):
     """Autograd function of `projected_cross_entropy`, whose gradients are computed in the forward pass."""
 
     @staticmethod

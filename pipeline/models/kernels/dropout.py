@@ -7,7 +7,6 @@ two cores. Here each element gets one random byte. Eight bytes are drawn at a ti
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 # The upper seven bits of a byte are compared with a threshold, so that differences do not overflow.
 LEVELS = 1 << 7
@@ -92,7 +91,7 @@ def apply_mask(x: Tensor, mask: Tensor) -> Tensor:
     return x.view(integer).bitwise_and(mask.to(integer)).view(x.dtype)
 
 
-class DropoutFunction(Function):
+class DropoutFunction(torch.autograd.Function):
     """Autograd function of `dropout`, which saves a two-byte mask for the backward pass."""
 
     @staticmethod
@@ -127,7 +126,7 @@ class DropoutFunction(Function):
         return apply_mask(grad, mask).mul_(ctx.scale), None
 
 
-class DropoutAddFunction(Function):
+class DropoutAddFunction(torch.autograd.Function):
     """Autograd function of `dropout_add`, in one pass over memory."""
 
     @staticmethod
@@ -163,7 +162,7 @@ class DropoutAddFunction(Function):
         return grad, apply_mask(grad.to(ctx.dtype), mask).mul_(ctx.scale), None
 
 
-class ReluDropoutFunction(Function):
+class ReluDropoutFunction(torch.autograd.Function):
     """Autograd function of `relu_dropout`, which saves no mask."""
 
     @staticmethod

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from pipeline.models.kernels.loops import matmul_dtype
@@ -148,7 +147,7 @@ def gru_sequences(units: Sequence[nn.GRU], inputs: Sequence[Tensor]) -> list[Ten
     return list(states.permute(1, 2, 0, 3))
 
 
-class GRUSequenceFunction(Function):
+class GRUSequenceFunction(torch.autograd.Function):
     """Autograd function of N GRUs over T steps; the initial state is 0."""
 
     @staticmethod

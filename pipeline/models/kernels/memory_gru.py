@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from pipeline.models.kernels import loops
@@ -84,7 +83,7 @@ class ForwardCache(NamedTuple):
     """(T, B, H)"""
 
 
-class MemoryGRUFunction(Function):
+class MemoryGRUFunction(torch.autograd.Function):
     """Autograd function of all steps of the layer."""
 
     @staticmethod

@@ -7,7 +7,6 @@ Of an attention: H heads, T queries, S keys, d_k and d_v widths of a head.
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from pipeline.models.kernels.dropout import dropout
@@ -26,7 +25,7 @@ def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
     return WeightedSumFunction.apply(alpha, x)
 
 
-class WeightedSumFunction(Function):
+class WeightedSumFunction(torch.autograd.Function):
     """Autograd function of `weighted_sum`, whose gradient is an elementwise multiplication.
 
     cuBLAS runs the outer product of alpha and the gradient as hundreds of small kernels: a sixth of a training step.
@@ -76,7 +75,7 @@ def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
     return ReversalFunction.apply(x, indices)
 
 
-class ReversalFunction(Function):
+class ReversalFunction(torch.autograd.Function):
     """Autograd function of a reversal, whose gradient is gathered at the same indices: they are their own inverse.
 
     The backward pass of `gather` can't know that. It adds gradients up at sorted positions, which takes a fifth of a

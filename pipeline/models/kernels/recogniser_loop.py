@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from pipeline.models.kernels import loops
@@ -98,7 +97,7 @@ class ForwardCache(NamedTuple):
     """Symbols that were read, (T, B)"""
 
 
-class RecogniserLoopFunction(Function):
+class RecogniserLoopFunction(torch.autograd.Function):
     """Autograd function of all steps of the decoder."""
 
     @staticmethod

@@ -8,7 +8,6 @@ Dimensions: N positions, M branches, D features, F hidden units.
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 ROWS, ROW_BLOCK, COLUMNS = 128, 8, 512
@@ -35,7 +34,7 @@ def relu_network(
     return ReluNetworkFunction.apply(x, inner, inner_bias, outer, outer_bias)
 
 
-class ReluNetworkFunction(Function):
+class ReluNetworkFunction(torch.autograd.Function):
     """Autograd function of `relu_network`."""
 
     @staticmethod
@@ -125,7 +124,7 @@ def summed_branches(x: Tensor, inner: Tensor, inner_bias: Tensor, alpha: Tensor)
     return SummedBranchesFunction.apply(x, inner, inner_bias, alpha)
 
 
-class SummedBranchesFunction(Function):
+class SummedBranchesFunction(torch.autograd.Function):
     """Autograd function of `summed_branches`."""
 
     @staticmethod
@@ -167,7 +166,7 @@ class SummedBranchesFunction(Function):
         return (grad_hidden @ weight).view(x.shape), grad_inner, grad_bias.to(ctx.dtype), grad_alpha
 
 
-class WeightedSumFunction(Function):
+class WeightedSumFunction(torch.autograd.Function):
     """Autograd function of the sum of branches weighted by alpha."""
 
     @staticmethod

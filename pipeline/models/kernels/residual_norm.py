@@ -7,7 +7,6 @@ Dimensions: N positions, D features.
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused
@@ -49,7 +48,7 @@ def residual_norm(
     return ResidualNormFunction.apply(residual.contiguous(), output.contiguous(), weight, bias, seed, eps, probability)
 
 
-class ResidualNormFunction(Function):
+class ResidualNormFunction(torch.autograd.Function):
     """Autograd function of `residual_norm`, which saves the sum before normalisation."""
 
     @staticmethod

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, power_of_2
@@ -84,7 +83,7 @@ def cross_attention(
     return CrossAttentionFunction.apply(queries, projected, mask, seed, heads, Options(False, dropout_rate))
 
 
-class SelfAttentionFunction(Function):
+class SelfAttentionFunction(torch.autograd.Function):
     """Autograd function of `self_attention`, which computes the weights again in the backward pass."""
 
     @staticmethod
@@ -126,7 +125,7 @@ class SelfAttentionFunction(Function):
         return grad_projected, None, None, None, None
 
 
-class CrossAttentionFunction(Function):
+class CrossAttentionFunction(torch.autograd.Function):
     """Autograd function of `cross_attention`, which computes the weights again in the backward pass."""
 
     @staticmethod

@@ -14,11 +14,9 @@ from pipeline.data.dataset.base import DatasetRecord
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.names import metric_title
+from pipeline.report.site import outputs, papers, runs
 from pipeline.report.site.output_set import output_sets
-from pipeline.report.site.outputs import write_outputs
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.papers import write_paper
-from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import ShownCell, shown_cell
 from pipeline.workflow.targets import snakemake_command
@@ -53,15 +51,15 @@ def build(pages: Pages) -> None:
     pages.assets()
     cards, tables = [], dict[RunId, dict[str, str]]()
     for paper in site.project.papers:
-        card, standing = write_paper(pages, paper)
+        card, standing = papers.write_paper(pages, paper)
         cards += [card] if not card.record.as_published else []
         for run_id, found in standing.items():
             tables.setdefault(run_id, {}).update(found)
     for run_id in site.begun:
-        write_run(pages, run_id, tables.get(run_id, {}))
+        runs.write_run(pages, run_id, tables.get(run_id, {}))
     sets = output_sets(site)
     for output_set in sets:
-        write_outputs(pages, output_set)
+        outputs.write_outputs(pages, output_set)
     cards.sort(key=lambda card: card.last_made, reverse=True)
     datasets = sorted({run_id.dataset for run_id in site.begun})
     pages.page(

@@ -11,11 +11,9 @@ from pipeline.core.errors import UserError
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.markup import plain
 from pipeline.report.names import Labels
+from pipeline.report.site import compare, overview, readings
 from pipeline.report.site.claims import shown_claims
-from pipeline.report.site.compare import compare_page, write_comparison
-from pipeline.report.site.overview import Card, make_card
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.readings import shown_readings
 from pipeline.report.site.tables import (
     MARK_LABELS,
     MARK_MEANINGS,
@@ -37,7 +35,7 @@ def paper_page(paper: str) -> str:
     return f"paper-{paper}.html"
 
 
-def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, str]]]:
+def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, dict[str, str]]]:
     """Write the page of a paper, and the pages that compare rows of its tables.
 
     Args:
@@ -52,7 +50,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
     filled = {name: table for name, table in tables.items() if not isinstance(table, str)}
     claims, view = site.project.claims[paper], site.view(paper)
     results = claims.evaluate(view, (NotRun, UserError), site.folders(paper))
-    card = make_card(site, paper, results, filled)
+    card = overview.make_card(site, paper, results, filled)
     paths = {name: site.path(Table(paper, name)) for name in filled}
     shown = {name: shown_table(site, paper, name, table) for name, table in filled.items()}
     pages.page(
@@ -66,9 +64,9 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         titles=common_titles(shown.values()),
         broken={name: why for name, why in tables.items() if isinstance(why, str)},
         comparisons={
-            name: compare_page(paper, name)
+            name: compare.compare_page(paper, name)
             for name, table in filled.items()
-            if write_comparison(pages, paper, name, table)
+            if compare.write_comparison(pages, paper, name, table)
         },
         commands={name: snakemake_command(site.project, path) for name, path in paths.items()},
         downloads={
@@ -77,7 +75,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
         claims=shown_claims(Labels(view), results, claims.scores),
-        readings=shown_readings(site, paper, filled),
+        readings=readings.shown_readings(site, paper, filled),
         words=MARK_MEANINGS,
         short=MARK_LABELS,
     )

@@ -11,8 +11,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.settings import FusionConfig
 from pipeline.models.layers.loss import masked_loss
 from pipeline.models.layers.regularisation import DecoderInputs, unrolled_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
