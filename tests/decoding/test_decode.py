@@ -88,7 +88,7 @@ def test_a_setting_of_the_weights_redoes_everything(run):
 
 @pytest.mark.parametrize("is_elsewhere", [False, True], ids=["own corpus", "another corpus"])
 def test_key_of_perplexity_is_of_the_corpus_that_is_read(run, tmp_path, is_elsewhere):
-    write_corpus(tmp_path / "other", pairs=random.randrange(2, 20))
+    write_corpus(tmp_path / "other", pairs=random.randrange(30, 60))
     perplexity = {"kind": "perplexity", "file": "perplexities/final/test.json", "split": "test"}
     if is_elsewhere:
         perplexity["corpus"] = str(tmp_path / "other/encoded")

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from test_captured_steps import refuse, taped
 
 from pipeline.core.json_csv import read_json
-from pipeline.training import job, setup
+from pipeline.training import setup
 from pipeline.training.captured_steps import not_finite
 from pipeline.training.job import train_run
 from pipeline.training.ownership import StopRequest
@@ -56,9 +56,9 @@ def fork(run: Path, rank: int, port: int, at_start: Callable[[int], None]) -> in
         os.environ |= {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         at_start(rank)
-        build = job.build_trainer
+        build = setup.build_trainer
         trainers = []
-        job.build_trainer = lambda *args: trainers.append(build(*args)) or trainers[0]
+        setup.build_trainer = lambda *args: trainers.append(build(*args)) or trainers[0]
         train_run(run, device="cpu", threads=1)
         graphs = trainers[0].steps.captured.graphs
         (run / f"replayed.{rank}").write_text(str(0 if graphs.failure else graphs.recorder.replayed))
