@@ -74,8 +74,8 @@ def faulty(refusals, monkeypatch):
         return answer
 
     monkeypatch.setattr(io, "FileIO", FaultyIO)
-    for call in ("fsync", "replace"):
-        monkeypatch.setattr(os, call, asked(call, getattr(os, call)))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: refusals.ask("fsync"))
+    monkeypatch.setattr(os, "replace", asked("replace", os.replace))
     monkeypatch.setattr(Path, "mkdir", asked("mkdir", Path.mkdir))
     spec = importlib.util.spec_from_file_location("faulty_files", files.__file__)
     module = importlib.util.module_from_spec(spec)

@@ -32,7 +32,7 @@ def write_corpus(folder: Path, seed: int, mean: float = 0.0) -> Path:
         texts = [rng.integers(FIRST, len(Alphabet()), rng.integers(2, 9)) for _ in range(UTTERANCES)]
         with write_frames(folder / split) as frames, write_tokens(folder / f"{split}.tgt", len(Alphabet())) as tokens:
             for text in texts:
-                frames.append(rng.normal(mean, 1, (int(rng.integers(20, 60)), FEATURES)))
+                frames.append(rng.normal(mean, 1, (int(rng.integers(16, 40)), FEATURES)))
                 tokens.append(text, [len(text)])
     speech_corpus(mean, dataset=folder.name, digest=f"{folder.name} {seed}").write(folder / "corpus.json")
     return folder

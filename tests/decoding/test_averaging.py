@@ -13,76 +13,75 @@ from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 
 @pytest.fixture
-def folders(tmp_path):
-    """Two runs of different seeds, each with four checkpoints."""
+def run(tmp_path):
+    """A run with four checkpoints."""
     write_corpus(tmp_path / "corpus")
-    runs = [tmp_path / "one", tmp_path / "two"]
-    for seed, folder in enumerate(runs):
-        write_run(folder, tmp_path / "corpus", checkpoints=4, seed=seed)
-    return runs
+    write_run(tmp_path / "run", tmp_path / "corpus", checkpoints=4)
+    return tmp_path / "run"
 
 
 def average(folder, count, best=False):
     write_average(folder, count, best, folder / "averaged/mean.safetensors")
 
 
-def weights(folder, name):
-    return read_tensor_file(folder / name)[0]
+def weights(run, name):
+    return read_tensor_file(run / name)[0]
 
 
-def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
-    average(folders[0], 3)
-    mean = weights(folders[0], "averaged/mean.safetensors")
-    last = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
+def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(run):
+    average(run, 3)
+    mean = weights(run, "averaged/mean.safetensors")
+    last = [weights(run, f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
     assert set(mean) == set(last[0])
     for name, tensor in mean.items():
         expected = torch.stack([weights[name].double() for weights in last]).mean(0)
         torch.testing.assert_close(tensor.double(), expected, rtol=1e-7, atol=0)  # half a unit of float32
-    listed = json.loads((folders[0] / "averaged/mean.json").read_text())
+    listed = json.loads((run / "averaged/mean.json").read_text())
     assert [entry["step"] for entry in listed["inputs"]] == [2, 3, 4]
 
 
-def test_the_average_of_one_is_the_final_weights(folders):
-    average(folders[0], 1)
-    mean, final = (weights(folders[0], name) for name in ("averaged/mean.safetensors", "model.safetensors"))
+def test_the_average_of_one_is_the_final_weights(run):
+    average(run, 1)
+    mean, final = (weights(run, name) for name in ("averaged/mean.safetensors", "model.safetensors"))
     assert all(torch.equal(mean[name], final[name]) for name in final)
 
 
-def test_checkpoints_of_another_run_are_refused(folders):
+def test_checkpoints_of_another_run_are_refused(run, tmp_path):
     stray = "checkpoints/step-3.safetensors"
-    (folders[0] / stray).write_bytes((folders[1] / stray).read_bytes())
+    write_run(tmp_path / "other", tmp_path / "corpus", checkpoints=3, seed=2)
+    (run / stray).write_bytes((tmp_path / "other" / stray).read_bytes())
     with pytest.raises(UserError, match=r"step-3\.safetensors: belongs to another run"):
-        average(folders[0], 3)
-    assert not (folders[0] / "averaged/mean.safetensors").exists()
+        average(run, 3)
+    assert not (run / "averaged/mean.safetensors").exists()
 
 
-def test_damaged_checkpoints_are_refused(folders):
-    path = folders[0] / "checkpoints/step-4.safetensors"
+def test_damaged_checkpoints_are_refused(run):
+    path = run / "checkpoints/step-4.safetensors"
     path.write_bytes(path.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
     with pytest.raises(UserError, match=r"step-4\.safetensors: content does not match"):
-        average(folders[0], 2)
+        average(run, 2)
 
 
-def test_missing_checkpoints_are_not_made_up_for(folders):
+def test_missing_checkpoints_are_not_made_up_for(run):
     with pytest.raises(UserError, match="4 checkpoints, but 5 should be averaged"):
-        average(folders[0], 5)
-    (folders[0] / "checkpoints/step-4.safetensors").unlink()
+        average(run, 5)
+    (run / "checkpoints/step-4.safetensors").unlink()
     with pytest.raises(UserError, match="the newest is of step 3, but the run ended at step 4"):
-        average(folders[0], 2)
+        average(run, 2)
 
 
-def test_an_unfinished_run_is_not_averaged(folders):
-    (folders[0] / "done.json").unlink()
+def test_an_unfinished_run_is_not_averaged(run):
+    (run / "done.json").unlink()
     with pytest.raises(UserError, match="not finished"):
-        average(folders[0], 1)
+        average(run, 1)
 
 
-def test_checkpoints_of_another_shape_are_refused(folders):
-    tensors, facts = read_tensor_file(folders[0] / "checkpoints/step-3.safetensors")
+def test_checkpoints_of_another_shape_are_refused(run):
+    tensors, facts = read_tensor_file(run / "checkpoints/step-3.safetensors")
     tensors.pop(next(iter(tensors)))
-    write_tensor_file(folders[0] / "checkpoints/step-3.safetensors", tensors, facts)
+    write_tensor_file(run / "checkpoints/step-3.safetensors", tensors, facts)
     with pytest.raises(UserError, match="holds other tensors"):
-        average(folders[0], 2)
+        average(run, 2)
 
 
 def note_losses(folder, losses):
@@ -96,21 +95,19 @@ def note_losses(folder, losses):
 @pytest.mark.parametrize(
     "losses, count, expected", [((3, 1, 2, 4), 2, [2, 3]), ((1, 2, 1, 1), 2, [1, 3]), ((3, 1, 2, 4), 1, [2])]
 )
-def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(folders, losses, count, expected):
-    note_losses(folders[0], losses)
-    average(folders[0], count, best=True)
-    mean = weights(folders[0], "averaged/mean.safetensors")
-    chosen = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in expected]
+def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(run, losses, count, expected):
+    note_losses(run, losses)
+    average(run, count, best=True)
+    mean = weights(run, "averaged/mean.safetensors")
+    chosen = [weights(run, f"checkpoints/step-{step}.safetensors") for step in expected]
     for name, tensor in mean.items():
         torch.testing.assert_close(
             tensor.double(), torch.stack([weights[name].double() for weights in chosen]).mean(0), rtol=1e-7, atol=0
         )
-    assert [
-        entry["step"] for entry in json.loads((folders[0] / "averaged/mean.json").read_text())["inputs"]
-    ] == expected
+    assert [entry["step"] for entry in json.loads((run / "averaged/mean.json").read_text())["inputs"]] == expected
 
 
-def test_best_average_names_the_first_step_without_dev_loss(folders):
-    note_losses(folders[0], [3, 1])
+def test_best_average_names_the_first_step_without_dev_loss(run):
+    note_losses(run, [3, 1])
     with pytest.raises(UserError, match="the checkpoint after step 3 has no development loss"):
-        average(folders[0], 2, best=True)
+        average(run, 2, best=True)

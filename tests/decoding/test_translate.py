@@ -23,7 +23,7 @@ from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine
 
-PAIRS = 23
+PAIRS = 13
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
 DECODING = {"beam_size": 3, "max_extra_length": 4, "batch_tokens": 40}
 
@@ -62,12 +62,11 @@ def test_every_sentence_has_one_line_in_its_place(corpus, tmp_path, model):
 def test_branch_weights_are_replaced_only_in_models_with_them(corpus, tmp_path, capsys):
     weighted, plain = tmp_path / "weighted", tmp_path / "plain"
     write_run(weighted, corpus, WEIGHTED), write_run(plain, corpus)
-    outputs = []
-    for kind, seed in (("learned", 1), ("uniform", 1), ("random", 1), ("random", 2), ("random", 1)):
-        assert translate(weighted, branch_weights=kind, branch_weights_seed=seed, beam_size=1) == 0
-        outputs.append(lines(weighted / "test.tok"))
-    assert outputs[2] == outputs[4]
-    assert len({tuple(output) for output in outputs}) > 1
+    outputs = set()
+    for kind in ("learned", "uniform", "random"):
+        assert translate(weighted, branch_weights=kind, beam_size=1) == 0
+        outputs.add((weighted / "test.tok").read_text())
+    assert len(outputs) > 1
     assert translate(plain, branch_weights="uniform") == 1
     assert "only for a Weighted Transformer" in capsys.readouterr().err
 
@@ -176,7 +175,7 @@ def test_perplexity_is_not_taken_on_another_set(corpus, tmp_path, capsys):
     write_run(run, corpus)
     options = ["--weights", str(run / "model.safetensors"), "--dataset", str(dataset(tmp_path, lines=3003))]
     assert main(["perplexity", *options, "--split", "test", "--out", str(run / "nll.json")]) == 1
-    assert "has 23 pairs, but toy test has 3003" in capsys.readouterr().err
+    assert f"has {PAIRS} pairs, but toy test has 3003" in capsys.readouterr().err
 
 
 def dataset(folder, lines=PAIRS):
@@ -195,7 +194,7 @@ def test_a_transformer_is_searched_as_without_cache_or_batch(corpus, tmp_path, m
     found = beam_search(built, batch, config, n_best=2)
     pairs = ParallelSplit(corpus / "encoded", "test")
     order = np.lexsort((pairs.tgt_lengths, pairs.src_lengths))[::-1]
-    for sentence, hypotheses in zip(order[:6], found, strict=False):
+    for sentence, hypotheses in zip(order[:4], found, strict=False):
         alone = pairs.batch(np.array([sentence]))
         expected = plain_beam_search(built, alone, limit=alone.src.shape[1] - 1 + 2, size=3)[: len(hypotheses)]
         assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for _, tokens in expected]

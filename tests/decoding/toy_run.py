@@ -25,7 +25,7 @@ WEIGHTED = WeightedTransformerConfig(architecture="weighted_transformer", **SHAP
 WORDS = ["der", "die", "hund", "frau", "sieht", "geht", "schnell", "und", "alt", ",", "."]
 
 
-def write_corpus(folder: Path, pairs: int = 23) -> list[str]:
+def write_corpus(folder: Path, pairs: int = 20) -> list[str]:
     """`subwords.model` and `encoded/` with one split, test; returns its target lines, tokenised."""
     generator = np.random.default_rng(0)
     lines = [" ".join(generator.choice(WORDS, size=generator.integers(1, 9))) for _ in range(pairs)]

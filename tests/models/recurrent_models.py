@@ -33,3 +33,5 @@ CONFIGS = {
     "dl4mt": dl4mt_config(),
     "convolutional": convolutional_config(),
 }
+STRUCTURES = {name: config for name, config in CONFIGS.items() if name not in CHANNELS[1:-1]}
+"""Configurations without those whose channels are only some of another one's."""

@@ -33,25 +33,24 @@ CONFIGS = {
     "untied": transformer_config(tie_embeddings="none"),
     "self, network, source": transformer_config(decoder_order="self-ffn-cross"),
     "weighted": weighted_config(),
-    "weighted, shared": weighted_config(ffn_mode="shared"),
     "weighted, softmax": weighted_config(normalisation="softmax"),
     "weighted, merged": weighted_config(merged=True),
     "weighted, random": weighted_config(weights="random"),
     "weighted, top 2": weighted_config(top_k=2),
-    "weighted, self": weighted_config(branched_attention="self"),
     "weighted, literal": weighted_config(**LITERAL),
-    "weighted, literal, softmax": weighted_config(**LITERAL, normalisation="softmax"),
     "weighted, literal, merged": weighted_config(**LITERAL, merged=True),
     "weighted, literal, random": weighted_config(**LITERAL, weights="random"),
-    "weighted, literal, top 2": weighted_config(**LITERAL, top_k=2),
-    "weighted, split, sub-layers": weighted_config(branched_attention="self", residuals="sub-layers"),
-    "weighted, split, cross, sub-layers": weighted_config(residuals="sub-layers"),
+    "weighted, split, self, sub-layers": weighted_config(branched_attention="self", residuals="sub-layers"),
     "weighted, shared, cross, sub-layers": weighted_config(ffn_mode="shared", residuals="sub-layers"),
     "weighted, shared, self": weighted_config(ffn_mode="shared", branched_attention="self"),
     "weighted, scaled weights": weighted_config(residuals="sub-layers", branch_scale="weights"),
     "weighted, scaled start": weighted_config(residuals="sub-layers", branch_scale="start"),
     "weighted, more branches than heads": weighted_config(num_branches=8),
 }
+"""Every value of every setting, and every pair of values of ffn_mode, branched_attention and residuals."""
+VALUES = ("softmax", "merged", "random", "top 2", "scaled weights", "scaled start")
+STRUCTURES = {name: config for name, config in CONFIGS.items() if not name.endswith(VALUES)}
+"""Configurations without those in which only the values of branch weights differ."""
 
 
 def pairs(src_lengths: list[int], tgt_lengths: list[int]) -> TextBatch:

@@ -7,12 +7,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipeline.models.architectures import build_model
 from pipeline.models.settings import BatchShape, training_flops
 
-SHAPE = BatchShape(VOCAB, src_positions=640, tgt_positions=768, src_length=10, tgt_length=12)
+ROWS = 32
+SHAPE = BatchShape(VOCAB, src_positions=10 * ROWS, tgt_positions=12 * ROWS, src_length=10, tgt_length=12)
 
 
 def test_count_equals_the_products_of_a_step(config):
     """Against torch's own counter; the Weighted Transformer's products of parameters do not grow with the batch."""
-    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * 64, [12] * 64)
+    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * ROWS, [12] * ROWS)
     with FlopCounterMode(display=False) as counter:
         model.loss(batch, 0.1).loss.backward()
     ours = training_flops(config, SHAPE)
@@ -43,7 +44,7 @@ def test_flops_equal_the_counted_matmuls_of_a_training_step(name):
     if CONFIGS[name].architecture == "recurrent":
         wide |= {"d_state": 24, "d_attention": 40}
     config = CONFIGS[name].model_copy(update=wide)
-    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * 64, [12] * 64)
+    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * ROWS, [12] * ROWS)
     with ProductCounter() as counter:
         model.loss(batch, 0.1).loss.backward()
     assert 2 * counter.products == pytest.approx(training_flops(config, SHAPE), rel=0.02)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from compiled_layers import CompiledLayers
-from recurrent_models import CONFIGS as RECURRENT
+from recurrent_models import STRUCTURES as RECURRENT
 from small_models import CONFIGS as TRANSFORMERS
 from small_models import VOCAB, pairs, transformer_config
 from speech_batches import VOCAB as CHARACTERS

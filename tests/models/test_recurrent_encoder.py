@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from recurrent_models import CHANNELS, CONFIGS, recurrent_config
+from recurrent_models import CHANNELS, STRUCTURES, recurrent_config
 from small_models import VOCAB, pairs
 from torch import Tensor
 from torch.nn import functional as F
@@ -182,9 +182,9 @@ def test_padding_has_no_weight_and_the_rest_sums_to_one():
     assert not weights.masked_select(~mask.unsqueeze(1)).any()
 
 
-@pytest.fixture(params=CONFIGS)
+@pytest.fixture(params=STRUCTURES)
 def system(request):
-    return CONFIGS[request.param]
+    return STRUCTURES[request.param]
 
 
 def evaluated(system):

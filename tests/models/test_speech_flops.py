@@ -3,7 +3,7 @@
 import pytest
 import torch
 from small_models import pairs, transformer_config
-from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_config, joint_config, lm_config, speech
+from speech_batches import VOCAB, attention_config, ctc_config, fusion_config, joint_config, lm_config, speech
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
@@ -11,7 +11,7 @@ from pipeline.models.settings import BatchShape
 from pipeline.training.run_model import build_run_model
 from pipeline.training.specification import run_flops
 
-FRAMES, CHARACTERS, ROWS = 64, 9, 16
+FRAMES, CHARACTERS, ROWS = 48, 7, 8
 SHAPE = BatchShape(VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
 
 
@@ -46,7 +46,7 @@ def test_operations_of_an_update(model):
     assert counted(spec(model), batch, VOCAB) == pytest.approx(ours, rel=0.03)
 
 
-@pytest.mark.parametrize("row", FUSIONS)
+@pytest.mark.parametrize("row", ["DF0", "DF3", "CF2", "CF4"])
 def test_operations_of_a_fusion(row):
     batch, run = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS), spec(attention_config(), row)
     ours = run_flops(run, SHAPE)

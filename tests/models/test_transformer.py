@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_models import VOCAB, pairs, transformer_config
+from small_models import CONFIGS, VOCAB, pairs, transformer_config
 from torch.nn import functional as F
 
 from pipeline.models.architectures import build_model
@@ -89,9 +89,10 @@ def test_a_sublayer_is_followed_by_layer_norm():
     assert (encoded.var(-1, unbiased=False) - 1).abs().max() < 1e-4
 
 
-def test_every_dropout_acts_in_training_alone(config):
+@pytest.mark.parametrize("name", ["transformer", "weighted", "weighted, literal"])
+def test_every_dropout_acts_in_training_alone(name):
     """One place after the other drops half; evaluated, the model is what it is without."""
-    config = config.model_copy(update={"num_layers": 1})
+    config = CONFIGS[name].model_copy(update={"num_layers": 1})
     model, batch = build_model(config, (VOCAB, VOCAB)), pairs([9, 4, 6], [3, 8, 5])
 
     def losses():

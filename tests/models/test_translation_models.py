@@ -10,7 +10,7 @@ from small_models import VOCAB, pairs, rows
 
 from pipeline.models.architectures import build_model
 
-CONFIGS = small_models.CONFIGS | recurrent_models.CONFIGS
+CONFIGS = small_models.STRUCTURES | recurrent_models.STRUCTURES
 ROUNDING = 2e-5
 
 

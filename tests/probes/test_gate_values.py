@@ -104,24 +104,22 @@ def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_pat
     record = json.loads((tmp_path / "gates.json").read_text())
     assert record["test_sets"] == ["toy", "toy2"] and record["lines"] == 60 and set(record["gates"]) == {"rnn", "emb"}
     vocabulary = Subwords(corpus / "subwords.model").words
-    sentences = []
+    gates, places = [], []
     for name in SPLITS:
         lines = (corpus / f"prepared/{name}.tok.zh").read_text(encoding="utf-8").splitlines()
         facts = map(json.loads, (corpus / f"{name}.phenomena.jsonl").read_text(encoding="utf-8").splitlines())
         split = ParallelSplit(corpus / "encoded", name)
         for number, (line, fact) in enumerate(zip(lines, facts, strict=True)):
-            sentences.append((split.batch(np.array([number])), kinds_of(line.split(" "), fact, vocabulary)))
-    for kind in ("names", "rare_names", "idioms", "function_words"):
-        values = []
-        for batch, found in sentences:
             with torch.no_grad():
-                z = model.channel_gates(batch)["emb"][0]
-            values += z.mean(-1)[found[kind]].tolist()
+                gates.append(model.channel_gates(split.batch(np.array([number])))["emb"][0].mean(-1))
+            places.append(kinds_of(line.split(" "), fact, vocabulary))
+    for kind in ("names", "rare_names", "idioms", "function_words"):
+        values = [value for gate, found in zip(gates, places, strict=True) for value in gate[found[kind]].tolist()]
         measured = record["gates"]["emb"][kind]
         assert measured["words"] == len(values) > 0
         assert measured["value"] == pytest.approx(np.mean(values), abs=1e-6)
         rows = read_statistics(tmp_path / "gates.json", f"emb.{kind}")
-        assert rows.shape == (60, 2) and rows[:, 1].tolist() == [len(found[kind]) for _, found in sentences]
+        assert rows.shape == (60, 2) and rows[:, 1].tolist() == [len(found[kind]) for found in places]
 
 
 def test_a_model_of_one_channel_has_no_gate(corpus, tmp_path):

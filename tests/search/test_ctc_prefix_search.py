@@ -15,8 +15,8 @@ from pipeline.search.interface import ExternalLM
 
 SPACE, A, B = EOS + 1, EOS + 2, EOS + 3
 VOCABULARY = EOS + 4
-WIDE = 400
-"""More than there are texts of five frames and three symbols, 363."""
+WIDE = 130
+"""More than there are texts of four frames and three symbols, 121."""
 
 
 def random_log_probs(utterances: int, frames: int, seed: int = 0) -> torch.Tensor:
@@ -43,8 +43,8 @@ def words(text: tuple[int, ...]) -> int:
 @pytest.mark.parametrize("weight", [0.0, 0.7])
 @pytest.mark.parametrize("bonus", [0.0, 1.5])
 def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
-    lengths = torch.tensor([5, 3, 4, 5, 1])
-    log_probs = random_log_probs(5, 5)
+    lengths = torch.tensor([4, 3, 4, 1])
+    log_probs = random_log_probs(4, 4)
     lm = language_model(VOCABULARY, seed=1)
     prior = ExternalLM(lm, weight) if weight else None
     found = prefix_search(log_probs, lengths, WIDE, TextScores(prior, bonus, SPACE))

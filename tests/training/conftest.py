@@ -14,7 +14,7 @@ import yaml
 from made_records import parallel_corpus
 
 from pipeline.data.sequence_store import write_tokens
-from pipeline.training import trainer
+from pipeline.training import trainer, validation
 from pipeline.training.job import train_run
 
 SYMBOLS = [chr(ord("a") + number) for number in range(20)]
@@ -41,8 +41,10 @@ def one_thread():
 
 
 @pytest.fixture(autouse=True)
-def saving_may_take_all_the_time(monkeypatch):
+def quick_validations_and_any_number_of_saves(monkeypatch):
+    """Let saving take all the time, and measure the fit on two steps instead of eight."""
     monkeypatch.setattr(trainer, "SAVING_SHARE", math.inf)
+    monkeypatch.setattr(validation, "FIT_STEPS", 2)
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +87,7 @@ def write_run(
         model: Changed settings of the model.
         training: Changed settings of the training.
     """
-    settings = {"max_steps": 12, "warmup_steps": 20, "tokens_per_update": 200, "micro_batch_tokens": 80}
+    settings = {"max_steps": 12, "warmup_steps": 20, "tokens_per_update": 150, "micro_batch_tokens": 150}
     settings |= {"validate_every": 6, "checkpoint_every": 4}
     if architecture == "weighted_transformer":
         settings |= {"branch_warmup_steps": 10, "branch_freeze_steps": 3}
@@ -115,17 +117,27 @@ def trained_once(tmp_path_factory, copy_corpus) -> Callable[..., Path]:
     return trained
 
 
-@pytest.fixture(params=["transformer", "weighted_transformer"])
-def undisturbed(trained_once, tmp_path, request) -> Path:
-    """Return a copy of a run that was trained to its end."""
-    return Path(shutil.copytree(trained_once(architecture=request.param), tmp_path / "undisturbed"))
+@pytest.fixture
+def finished(trained_once, tmp_path) -> Callable[..., Path]:
+    """Copy a finished run of some settings to a folder of this name; all tests share its training."""
+    return lambda name, **settings: Path(shutil.copytree(trained_once(**settings), tmp_path / name))
+
+
+@pytest.fixture
+def undisturbed(finished, request) -> Path:
+    """A run that was trained to its end, in two micro-batches a step.
+
+    It is of a Weighted Transformer unless the test names its architecture.
+    """
+    architecture = getattr(request, "param", "weighted_transformer")
+    return finished("undisturbed", architecture=architecture, micro_batch_tokens=80)
 
 
 @pytest.fixture
 def disturbed(new_run, undisturbed) -> Path:
     """The same run, not begun."""
     spec = yaml.safe_load((undisturbed / "run.yaml").read_text())
-    return new_run("disturbed", architecture=spec["model"]["architecture"])
+    return new_run("disturbed", architecture=spec["model"]["architecture"], micro_batch_tokens=80)
 
 
 @pytest.fixture

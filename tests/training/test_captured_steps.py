@@ -26,9 +26,15 @@ from pipeline.training.trainer import Trainer
 CPU = torch.device("cpu")
 MICRO_BATCHES = {"one": 200, "several": 80}
 SHORT = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 2}
-LONG = {"max_steps": 24, "validate_every": 8, "checkpoint_every": 8}
+LONG = {"max_steps": 14, "validate_every": 14, "checkpoint_every": 14}
 """So many steps that every shape comes back after another one."""
-ARCHITECTURES = ["transformer", "weighted_transformer", "recurrent", "convolutional"]
+CASES = [
+    ("transformer", "several"),
+    ("weighted_transformer", "one"),
+    ("weighted_transformer", "several"),
+    ("recurrent", "one"),
+    ("convolutional", "several"),
+]
 
 
 def refuse(_: int) -> None:
@@ -81,8 +87,7 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         assert torch.equal(found[name], value), name
 
 
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("architecture", "parts"), CASES)
 def test_replayed_steps_equal_eager_ones(new_run, trainer_with, architecture, parts):
     settings = {"architecture": architecture, "micro_batch_tokens": MICRO_BATCHES[parts], "clip_norm": 0.5} | SHORT
     replayed, eager = trainer_with(new_run("replayed", **settings)), trainer_with(new_run("eager", **settings), refuse)
@@ -101,7 +106,7 @@ def test_every_optimiser_can_be_recorded(new_run, trainer_with, optimiser):
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
 def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, trainer_with, parts):
-    settings = {"model": {"dropout": 0.0}, "micro_batch_tokens": MICRO_BATCHES[parts]}
+    settings = {"model": {"dropout": 0.0}, "micro_batch_tokens": MICRO_BATCHES[parts]} | SHORT
     replayed = trainer_with(new_run("replayed", **settings))
     plain = trainer_with(new_run("plain", **settings))
     plain.steps.captured, plain.steps.async_stats = None, False
@@ -110,18 +115,14 @@ def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, traine
     assert replayed.state.train.nll_per_token == pytest.approx(plain.state.train.nll_per_token, rel=1e-4)
 
 
-def test_a_graph_is_recorded_when_its_shape_first_comes(new_run, trainer_with):
-    trainer = trainer_with(new_run(micro_batch_tokens=200))
-    shapes = {part.signature for step in range(12) for part in trainer.steps.prepare(step).micro_batches}
+def test_a_graph_is_recorded_for_each_shape_and_for_frozen_weights(new_run, trainer_with):
+    trainer = trainer_with(new_run(architecture="weighted_transformer", micro_batch_tokens=200, **SHORT))
+    shapes = {part.signature for step in range(6) for part in trainer.steps.prepare(step).micro_batches}
     assert not trainer.steps.captured.graphs.graphs
     final(trainer)
-    assert {key[-1] for key in trainer.steps.captured.graphs.graphs if key[0] != "finish"} == shapes
-
-
-def test_frozen_branch_weights_have_graphs_of_their_own(new_run, trainer_with):
-    trainer = trainer_with(new_run(architecture="weighted_transformer", micro_batch_tokens=200))
-    final(trainer)
-    assert {key[1] for key in trainer.steps.captured.graphs.graphs} == {False, True}
+    recorded = trainer.steps.captured.graphs.graphs
+    assert {key[-1] for key in recorded if key[0] != "finish"} == shapes
+    assert {key[1] for key in recorded} == {False, True}
 
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
@@ -133,9 +134,8 @@ def test_dropped_graphs_are_recorded_again_to_the_same_bytes(new_run, trainer_wi
     assert len(few.steps.captured.graphs.graphs) == 1
 
 
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-def test_a_stopped_training_ends_in_the_same_bytes(new_run, trainer_with, parts):
-    settings = {"micro_batch_tokens": MICRO_BATCHES[parts]} | SHORT
+def test_a_stopped_training_ends_in_the_same_bytes(new_run, trainer_with):
+    settings = {"micro_batch_tokens": MICRO_BATCHES["several"]} | SHORT
     undisturbed, run = final(trainer_with(new_run("undisturbed", **settings))), new_run("stopped", **settings)
     first = trainer_with(run)
     first.progress.count = stop_after(first, 3)
@@ -159,7 +159,7 @@ def stop_after(trainer: Trainer, steps: int) -> Callable[..., None]:
 
 
 def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with, caplog):
-    trainer = trainer_with(new_run(), refuse)
+    trainer = trainer_with(new_run(**SHORT), refuse)
     with caplog.at_level(logging.WARNING):
         final(trainer)
     messages = [record.message for record in caplog.records if "CUDA graphs" in record.message]
@@ -171,7 +171,8 @@ def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with
 
 
 def test_gradients_add_up_if_recording_had_failed_before(new_run, trainer_with):
-    late, early = trainer_with(new_run("late", **SHORT), refuse), trainer_with(new_run("early", **SHORT), refuse)
+    settings = {"micro_batch_tokens": MICRO_BATCHES["several"]} | SHORT
+    late, early = (trainer_with(new_run(name, **settings), refuse) for name in ("late", "early"))
     early.steps.captured.graphs.failure = "an earlier one"
     assert_equal(final(early), final(late))
 
@@ -184,15 +185,18 @@ def test_graphs_are_dropped_when_memory_is_short(new_run, trainer_with):
             full["left"] -= 1
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    short = trainer_with(new_run("short", micro_batch_tokens=200), second_fails)
-    enough = trainer_with(new_run("enough", micro_batch_tokens=200))
+    settings = {"micro_batch_tokens": 200} | SHORT
+    short, enough = (
+        trainer_with(new_run("short", **settings), second_fails),
+        trainer_with(new_run("enough", **settings)),
+    )
     assert_equal(final(short), final(enough))
     assert not short.steps.captured.graphs.refused and short.steps.captured.graphs.recorder.released
 
 
 def test_shapes_without_memory_for_a_graph_are_eager(new_run, trainer_with, caplog):
-    short = trainer_with(new_run("short", micro_batch_tokens=200), no_memory)
-    enough = trainer_with(new_run("enough", micro_batch_tokens=200))
+    settings = {"micro_batch_tokens": 200} | SHORT
+    short, enough = trainer_with(new_run("short", **settings), no_memory), trainer_with(new_run("enough", **settings))
     assert_equal(final(short), final(enough))
     assert short.steps.captured.graphs.refused and not short.steps.captured.graphs.failure
     assert "no memory for the CUDA graph of a batch" in caplog.text

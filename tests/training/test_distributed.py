@@ -16,13 +16,18 @@ from safetensors.torch import load_file
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import read_json
+from pipeline.training import validation
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
 from pipeline.training.ownership import StopRequest
 from pipeline.training.setup import build_trainer
 from pipeline.training.specification import run_key
+from pipeline.training.state import FIT_STEPS
 from pipeline.training.trainer import Trainer
+
+SHARED = {"tokens_per_update": 200, "micro_batch_tokens": 80}
+"""Three micro-batches a step."""
 
 
 def start(run: Path, rank: int, port: int) -> subprocess.Popen:
@@ -63,7 +68,8 @@ def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypa
 
     monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
     monkeypatch.setattr(Group, "from_first", lambda self, value, device: value)
-    run = new_run(clip_norm=0.05, optimiser="nag", schedule="constant", lr=0.1, model={"dropout": 0.0})
+    settings = {"clip_norm": 0.05, "optimiser": "nag", "schedule": "constant", "lr": 0.1}
+    run = new_run(model={"dropout": 0.0}, **settings, **SHARED)
     alone, *both = (trainer_of(run, Group(rank, size)) for rank, size in ((0, 1), (0, 2), (1, 2)))
     found = {}
 
@@ -88,10 +94,11 @@ def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
-def test_two_processes_train_what_one_does_within_rounding(new_run, architecture):
+def test_two_processes_train_what_one_does_within_rounding(new_run, architecture, monkeypatch):
     """Within a twentieth of what each tensor has learnt: by Adam a weight with next to no gradient follows rounding."""
+    monkeypatch.setattr(validation, "FIT_STEPS", FIT_STEPS)  # as in the processes
     alone, shared, begun = (
-        new_run(name, architecture=architecture, max_steps=6) for name in ("alone", "shared", "begun")
+        new_run(name, architecture=architecture, max_steps=6, **SHARED) for name in ("alone", "shared", "begun")
     )
     first = trainer_of(begun, Group(0, 1)).model.state_dict()
     processes = both(shared)
@@ -111,7 +118,7 @@ def test_two_processes_train_what_one_does_within_rounding(new_run, architecture
 
 @pytest.mark.slow
 def test_signal_to_one_process_stops_both_at_the_same_step(new_run):
-    run = new_run(max_steps=3000, validate_every=3000, checkpoint_every=3000)
+    run = new_run(max_steps=3000, validate_every=3000, checkpoint_every=3000, **SHARED)
     processes = both(run)
     while not (run / "progress.jsonl").exists():
         time.sleep(0.05)

@@ -56,7 +56,7 @@ def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, explod
     undisturbed, disturbed = (new_run(name, **SETTINGS) for name in ("undisturbed", "disturbed"))
     explode(13, factor=factor)
     train_run(undisturbed, threads=1)
-    for _ in range(6):
+    for _ in range(4):
         in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=random.uniform(0.1, 0.5))
     train_run(disturbed, threads=1)
     assert read_json(disturbed / "done.json")["returned"]["to"] in (4, 12)

@@ -57,7 +57,13 @@ def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]
 
 def test_eight_processes_match_one_with_many_buckets(new_run, monkeypatch):
     # with a small eps, Adam turns the rounding of a gradient near zero into a whole step
-    settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4, "adam_eps": 1e-3}
+    settings = {
+        "tokens_per_update": 1600,
+        "max_steps": 4,
+        "validate_every": 4,
+        "adam_eps": 1e-3,
+        "micro_batch_tokens": 80,
+    }
     alone, shared = (new_run(name, **settings) for name in ("alone", "shared"))
     train_run(alone, threads=1)
     monkeypatch.setattr(distributed, "BUCKET_BYTES", 2000)
@@ -72,7 +78,7 @@ def test_eight_processes_match_one_with_many_buckets(new_run, monkeypatch):
 @pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hung"])
 def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeypatch, end):
     monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
-    run = new_run(max_steps=6, validate_every=6, checkpoint_every=2)
+    run = new_run(max_steps=6, validate_every=6, checkpoint_every=2, tokens_per_update=200, micro_batch_tokens=80)
     codes = by_eight(run, lambda rank, step: end() if (rank, step) == (5, 3) else None)
     assert codes.count(FAILED) == RANKS - 1, codes
     for rank in set(range(RANKS)) - {5}:

@@ -82,9 +82,9 @@ def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
     assert all(torch.equal(*pair) for pair in zip(*seen, strict=True))
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta", "nag"])
-def test_async_stats_skip_the_same_steps_with_the_same_bytes(new_run, spoil, outcome, monkeypatch, optimiser):
-    at_once, late = (new_run(name, optimiser=optimiser) for name in ("at-once", "late"))
+def test_async_stats_skip_the_same_steps_with_the_same_bytes(new_run, spoil, outcome, monkeypatch):
+    """Adadelta keeps statistics of each step; test_optimiser.py skips steps of every optimiser."""
+    at_once, late = (new_run(name, optimiser="adadelta") for name in ("at-once", "late"))
     spoil({3, 4, 8})
     train_run(at_once, threads=1)
     begin = StepRunner.__post_init__
@@ -109,7 +109,7 @@ def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkey
     monkeypatch.setattr(Transformer, "loss", refuse)
     run = new_run()
     with pytest.raises(
-        UserError, match=r"out of memory in step 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
+        UserError, match=r"out of memory in step 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 75 \(now"
     ):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()

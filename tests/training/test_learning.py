@@ -92,7 +92,7 @@ def test_copying_is_learnt_without_a_transformer_on_any_seed(new_run, has_learnt
 
 @pytest.mark.parametrize("loss_mean", ["token", "sentence"])
 def test_step_gradient_equals_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch, loss_mean):
-    run = new_run(max_steps=1, loss_mean=loss_mean)
+    run = new_run(max_steps=1, loss_mean=loss_mean, micro_batch_tokens=80)
     whole_updates = load_run(run / "run.yaml").training.model_copy(update={"micro_batch_tokens": 1000})
     compared = []
     accumulate = StepRunner.accumulate

@@ -13,15 +13,10 @@ from pipeline.models.kernels import cross_entropy
 from pipeline.models.layers.loss import projected_cross_entropy
 from pipeline.models.settings import PAD
 from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.training import validation as validations
 from pipeline.training.distributed import Group
-from pipeline.training.state import FIT_STEPS
 from pipeline.training.step import micro_seed
 from pipeline.training.validation import Validation
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
 
 
 def naive(features, weight, bias, targets, smoothing):
@@ -144,9 +139,11 @@ def test_fit_loss_is_that_of_the_first_batches_without_dropout(copy_corpus, mode
     assert measured[0] == measured[1] and model.training
     model.eval()
     with torch.no_grad():
-        losses = [model.loss(batch, 0.0) for step in range(FIT_STEPS) for batch in trained_on.micro_batches(step)]
+        losses = [
+            model.loss(batch, 0.0) for step in range(validations.FIT_STEPS) for batch in trained_on.micro_batches(step)
+        ]
     tokens = sum(loss.tokens for loss in losses)
-    assert len(trained_on) > FIT_STEPS and measured[0].tokens == tokens
+    assert len(trained_on) > validations.FIT_STEPS and measured[0].tokens == tokens
     assert measured[0].nll_per_token == pytest.approx(sum(float(loss.nll) for loss in losses) / tokens, rel=1e-5)
 
 

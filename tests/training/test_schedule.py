@@ -116,7 +116,7 @@ def test_a_schedule_without_what_it_needs_is_refused(faulty, told):
         schedule(8, 1, **faulty)
 
 
-FIXED = ["--lowest", "0.01", "--highest", "10", "--steps", "4", "--device", "cpu", "--threads", "1"]
+FIXED = ["--lowest", "0.01", "--highest", "10", "--steps", "2", "--device", "cpu", "--threads", "1"]
 
 
 def search(run, out, *more):
@@ -136,8 +136,8 @@ def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path):
     for row in rows:
         spec = yaml.safe_load((tmp_path / row["folder"] / "run.yaml").read_text())
         done = TrainedRun.read(tmp_path / row["folder"] / "done.json")
-        assert (spec["training"]["lr_factor"], spec["training"]["max_steps"]) == (float(row["lr_factor"]), 4)
-        assert done.steps == 4
+        assert (spec["training"]["lr_factor"], spec["training"]["max_steps"]) == (float(row["lr_factor"]), 2)
+        assert done.steps == 2
         assert float(row["best_dev_loss"]) == pytest.approx(done.best_dev.nll_per_token)
     assert not (run / "done.json").exists()
 
@@ -157,9 +157,9 @@ def test_draws_are_uniform_in_their_logarithm(new_run, tmp_path, monkeypatch):
     """A Kolmogorov-Smirnov distance below 1.63 / sqrt(n), which one sample in a hundred exceeds."""
     monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
     out = tmp_path / "rates.csv"
-    assert search(new_run(), out, "--trials", "200") == 0
+    assert search(new_run(), out, "--trials", "100") == 0
     shares = sorted(math.log(float(row["lr_factor"]) / 0.01) / math.log(1000) for row in rows_of(out))
-    assert max(abs(share - (i + 0.5) / 200) for i, share in enumerate(shares)) < 1.63 / 200**0.5
+    assert max(abs(share - (i + 0.5) / 100) for i, share in enumerate(shares)) < 1.63 / 100**0.5
 
 
 def test_a_trial_that_diverges_is_last(new_run, tmp_path, monkeypatch):

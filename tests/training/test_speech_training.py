@@ -86,7 +86,7 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, mon
     if kind == "ctc":
         whole, stopped = (make(name, CTC, {}) for name in ("whole", "stopped"))
     else:
-        train_run(lm := make("lm", LM, {}), threads=1)
+        train_run(lm := make("lm", LM, {"max_steps": 2}), threads=1)
         whole, stopped = (make(name, RECOGNISER, SAMPLED, **fused(lm, **COLD)) for name in ("whole", "stopped"))
     (stopped / "run.yaml").write_text((whole / "run.yaml").read_text())
     train_run(whole, threads=1)
@@ -118,14 +118,17 @@ def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
 
 
 def test_weights_from_other_runs_are_neither_changed_nor_stored(make):
-    lm, am = make("lm", LM, {}), make("am", RECOGNISER, SAMPLED)
+    sampled = SAMPLED | {"max_steps": 2}
+    lm, am = make("lm", LM, {"max_steps": 2}), make("am", RECOGNISER, sampled)
     for run in (lm, am):
         train_run(run, threads=1)
     before = [(run / "model.safetensors").read_bytes() for run in (lm, am)]
-    deep = make("deep", RECOGNISER, SAMPLED, initial=str(am), **fused(lm, **DEEP))
-    cold = make("cold", RECOGNISER, SAMPLED, **fused(lm, **COLD))
+    deep = make("deep", RECOGNISER, sampled, initial=str(am), **fused(lm, **DEEP))
+    cold = make("cold", RECOGNISER, sampled, **fused(lm, **COLD))
     train_run(deep, threads=1), train_run(cold, threads=1)
-    tuned = make("tuned", RECOGNISER, {"trained_part": "fusion"}, initial=str(cold), **fused(lm, **COLD))
+    tuned = make(
+        "tuned", RECOGNISER, {"trained_part": "fusion", "max_steps": 2}, initial=str(cold), **fused(lm, **COLD)
+    )
     train_run(tuned, threads=1)
     assert [(run / "model.safetensors").read_bytes() for run in (lm, am)] == before
     parts = {
@@ -140,17 +143,18 @@ def test_ctc_skips_and_counts_utterances_with_too_few_frames(make, tmp_path, cap
     """Three output frames hold "abc", but not "aab", which needs a blank between its a's."""
     train, dev = (write_spoken(tmp_path / split, hurried=split) for split in ("train", "dev"))
     with caplog.at_level("WARNING"):
-        train_run(run := make("ctc", CTC, {"max_steps": 4}, corpus=str(train)), threads=1)
+        train_run(run := make("ctc", CTC, {"max_steps": 1}, corpus=str(train)), threads=1)
     assert read_json(run / "done.json")["left_out_pairs"] == 1
     assert "left out 1 utterances whose transcripts have more characters than ctc has output frames" in caplog.text
     with pytest.raises(
         UserError, match=r"split dev: 1 utterances can't be scored; the first is utterance 18: its 3 char"
     ):
-        train_run(make("on-dev", CTC, {"max_steps": 4}, corpus=str(dev)), threads=1)
-    train_run(run := make("attention", RECOGNISER, {"max_steps": 4}, corpus=str(train)), threads=1)
+        train_run(make("on-dev", CTC, {"max_steps": 1}, corpus=str(dev)), threads=1)
+    train_run(run := make("attention", RECOGNISER, {"max_steps": 1}, corpus=str(train)), threads=1)
     assert read_json(run / "done.json")["left_out_pairs"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "model", "nats"),
     [("attention", RECOGNISER, 1.0), ("ctc", CTC, 0.9), ("lm", LM, 1.9)],

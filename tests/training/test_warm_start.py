@@ -17,10 +17,12 @@ from pipeline.training.step import StepRunner
 from pipeline.training.warm_start import continue_from
 from reprise.__main__ import main
 
+PLATEAU = {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}
+
 
 @pytest.fixture
 def updates(monkeypatch):
-    """Counts updates from now on."""
+    """Return the steps that are trained, as they come."""
     counted = []
     whole = StepRunner.accumulate
     monkeypatch.setattr(
@@ -30,36 +32,31 @@ def updates(monkeypatch):
 
 
 # 10 is no multiple of 6 or 4: what is measured and kept at the end would not be, had it gone on
-@pytest.mark.parametrize("first", [8, 10, 12])
-@pytest.mark.parametrize("schedule", [{}, {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}])
-def test_extended_training_matches_one_long_from_the_start(new_run, trained_once, outcome, updates, first, schedule):
-    at_once = trained_once(max_steps=20, **schedule)
-    train_run(new_run("seed1-00000001", max_steps=first, **schedule), threads=1)
-    updates.clear()
-    longer = new_run("seed1-00000002", max_steps=20, **schedule)
-    train_run(longer, threads=1)
-    assert updates == list(range(first, 20))
-    assert outcome(longer) == outcome(at_once)
-
-
-def test_events_of_the_shorter_training_come_with_it(new_run):
-    shorter, longer = new_run("seed1-00000001", max_steps=8), new_run("seed1-00000002", max_steps=12)
-    train_run(shorter, threads=1)
+@pytest.mark.parametrize(("first", "schedule"), [(8, PLATEAU), (10, {}), (10, PLATEAU), (12, {})])
+def test_extended_training_matches_one_long_from_the_start(
+    new_run, finished, trained_once, outcome, updates, first, schedule
+):
+    at_once = trained_once(max_steps=16, **schedule)
+    shorter = finished("seed1-00000001", max_steps=first, **schedule)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").touch()
+    before = outcome(shorter)
+    updates.clear()
+    longer = new_run("seed1-00000002", max_steps=16, **schedule)
     train_run(longer, threads=1)
+    assert updates == list(range(first, 16))
+    assert outcome(longer) == outcome(at_once) and outcome(shorter) == before
     assert [path.name for path in (longer / EVENTS).iterdir()] == ["of the shorter"]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_copies_of_a_shorter_training_report_every_errno(call, new_run, monkeypatch):
-    shorter, longer = new_run("seed1-00000001", max_steps=8), new_run("seed1-00000002", max_steps=12)
-    train_run(shorter, threads=1)
+def test_copies_of_a_shorter_training_report_an_errno_in_one_line(call, new_run, finished, monkeypatch):
+    shorter, longer = finished("seed1-00000001", max_steps=10), new_run("seed1-00000002", max_steps=12)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").write_bytes(b"events")
     checkpoints, real = Checkpoints(longer, run_key(longer), keep=2), getattr(os, call)
-    for number in sorted(errno.errorcode):
-        for fails_at in range(5 if number == 1 else 1):
+    for number in (errno.ENOSPC, errno.EIO, errno.ESTALE, errno.EPERM):
+        for fails_at in range(5 if number == errno.ENOSPC else 1):
             left = iter(range(fails_at))
 
             def refuse(*arguments, number=number, left=left):
@@ -73,23 +70,21 @@ def test_copies_of_a_shorter_training_report_every_errno(call, new_run, monkeypa
                     continue_from(checkpoints, shorter)
             assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
             assert not checkpoints.has_begun
-    assert continue_from(checkpoints, shorter) == 8 and checkpoints.has_begun
+    assert continue_from(checkpoints, shorter) == 10 and checkpoints.has_begun
     assert (longer / EVENTS / "of the shorter").read_bytes() == b"events"
 
 
 ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}
-
-
 COSINE = {"schedule": "cosine", "lr": 0.02, "lr_factor": 1.0, "warmup_steps": 2}  # which depends on the length
 
 
 @pytest.mark.parametrize(("more", "schedule"), [(None, {}), (4, {}), (None, COSINE)])
-def test_training_extended_by_patience_matches_a_patient_one(new_run, outcome, updates, more, schedule):
+def test_training_extended_by_patience_matches_a_patient_one(
+    new_run, finished, trained_once, outcome, updates, more, schedule
+):
     settings = ENDS_EARLY | schedule
-    at_once = new_run("elsewhere-00000000", **settings, patience=more)
-    train_run(at_once, threads=1)
-    impatient = new_run("seed1-00000001", **settings, patience=1)
-    train_run(impatient, threads=1)
+    at_once = trained_once(**settings, patience=more)
+    impatient = finished("seed1-00000001", **settings, patience=1)
     ended = read_json(impatient / "done.json")["steps"]
     updates.clear()
     patient = new_run("seed1-00000002", **settings, patience=more)
@@ -99,72 +94,53 @@ def test_training_extended_by_patience_matches_a_patient_one(new_run, outcome, u
 
 
 @pytest.mark.parametrize("keep", [1, 2])
-def test_a_training_that_ended_between_two_checkpoints_goes_on(new_run, outcome, updates, keep):
+def test_a_training_that_ended_between_two_checkpoints_goes_on(new_run, finished, trained_once, outcome, updates, keep):
     """Its last weights, which it kept, took the place of the oldest."""
-    settings = ENDS_EARLY | {"checkpoint_every": 4, "keep_checkpoints": keep, "max_steps": 30}
-    at_once = new_run("elsewhere-00000000", **settings, patience=None)
-    train_run(at_once, threads=1)
-    shorter = new_run("seed1-00000001", **settings | {"max_steps": 18}, patience=None)
-    train_run(shorter, threads=1)
+    settings = {"checkpoint_every": 4, "keep_checkpoints": keep}
+    at_once = trained_once(**settings, max_steps=14)
+    finished("seed1-00000001", **settings, max_steps=10)
     updates.clear()
-    longer = new_run("seed1-00000002", **settings, patience=None)
+    longer = new_run("seed1-00000002", **settings, max_steps=14)
     train_run(longer, threads=1)
-    assert updates[0] == 18 and outcome(longer) == outcome(at_once)
+    assert updates[0] == 10 and outcome(longer) == outcome(at_once)
 
 
-def test_warm_start_uses_the_run_with_most_steps(new_run, updates):
-    train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=1), threads=1)
-    train_run(new_run("seed1-00000003", **ENDS_EARLY | {"max_steps": 16}, patience=None), threads=1)
+def test_warm_start_uses_the_run_with_most_steps(new_run, finished, updates):
+    finished("seed1-00000001", **ENDS_EARLY, patience=1)
+    finished("seed1-00000003", **ENDS_EARLY | {"max_steps": 18}, patience=None)
     updates.clear()
     train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=None), threads=1)
-    assert updates[0] == 16
+    assert updates[0] == 18
 
 
-def test_warm_start_ignores_a_run_with_more_patience(new_run, updates):
-    train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=None), threads=1)
+def test_warm_start_ignores_a_run_with_more_patience(new_run, finished, updates):
+    finished("seed1-00000001", **ENDS_EARLY, patience=None)
     updates.clear()
     train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=1), threads=1)
     assert updates[0] == 0 and len(updates) < 20
 
 
-def test_the_shorter_training_stays_as_it_was(new_run, outcome):
-    shorter = new_run("seed1-00000001", max_steps=10)
-    train_run(shorter, threads=1)
-    before = outcome(shorter)
-    train_run(new_run("seed1-00000002", max_steps=20), threads=1)
-    assert outcome(shorter) == before
-
-
-def test_warm_start_ignores_a_run_with_missing_weights(new_run, updates):
-    shorter = new_run("seed1-00000001", max_steps=12)
-    train_run(shorter, threads=1)
-    (shorter / "checkpoints/step-8.safetensors").unlink()
+@pytest.mark.parametrize("fault", ["missing", "damaged"])
+def test_warm_start_ignores_a_run_with_lost_weights(fault, new_run, finished, updates, outcome, caplog):
+    weights = finished("seed1-00000001", max_steps=12) / "checkpoints/step-8.safetensors"
+    weights.unlink() if fault == "missing" else weights.write_bytes(b"damaged")
+    before = outcome(weights.parents[1])
     updates.clear()
-    train_run(new_run("seed1-00000002", max_steps=14), threads=1)
-    assert updates == list(range(14))
-
-
-def test_warm_start_ignores_damaged_weights_and_keeps_them(new_run, updates, outcome, caplog):
-    shorter = new_run("seed1-00000001", max_steps=12)
-    train_run(shorter, threads=1)
-    (shorter / "checkpoints/step-8.safetensors").write_bytes(b"damaged")
-    before = outcome(shorter)
-    updates.clear()
-    longer = new_run("seed1-00000002", max_steps=14)
+    longer = new_run("seed1-00000002", max_steps=13)
     train_run(longer, threads=1)
-    assert updates == list(range(14)) and outcome(shorter) == before and "step-8" in caplog.text
-    assert len(read_json(longer / "cost.json")["starts"]) == 1
+    assert updates == list(range(13)) and outcome(weights.parents[1]) == before
+    assert len(read_json(longer / "cost.json")["starts"]) == 1 and "step-8" in caplog.text
 
 
 def test_longer_training_continues_from_an_unfinished_one(new_run, trained_once, outcome, updates, monkeypatch):
-    at_once = trained_once(max_steps=20)
+    at_once = trained_once(max_steps=16)
     shorter = new_run("seed1-00000001", max_steps=12)
     with monkeypatch.context() as patch:
         patch.setattr("pipeline.training.trainer.Trainer.end", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_run(shorter, threads=1)
     updates.clear()
-    longer = new_run("seed1-00000002", max_steps=20)
+    longer = new_run("seed1-00000002", max_steps=16)
     train_run(longer, threads=1)
     assert updates[0] == 12 and outcome(longer) == outcome(at_once)
 
@@ -172,28 +148,28 @@ def test_longer_training_continues_from_an_unfinished_one(new_run, trained_once,
 @pytest.mark.parametrize("other", [{"seed": 2}, {"model": {"d_ff": 16}}, {"tokens_per_update": 160}])
 def test_a_run_that_differs_otherwise_is_named_and_left_alone(new_run, updates, caplog, other):
     caplog.set_level("INFO")
-    train_run(new_run("seed1-00000001", max_steps=4, **other), threads=1)
+    train_run(new_run("seed1-00000001", max_steps=1, **other), threads=1)
     updates.clear()
-    train_run(new_run("seed1-00000002", max_steps=6), threads=1)
-    assert updates == list(range(6))
+    train_run(new_run("seed1-00000002", max_steps=2), threads=1)
+    assert updates == [0, 1]
     (line,) = (line for line in caplog.text.splitlines() if "another run of this system and seed is" in line)
     key = next(iter(other.get("model", other)))
-    assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 4 (here 6)" in line
+    assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 1 (here 2)" in line
 
 
-def test_warm_start_is_off_if_the_schedule_depends_on_length(new_run, updates):
-    train_run(new_run("seed1-00000001", architecture="weighted_transformer", max_steps=8), threads=1)
+def test_warm_start_is_off_if_the_schedule_depends_on_length(new_run, finished, updates):
+    finished("seed1-00000001", architecture="weighted_transformer", max_steps=8)
     updates.clear()
-    train_run(new_run("seed1-00000002", architecture="weighted_transformer", max_steps=12), threads=1)
-    assert updates == list(range(12))
+    train_run(new_run("seed1-00000002", architecture="weighted_transformer", max_steps=9), threads=1)
+    assert updates == list(range(9))
 
 
 @pytest.fixture
 def stored(new_run, copy_corpus, tmp_path):
-    """A trained run in a store, whose folders' names say what is in them."""
+    """A trained run in a store, whose folders are named after their content."""
     corpus = tmp_path / "copy-0123abcd"
     corpus.symlink_to(copy_corpus.parent)
-    run = new_run("seed1-00000001", architecture="weighted_transformer", max_steps=8)
+    run = new_run("seed1-00000001", architecture="weighted_transformer", max_steps=4)
     spec = yaml.safe_load((run / "run.yaml").read_text()) | {"corpus": "../copy-0123abcd/encoded"}
     (run / "run.yaml").write_text(yaml.safe_dump(spec))
     train_run(run, threads=1)
@@ -202,19 +178,19 @@ def stored(new_run, copy_corpus, tmp_path):
 
 def test_continue_extends_a_length_dependent_schedule(stored, updates):
     updates.clear()
-    assert main(["continue", str(stored), "--steps", "12"]) == 0
+    assert main(["continue", str(stored), "--steps", "6"]) == 0
     (longer,) = (folder for folder in stored.parent.glob("seed1-*") if folder != stored)
-    assert updates == list(range(8, 12))
+    assert updates == [4, 5]
     done = read_json(longer / "done.json")
-    assert done["steps"] == 12 and done["continued_from"] == stored.name
+    assert done["steps"] == 6 and done["continued_from"] == stored.name
     assert read_json(longer / "cost.json")["starts"][-1]["threads"] == 1, "as many as of the run"
     assert read_json(stored / "done.json")["continued_from"] is None
     assert re.fullmatch(r"seed1-[0-9a-f]{8}", longer.name)
 
 
 def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
-    assert main(["continue", str(stored), "--steps", "8"]) == 1
-    assert "has 8 steps; ask for more" in capsys.readouterr().err
+    assert main(["continue", str(stored), "--steps", "4"]) == 1
+    assert "has 4 steps; ask for more" in capsys.readouterr().err
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
         path.unlink()
     assert main(["continue", str(stored), "--steps", "12", "--prepare"]) == 1
