@@ -24,9 +24,10 @@ rule train:
     output: "{name}.train"
     resources:
         gpus=lambda wildcards: min(3, SHARING.gpus) if wildcards.name == "0" else 1,
+        jobs_per_gpu=SHARING.trainings_per_gpu,
         launcher="local",
     shell:
-        "echo start {resources.gpus} {SHARING.trainings_per_gpu} >>times; sleep 0.7; echo end >>times; touch {output}"
+        "echo start {resources.gpus} {resources.jobs_per_gpu} >>times; sleep 0.7; echo end >>times; touch {output}"
 """
 
 

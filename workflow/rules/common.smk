@@ -35,8 +35,8 @@ PACKAGES = [word for name, at in project.licensed.items() for word in ("--packag
 # GPU work is launched here, or as a Slurm job, which the next launcher adopts if this process is killed.
 LAUNCH = (
     "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
-    " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"
-    " --trainings-per-gpu {SHARING.trainings_per_gpu}"
+    " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --trainings-per-gpu {resources.jobs_per_gpu}"
+    " --gpus {resources.gpus}"
 )
 
 

@@ -29,6 +29,7 @@ rule train:
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
         gpus=lambda wildcards: min(shown(rules_of.training_gpus)(wildcards), SHARING.gpus),
+        jobs_per_gpu=SHARING.trainings_per_gpu,
         nodes=resource("train", "nodes"),
     params:
         folder=folder_to_train,
@@ -61,6 +62,7 @@ rule decode:
         launcher="local",
         sbatch="",
         gpus=resource("decode", "gpus"),
+        jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
         folder=shown(rules_of.run_folder),
         plan=shown(rules_of.decoding_plan),
@@ -108,6 +110,7 @@ rule layer_times:
         launcher="local",
         sbatch="",
         gpus=resource("decode", "gpus"),
+        jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
         job=f"{WORK}/jobs/layer-times",
     message:

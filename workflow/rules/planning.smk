@@ -17,6 +17,7 @@ rule calibrate:
         launcher="local",
         sbatch="",
         gpus=resource("decode", "gpus"),
+        jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
         job=f"{WORK}/jobs/calibrate",
         settings=SETTINGS,
