@@ -1,11 +1,13 @@
 """A copy of the project whose papers and datasets a test may add to, and Snakemake run in it."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import yaml
 from warm import warm_programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +42,47 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
+STEPS = (
+    "max_steps",
+    "warmup_steps",
+    "branch_warmup_steps",
+    "branch_freeze_steps",
+    "validate_every",
+    "checkpoint_every",
+)
+LINES = {"train": 600, "dev": 20, "test": 20}
+
+
+def shrink(root: Path) -> Path:
+    """Cut the trainings of scale smoke to a tenth of their steps, and its translated grammar corpora to a few lines.
+
+    Runs keep the number of their checkpoints and reports their rows; only the numbers differ.
+    """
+    path = root / "workflow/scales/smoke.yaml"
+    scale = json.loads(json.dumps(yaml.safe_load(path.read_text())))  # systems that share settings get copies
+    for part in (scale, *scale["systems"].values()):
+        for name, change in part.get("training", {}).items():
+            if name in STEPS:
+                shorten(change)
+    path.write_text(yaml.safe_dump(scale))
+    for path in (root / "workflow/datasets").glob("grammar-smoke-*.yaml"):
+        dataset = yaml.safe_load(path.read_text())
+        if dataset["kind"] == "grammar":
+            sizes = {split: LINES.get(split, 10) for split in dataset["generator"]["sizes"]}
+            dataset["generator"]["sizes"] = sizes
+            dataset["expected"] = {split: {"lines": lines} for split, lines in sizes.items()}
+            path.write_text(yaml.safe_dump(dataset))
+    return root
+
+
+def shorten(change: dict[str, int]) -> None:
+    """Change what a scale does with a number of steps: a tenth is left."""
+    if "set" in change:
+        change["set"] = max(1, change["set"] // 10)
+    else:
+        change["divide"] *= 10
+
+
 def add_toy_paper(root: Path) -> Path:
     """A paper of one system and one table; returns its folder."""
     folder = root / "workflow/papers/toy"
@@ -52,20 +95,25 @@ def add_toy_paper(root: Path) -> Path:
 def call(root: Path, *command: str, **variables: str) -> subprocess.CompletedProcess:
     """Run a command in the root of a copy, with this environment's programs first.
 
-    Its interpreters are forked from the warm server, unless the copy has code of its own, or another program such as
-    `unshare` runs the command.
+    Its interpreters are forked from a warm server, unless another program such as `unshare` runs the command.
 
     Args:
         root: Folder to run it in.
         command: Program and arguments; `python` is this interpreter.
         variables: Added to the environment.
     """
-    code = root / "pipeline"
-    known = command[0] in ("python", "reprise", "snakemake") and code.exists() and code.samefile(ROOT / "pipeline")
-    folders = [*([warm_programs()] if known else []), Path(sys.executable).parent]
-    environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"} | variables
-    environment |= {"PATH": os.pathsep.join([*map(str, folders), environment["PATH"]]), "PYTHONPATH": str(root)}
+    environment = environment_of(root, is_warm=command[0] in ("python", "reprise", "snakemake"), **variables)
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
+
+
+def environment_of(root: Path, is_warm: bool = True, **variables: str) -> dict[str, str]:
+    """Return the environment of a command in the root of a copy; if warm, a server with the copy's code forks it."""
+    folders = [Path(sys.executable).parent]
+    if is_warm and (code := root / "pipeline").exists():
+        folders.insert(0, warm_programs() if code.samefile(ROOT / "pipeline") else warm_programs(root))
+    environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"} | variables
+    path = os.pathsep.join([*map(str, folders), environment["PATH"]])
+    return environment | {"PATH": path, "PYTHONPATH": str(root)}
 
 
 def require(done: subprocess.CompletedProcess) -> str:

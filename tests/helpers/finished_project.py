@@ -1,20 +1,30 @@
 """Projects at scale smoke in which the products that a test asks for are made."""
 
+import functools
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from copied_project import call, copy_project, require
+from copied_project import call, copy_project, require, shrink
 
 from pipeline.core.artifacts import Product
+from pipeline.core.layout import Layout
 from pipeline.papers.project import load_project
 
 
+@functools.cache
+def shrunk_layout() -> Layout:
+    """Return the layout of shrunk projects, whose runs and corpora have other digests in their names than ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load_project(shrink(copy_project(Path(folder))), {"scale": "smoke"}).layout
+
+
 def finished_project(factory: pytest.TempPathFactory, products: Iterable[Product]) -> Path:
-    """Return a project in which `products` are made. The test may change it."""
+    """Return a shrunk project in which `products` are made. The test may change it."""
     folder = factory.mktemp("finished") / "project"
     folder.mkdir()
-    copy_project(folder)
+    shrink(copy_project(folder))
     layout = load_project(folder, {"scale": "smoke"}).layout
     targets = [str(layout.target(product)) for product in products]
     require(call(folder, "snakemake", "--quiet", "all", "--config", "scale=smoke", "--", *targets))

@@ -1,7 +1,7 @@
 """A changed decoding is redone, even if the training job made its outputs and no `decode` job ran."""
 
 import pytest
-from copied_project import add_toy_paper, call, copy_project, jobs, require
+from copied_project import add_toy_paper, call, copy_project, jobs, require, shrink
 
 from pipeline.core.artifacts import Outputs, Trained
 from pipeline.papers.project import load_project
@@ -11,7 +11,7 @@ from pipeline.workflow.graph import Graph, runs_in
 @pytest.mark.slow
 @pytest.mark.parametrize("is_decoded", [False, True], ids=["train alone", "train and decode"])
 def test_changed_decoding_is_redone_without_training(tmp_path, is_decoded):
-    folder = add_toy_paper(copy_project(tmp_path))
+    folder = add_toy_paper(shrink(copy_project(tmp_path)))
     project = load_project(tmp_path, {"scale": "smoke"})
     (run,) = runs_in(Graph(project).closure(Graph(project).reports(["toy"])))
     trained, outputs = Trained(run), Outputs(run, "final")

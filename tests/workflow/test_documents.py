@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from copied_project import ROOT, add_toy_paper, call, copy_project, require
+from copied_project import ROOT, add_toy_paper, call, copy_project, require, shrink
 
 from pipeline.cluster.resources import Site
 from pipeline.core.schema import validate
@@ -77,7 +77,7 @@ TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A copy of the project with another paper, whose table was made at smoke, and an empty mirror."""
-    root = copy_project(tmp_path_factory.mktemp("project"))
+    root = shrink(copy_project(tmp_path_factory.mktemp("project")))
     add_toy_paper(root)
     (root / "DIR").mkdir()
     require(call(root, "snakemake", "-j2", "--config", "scale=smoke", "--", TOY_TARGET))

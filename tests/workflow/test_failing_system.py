@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from copied_project import add_toy_paper, call, copy_project, jobs, require
+from copied_project import add_toy_paper, call, copy_project, jobs, require, shrink
 
 from pipeline.core.artifacts import Table
 from pipeline.papers.project import load_project
@@ -15,7 +15,7 @@ TABLE = Table("toy", "table1")
 
 @pytest.mark.slow
 def test_table_is_partial_while_a_training_fails_then_complete(tmp_path):
-    folder = add_toy_paper(copy_project(tmp_path))
+    folder = add_toy_paper(shrink(copy_project(tmp_path)))
     paper = folder / "paper.yaml"
     other = "systems:\n  other: {base: attention/base, description: another, training: {label_smoothing: 0.2}}\n"
     paper.write_text(paper.read_text().replace("systems:\n", other))
@@ -64,7 +64,7 @@ systems:
 
 @pytest.mark.slow
 def test_training_with_the_most_flops_starts_first(tmp_path):
-    folder = add_toy_paper(copy_project(tmp_path))
+    folder = add_toy_paper(shrink(copy_project(tmp_path)))
     paper = folder / "paper.yaml"
     paper.write_text(paper.read_text().replace("systems:\n", SYSTEMS))
     rows = (f"{name},20.0,{name},ours-to-run\n" for name in ("a-short", "b-long", "c-wide"))

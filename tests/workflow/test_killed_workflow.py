@@ -5,20 +5,20 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from real_project import real_project
+from copied_project import copy_project, environment_of, shrink
+from finished_project import shrunk_layout
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.records.jobs import Claim, last_event
+from pipeline.workflow.drivers import read_drivers
 
-ROOT = Path(__file__).resolve().parents[2]
-RUN = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
+RUN = shrunk_layout().run(RunId("weighted", "B", "grammar-smoke-en-de", 1))
 PATIENCE_S = 300
-KILLS = 3
+KILLS = 2
 
 
 @pytest.fixture
@@ -28,22 +28,18 @@ def checkout(tmp_path):
     def make(name: str) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        for part in ("Snakefile", "config.yaml", "pipeline", "profiles", "workflow"):
-            (folder / part).symlink_to(ROOT / part)
-        return folder
+        return shrink(copy_project(folder))
 
     return make
 
 
-def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "scale=smoke", "--"]
+def start(folder: Path) -> subprocess.Popen:
+    environment = environment_of(folder)
+    program = Path(environment["PATH"].split(os.pathsep)[0]) / "snakemake"
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            [*command, str(run / "done.json")],
-            **{"stdout": log, "stderr": log},
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(folder)},
-            start_new_session=True,
+            [program, "--cores", "1", "--config", "scale=smoke", "--", str(RUN / "done.json")],
+            **{"stdout": log, "stderr": log, "cwd": folder, "env": environment},
         )
 
 
@@ -53,24 +49,23 @@ def finish(folder: Path) -> bytes:
     return (folder / RUN / "model.safetensors").read_bytes()
 
 
-def kill_all(workflow: subprocess.Popen, run: Path) -> None:
+def kill_all(workflow: subprocess.Popen, folder: Path) -> None:
     """Kill snakemake with its children, and the training, which has a session of its own."""
-    os.killpg(workflow.pid, signal.SIGKILL)
+    for driver in read_drivers(folder).values():
+        os.killpg(driver.pid, signal.SIGKILL)
     workflow.wait()
-    owner = last_event(Claim, run).pid
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
-        if str(run) in Path(f"/proc/{owner}/cmdline").read_text():
-            os.kill(owner, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # it may have ended
+        os.kill(last_event(Claim, folder / RUN).pid, signal.SIGKILL)
 
 
 def strike(folder: Path) -> None:
-    """Start the workflow and kill it within a few seconds of the training's start, if it has not ended by then."""
+    """Start the workflow and kill it within moments of the training's start, if it has not ended by then."""
     before = number_of_starts(folder / RUN)
     workflow = start(folder)
     until(lambda: number_of_starts(folder / RUN) > before or workflow.poll() is not None)
-    time.sleep(random.uniform(0, 6))
+    time.sleep(random.uniform(0, 1.5))
     if workflow.poll() is None:
-        kill_all(workflow, folder / RUN)  # and nothing to unlock
+        kill_all(workflow, folder)  # and nothing to unlock
 
 
 @pytest.mark.slow

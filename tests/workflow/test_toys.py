@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 import toy_kinds
-from copied_project import ROOT, call, copy_project, require
+from copied_project import ROOT, call, copy_project, require, shrink
 
 PAPER = {
     "workflow/papers/toy/paper.yaml": """
@@ -47,7 +47,7 @@ PAPER = {
 @pytest.fixture
 def root(tmp_path):
     """A copy of the project, code and all, with a toy of each kind and a paper that has one of each."""
-    copy_project(tmp_path)
+    shrink(copy_project(tmp_path))
     (tmp_path / "pipeline").unlink()
     shutil.copytree(ROOT / "pipeline", tmp_path / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests/helpers/architectures/bag_of_words", tmp_path / "pipeline/models/bag_of_words")
