@@ -1,24 +1,66 @@
-"""The launcher on Slurm: its requests, its messages, and the cost of waiting."""
+"""The launcher on Slurm: its requests, its messages, the cost of waiting, and a job of several tasks."""
 
 import os
 import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import toy_job
-from launching import make_run, until
+from launching import Launcher, make_run, until
 from submitit import SlurmJob
 from tracing import outcomes, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm", "two_tasks")]
 
 SLURM = ("--launcher", "slurm", "--mem-mb", "200")
 HELD = (*SLURM, "--sbatch=--hold")
+STEPS = 120
+
+
+@pytest.fixture(scope="module")
+def two_tasks(slurm, launch_in_module, corpus, tmp_path_factory) -> Iterator[Future]:
+    """The losses of a run by one task and by two that faults strike, made beside the other tests."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(losses_under_faults, tmp_path_factory.mktemp("tasks"), corpus, launch_in_module)
+
+
+def losses_under_faults(folder: Path, corpus: Path, launch: Callable[..., Launcher]) -> tuple[list[float], list[float]]:
+    """Train by one task, and by two that are requeued and of which the second is then killed."""
+
+    def start(run: Path, *options: str) -> Launcher:
+        return launch(run, "--launcher", "slurm", "--mem-mb", "500", *options, function="paced_training:train")
+
+    one, two = (make_run(folder / name, corpus, STEPS, pace_s=0.05) for name in ("one", "two"))
+    alone, pair = start(one), start(two, "--tasks", "2", "--nodes", "2")
+    until(lambda: newest_checkpoint(two) >= 20, "a checkpoint")
+    job = read_submission(two).job
+    subprocess.run(["scancel", "--signal=USR2", job], check=True)  # as before a preemption or the time limit
+    until(lambda: len(starts(two)) == 2, "a start after the requeue")
+    assert starts(two)[-1].job == job
+
+    def second_ranks() -> list[int]:
+        requeued = starts(two)[-1]
+        return [line["pid"] for line in trace(two) if line["pid"] != requeued.pid and line["time"] > requeued.time]
+
+    until(second_ranks, "a step of the second task after the requeue")
+    os.kill(second_ranks()[-1], signal.SIGKILL)
+    assert pair.wait() == 0, pair.text()
+    assert alone.wait() == 0, alone.text()
+    assert len(starts(two)) == 3
+    return losses(one), losses(two)
+
+
+def losses(run: Path) -> list[float]:
+    done = read_json(run / "done.json")
+    return [done[split]["nll_per_token"] for split in ("dev", "train")]
 
 
 def shown(job: str) -> str:
@@ -129,7 +171,10 @@ def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
     former.kill()
     spec = (run / "run.yaml").read_text()
     (run / "run.yaml").write_text(spec.replace("max_steps: 400", "max_steps: 250"))
-    assert launch(run, *SLURM).wait() == 0
+    later = launch(run, *SLURM)
+    until(lambda: outcomes(run), "the end of the former job")
+    (run / "pace").write_text("0")
+    assert later.wait() == 0
     assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(250)
     assert outcomes(run) == ["taken over", "done"]
     assert workers_one_after_the_other(run)
@@ -143,19 +188,19 @@ def test_impossible_request_is_refused_at_once(new_run, launch):
     assert "slurm/site.yaml" in launcher.text()
 
 
-def test_twenty_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):
-    """Interval 4 s: at most four queries in 12 s, and one more for the newcomers' first look."""
+def test_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):
+    """Interval 2 s: at most four queries in 6 s, where each of eight on its own would ask three times."""
     folder = tmp_path / "bin"
     folder.mkdir()
     real = subprocess.run(["which", "squeue"], capture_output=True, text=True, check=True).stdout.strip()
     (folder / "squeue").write_text(f'#!/bin/sh\necho x >> {folder}/calls\nexec {real} "$@"\n')
     (folder / "squeue").chmod(0o755)
-    runs = [make_run(tmp_path / str(number), corpus, 3, 0.0) for number in range(20)]
-    options = (*HELD, "--queue-interval", "4")
+    runs = [make_run(tmp_path / str(number), corpus, 3, 0.0) for number in range(8)]
+    options = (*HELD, "--queue-interval", "2")
     waiting = [launch(run, *options, path=f"{folder}:", TMPDIR=str(tmp_path)) for run in runs]
-    until(lambda: all(" waits: " in launcher.text() for launcher in waiting), "twenty waiting launchers")
+    until(lambda: all(" waits: " in launcher.text() for launcher in waiting), "eight waiting launchers")
     before = (folder / "calls").read_text().count("x")
-    time.sleep(12)
+    time.sleep(6)
     assert 1 <= (folder / "calls").read_text().count("x") - before <= 4
     resident_mib = [resident(launcher.process.pid) / 1024 for launcher in waiting]
     print(f"waiting launcher: {max(resident_mib):.1f} MiB; queries before all waited: {before}")
@@ -171,3 +216,8 @@ def resident(pid: int) -> int:
 
 def open_files(pid: int) -> list[str]:
     return [f"/proc/{pid}/map_files/{name}" for name in os.listdir(f"/proc/{pid}/map_files")]
+
+
+def test_two_tasks_survive_faults_with_the_losses_of_one(two_tasks):
+    one, two = two_tasks.result()
+    assert two == pytest.approx(one, rel=1e-4)

@@ -54,7 +54,7 @@ def test_many_readers_cost_one_query(tmp_path, slurm_says):
     assert slurm_says.calls() == 1
 
 
-def test_twenty_processes_at_once_cost_one_query(tmp_path, slurm_says):
+def test_processes_at_once_cost_one_query(tmp_path, slurm_says):
     slurm_says.answers("7|RUNNING|None|n1|name")
     program = (
         "import sys, time; from pathlib import Path; from pipeline.cluster.queue import Queue\n"
@@ -62,8 +62,8 @@ def test_twenty_processes_at_once_cost_one_query(tmp_path, slurm_says):
         "while queue.look_up('7', 0) is None: time.sleep(0.1)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    processes = [subprocess.Popen(command, cwd=PROJECT) for _ in range(20)]
-    assert [process.wait(60) for process in processes] == [0] * 20
+    processes = [subprocess.Popen(command, cwd=PROJECT) for _ in range(8)]
+    assert [process.wait(60) for process in processes] == [0] * 8
     assert slurm_says.calls() == 1
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from copied_project import shrink
 from finished_project import finished_project
 from launching import PATIENCE_S, PROJECT, made, until
 from safetensors.numpy import load_file
@@ -29,13 +30,13 @@ QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 
 
 def checkout(folder: Path) -> Path:
-    """A copy of what the workflow needs."""
+    """A copy of what the workflow needs, with short trainings."""
     folder.mkdir()
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(PROJECT / name, folder)
     for name in ("pipeline", "profiles", "reprise", "slurm", "workflow"):
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+    return shrink(folder)
 
 
 class Workflow:
