@@ -11,13 +11,23 @@ from xdist.scheduler import LoadFileScheduling
 HERE = Path(__file__).parent
 LONGEST = (
     "use/test_documented_commands.py",
+    "qa/test_chaos.py",
     "workflow/test_verify.py",
-    "workflow/test_documents.py",
+    "gpu/test_budgets.py",
     "use/test_own_text.py",
-    "training/test_warm_start.py",
     "workflow/test_dry_runs.py",
-    "workflow/test_killed_workflow.py",
+    "workflow/test_documents.py",
+    "site/test_pages.py",
+    "training/test_warm_start.py",
     "training/test_survival.py",
+    "workflow/test_missing_data.py",
+    "workflow/test_failing_system.py",
+    "workflow/test_two_drivers.py",
+    "site/test_browser.py",
+    "workflow/test_killed_workflow.py",
+    "workflow/test_changed_decoding.py",
+    "workflow/test_last_words.py",
+    "workflow/test_entry_points.py",
 )
 """Files by the processor time that they were measured to take, longest first."""
 
