@@ -6,6 +6,7 @@ function here can try, and a line of a block that is neither command nor listing
 
 import contextlib
 import io
+import itertools
 import re
 import runpy
 import shlex
@@ -21,6 +22,7 @@ from copied_project import ROOT, add_toy_paper, call, copy_project, require, shr
 
 from pipeline.cluster.resources import Site
 from pipeline.core.schema import validate
+from pipeline.papers.paper import SystemEntry
 from pipeline.papers.project import load_project
 from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
@@ -150,9 +152,13 @@ def try_make(root: Path, arguments: list[str]) -> None:
 
 
 def try_sbatch(root: Path, arguments: list[str]) -> None:
-    (script,) = arguments
+    """Check the script; the words after its `here` are those of Snakemake."""
+    script, *words = itertools.dropwhile(lambda word: word.startswith("-"), arguments)
     assert "#SBATCH" in (root / script).read_text()
     require(call(root, "bash", "-n", script))
+    if words:
+        assert words[0] == "here"
+        try_snakemake(root, words[1:])
 
 
 def try_source(root: Path, arguments: list[str]) -> None:
@@ -261,6 +267,8 @@ def test_settings_blocks_in_documents_are_valid(page):
         settings = yaml.safe_load("\n".join(block))
         if set(settings) <= set(Config.model_fields):
             load_project(ROOT, settings)
+        elif any(isinstance(value, dict) and "base" in value for value in settings.values()):
+            validate(dict[str, SystemEntry], settings, page)
         else:
             validate(Site, settings, page)
 

@@ -44,6 +44,22 @@ def test_a_new_row_is_a_system_and_a_line_of_the_table(root):
     assert trained(output) == {f"toy/{system} on grammar-smoke-en-de" for system in ("base", "narrow")}
 
 
+def test_the_page_of_a_changed_system_works_as_printed(tmp_path):
+    page = (ROOT / "docs/how-to/change-a-system.md").read_text(encoding="utf-8")
+    folder = copy_project(tmp_path) / "workflow/papers/weighted"
+    (added,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    edit(folder / "paper.yaml", lambda paper: paper["systems"].update(yaml.safe_load(added)))
+    (line,) = re.findall(r"`([^`]*,ours-to-run,[^`]*)`", page)
+    with open(folder / "ablations.csv", "a", encoding="utf-8") as table:
+        table.write(f"{line}\n")
+    start = {"base": "C", "description": "another start", "initial": re.search(r"`initial: (\S+)`", page)[1]}
+    edit(folder / "paper.yaml", lambda paper: paper["systems"].update({"C-start": start}))
+    with open(folder / "ablations.csv", "a", encoding="utf-8") as table:
+        table.write(line.replace("C-dropout", "C-start") + "\n")
+    output = require(call(tmp_path, "snakemake", "-n", "results/demo/weighted/ablations.csv"))
+    assert {f"weighted/{name} on grammar-en-de" for name in ("C", "C-dropout", "C-start")} <= trained(output)
+
+
 def test_a_new_decoding_is_a_base_and_what_differs_from_it(root):
     def change(paper):
         paper["decodings"]["wide"] = {"base": "final", "beam_size": 9}
