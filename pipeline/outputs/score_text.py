@@ -12,13 +12,13 @@ from typing import Any
 
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
-from pipeline.core.records.corpus import PreparedSpeech
+from pipeline.core.records.corpus import PreparedPairs, PreparedSpeech
 from pipeline.core.records.outputs import Scored
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
 from pipeline.data.encoded_files import require_whole, token_files
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text import checks
-from pipeline.data.text.tokenisation import Tokenisation, round_trip
+from pipeline.data.text.tokenisation import LOSSLESS, Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.data.trees.trees import parse_tree
 from pipeline.metrics import write_score
@@ -38,6 +38,7 @@ def score_text(
             --prepared work/corpora/multi30k-en-de/prepared --tokenised test.tok --text test.txt --out test.json
 
     Read the references, raw (`<split>.<tgt>`) and tokenised (`<split>.tok.<tgt>`), further ones in `<split>.<tgt>2`, ….
+    The ceiling comes from report.json; without it the score has none.
 
     Args:
         dataset: Dataset file, with the test set and the recipe of the paper's BLEU.
@@ -67,13 +68,14 @@ def score_text(
         tokeniser=how.scored_as(record.tgt),
         case="lc" if record.lowercase else "mixed",
     )
-    returned = round_trip(how, record.tgt, raw.references[0], tokens.references[0])
-    if returned.is_lossy:
-        log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", returned.ceiling)
+    report = PreparedPairs.read_if_there(prepared / "report.json")
+    ceiling = report.splits[split].ceiling if report else None
+    if ceiling is not None and ceiling < LOSSLESS:
+        log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", ceiling)
     for path, lines_of_file in zip([text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
         checks.check_untokenised(path, lines_of_file)
     read = [tokenised, text, *raw_references, *tokenised_references]
-    scored = scored_split(record, split, lines, digest_of(raw_references), read, ceiling=returned.ceiling)
+    scored = scored_split(record, split, lines, digest_of(raw_references), read, ceiling=ceiling)
     write_score(out, translations, scored)
 
 

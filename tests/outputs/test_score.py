@@ -9,6 +9,7 @@ import yaml
 from pipeline.__main__ import main
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import GrammarDataset
 from pipeline.metrics import read_statistics
 from pipeline.report.comparison import compare_scores
@@ -192,6 +193,17 @@ def test_another_test_set_is_refused_in_one_line(corpus, capsys, expected, messa
     assert message in error
     assert "Traceback" not in error
     assert not (corpus / "toy.json").exists()
+
+
+@pytest.mark.parametrize(("ceiling", "warns"), [(97.5, True), (99.9, False), (None, False)])
+def test_ceiling_is_the_one_that_prepare_reported(corpus, tmp_path, caplog, ceiling, warns):
+    counts = {"read": LINES, "kept": LINES, "rejected": {}, "rejected_lines": {}, "repaired": {}}
+    split = PairsReport(**counts, src_words=9, tgt_words=9, ceiling=ceiling)
+    if ceiling is not None:
+        PreparedPairs(dataset="toy", tokeniser="none", splits={"test": split}).write(corpus / "prepared/report.json")
+    assert score(corpus, tmp_path / "score.json") == 0
+    assert json.loads((tmp_path / "score.json").read_text())["ceiling"] == ceiling
+    assert ("a perfect translation reaches" in caplog.text) == warns
 
 
 @pytest.mark.parametrize("name", ["hyp.tok", "hyp.txt", "prepared/test.de", "prepared/test.tok.de"])
