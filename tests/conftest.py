@@ -1,5 +1,6 @@
 """Order and number of tests that a worker of pytest-xdist takes; tests see no Slurm but their own."""
 
+import gc
 import os
 from collections import Counter
 from functools import cache
@@ -67,6 +68,12 @@ def pytest_configure():
         from shifted_seeds import shift_seeds
 
         shift_seeds(shift)
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what was imported and collected, which lives as long as the process."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)  # `make mutants` runs without xdist

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def loaded(settings: str) -> Project:
-    return load_project(ROOT, json.loads(settings))
+    project = load_project(ROOT, json.loads(settings))
+    gc.freeze()  # it is kept; full collections, of which others cause dozens, would walk it each time
+    return project
 
 
 @functools.cache
