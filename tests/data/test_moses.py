@@ -193,5 +193,5 @@ def test_runs_of_usual_length_are_segmented_as_jieba_does():
 @pytest.mark.parametrize("token", ["—", "…", "’", "“", "— a", "’ n ’"])
 def test_long_lines_of_marks_take_linear_time(token):
     language, began = random.choice(["en", "es", "nl", "it"]), time.process_time()
-    detokenise(" ".join([token] * 30_000), language)
-    assert time.process_time() - began < 3
+    detokenise(" ".join([token] * 20_000), language)
+    assert time.process_time() - began < 2
