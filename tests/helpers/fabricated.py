@@ -102,6 +102,22 @@ def write_branches(
     )
 
 
+def write_kappa_and_alpha(project: Project, run: RunId, kappa: np.ndarray, alpha: np.ndarray) -> None:
+    """A log of one encoder layer whose kappa and alpha, shape (steps, M), differ."""
+    write_branches(project, run, kappa)
+    log = folder_of(project, run) / "progress.jsonl"
+    kept = [line for line in log.read_text(encoding="utf-8").splitlines(keepends=True) if "kappa" not in line]
+    log.write_text("".join(kept), encoding="utf-8")
+    weights = zip(kappa.tolist(), alpha.tolist(), strict=True)
+    append(
+        log.parent,
+        (
+            MonitorLine(step=step, values={"encoder.0.kappa": k, "encoder.0.alpha": a})
+            for step, (k, a) in enumerate(weights)
+        ),
+    )
+
+
 def append(folder: Path, records) -> None:
     with open(folder / "progress.jsonl", "a", encoding="utf-8") as handle:
         handle.writelines(record.line() for record in records)

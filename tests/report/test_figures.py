@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fabricated import write_branches, write_training
+from fabricated import write_branches, write_kappa_and_alpha, write_training
 from real_project import real_project
 
 from pipeline.__main__ import main
@@ -90,6 +90,18 @@ def test_branch_weights_are_filtered_with_a_named_window(project, tmp_path):
     assert [float(row["value"]) for row in rows] == pytest.approx(weights[:, 1].tolist())
     assert [float(row["smoothed"]) for row in rows] == pytest.approx(mean_filter(weights, 9)[:, 1].tolist())
     assert "spans 9 entries" in svg.with_suffix(".md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("peak", [0.5, 0.9])
+def test_both_panels_of_branch_weights_hold_every_value(project, peak):
+    (run,) = PaperView(project, "weighted").runs("C", "wmt14-en-de")
+    kappa = np.full((30, 4), 0.25)
+    alpha = np.linspace(kappa[0], [peak, *[(1 - peak) / 3] * 3], 30)
+    write_kappa_and_alpha(project, run, kappa, alpha)
+    drawing = project.figure("weighted", "figure3").draw(PaperView(project, "weighted"))
+    for axes in drawing.picture.axes:
+        low, high = axes.get_ylim()
+        assert low == 0 and all(max(line.get_ydata()) <= high for line in axes.lines)
 
 
 def test_mean_filter_averages_existing_entries():

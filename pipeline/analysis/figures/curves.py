@@ -131,7 +131,7 @@ class BranchWeights(Figure):
                 axes.plot(curve.steps, smooth[:, branch], linewidth=1.3, label=str(branch + 1), **line_style(branch))
             axes.axhline(1 / branches, color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
             axes.set_title(TITLES[curve.name], fontsize=9)
-            axes.set(xlabel="training step", ylim=(0, None))
+            axes.set(xlabel="training step")
             pairs = zip(curve.weights.T.tolist(), smooth.T.tolist(), strict=True)
             rows += [
                 {"weight": curve.name, "branch": number, "step": int(step), "value": raw, "smoothed": filtered}
@@ -139,6 +139,7 @@ class BranchWeights(Figure):
                 for step, raw, filtered in zip(curve.steps, *pair, strict=True)
             ]
         panels[0].set_ylabel("weight (sums to 1 over branches)")
+        panels[0].set_ylim(bottom=0)  # only now, because it fixes the upper limit of both panels
         panels[-1].legend(title="branch", loc="center left", bbox_to_anchor=(1, 0.5))
         facts = (
             f"Encoder layer {min(self.layer, model.num_layers)} of {model.num_layers}, {branches} branches, "
