@@ -206,7 +206,7 @@ STAGES = {
         "Score transcripts: character and word error rate",
     ),
     "score-trees": Command(
-        "pipeline.outputs.score_trees:score_parses",
+        "pipeline.outputs.score:score_parses",
         "Score parses: labelled bracketing F1, with intervals",
     ),
 }

@@ -2,5 +2,5 @@
 
 - `plan`: outputs and scores to make; `manifest`: those that exist.
 - `decode`, `maker`: translations, transcripts, parses, perplexities, attention maps, gates and alignments.
-- `score`, `score_text`, `score_trees`: score files.
+- `score`, `score_text`: score files.
 """

@@ -12,7 +12,7 @@ from pipeline.data.trees.prepare_trees import prepare_trees
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.decoding.decode import translate
 from pipeline.grammar.splits import write_splits
-from pipeline.outputs.score_trees import score_parses
+from pipeline.outputs.score import score_parses
 from pipeline.training.job import train_run
 
 SIZES = {"train": 60, "dev": 4, "test": 6}

@@ -13,7 +13,7 @@ from pipeline.data.trees.linearisation import linearise, rebuild
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.brackets import sentence_counts
-from pipeline.outputs.score_trees import score_parses
+from pipeline.outputs.score import score_parses
 from pipeline.report.comparison import compare_scores
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
