@@ -2,12 +2,12 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE] [--csv FILE]
 
-One line for each way to run a case: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels,
-and as one of several processes without the sum over them. It has launches, counted (budgets.csv) and seen by torch's
-profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory at most.
-Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without this
-project's code. "operator: …" times the forms of one operator. A case that fails does not end the others, but the exit
-status is 1 then. The CSV file grows by a row as soon as one is measured.
+Each way to run a case has one line: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels.
+One line is of one of several processes, without the sum over them. A line has launches, counted (budgets.csv) and seen
+by torch's profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory
+at most. Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without
+this project's code. "operator: …" times the forms of one operator. A case that fails does not end the others, but the
+exit status is 1 then. The CSV file grows by a row as soon as one is measured.
 """
 
 import argparse
