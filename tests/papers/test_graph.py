@@ -21,9 +21,11 @@ from pipeline.core.artifacts import (
     Trained,
     Transcript,
     TranscriptTable,
+    Translation,
     Tuned,
     Vocabulary,
 )
+from pipeline.papers.reports import example_products
 from pipeline.workflow.graph import Graph
 
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -144,6 +146,18 @@ def test_report_must_be_described_by_name_and_kind(graph):
         assert not any(graph.has(other) for other in others)
         assert not graph.has(type(report)(report.paper, "table99"))
     assert graph.has(Claims("weighted")) and graph.has(Encoded(SOURCE))
+
+
+def test_examples_need_the_outputs_of_each_of_their_runs(graph):
+    project = graph.project
+    (paper, table), *_ = ((paper, name) for paper, record in project.papers.items() for name in record.examples)
+    entry = project.examples(paper, table)
+    systems = {row["system"] for row in project.printed[paper][table] if row["source"] == "ours-to-run"}
+    runs = [project.runs_of(paper, system, entry.dataset)[0] for system in systems]
+    expected = {Encoded(project.stand_in(entry.dataset))}
+    expected |= {Translation(run, entry.decoding, split) for run in runs for split in entry.splits}
+    expected |= {Score(run, "scores", entry.decoding, split) for run in runs for split in entry.splits}
+    assert runs and set(example_products(project, paper, table)) == expected
 
 
 def test_recipes_table_needs_no_additional_runs(tmp_path):

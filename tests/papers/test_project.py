@@ -8,6 +8,7 @@ import pytest
 from cell_runs import cell_runs
 from real_project import real_project
 
+from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project, require_work
@@ -250,3 +251,7 @@ def test_booleans_of_a_command_line_may_be_text(text, value):
 def test_text_that_is_no_boolean_is_refused():
     with pytest.raises(UserError, match="tensorboard"):
         load_project(ROOT, {"tensorboard": "maybe"})
+
+
+def test_nested_settings_have_dotted_keys():
+    assert flat({"a": {"b": {"c": 1}, "d": 2}, "e": 3}) == {"a.b.c": 1, "a.d": 2, "e": 3}
