@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ class Refusals:
     def ask(self, call: str) -> None:
         if number := self.number.get(call):
             raise OSError(number, os.strerror(number))
+
+    def before(self, call: str, real: Callable) -> Callable:
+        """Return `real`, preceded by the failure that is ordered for `call`."""
+
+        def answer(*arguments, **keywords):
+            self.ask(call)
+            return real(*arguments, **keywords)
+
+        return answer
 
 
 @pytest.fixture
@@ -63,20 +73,10 @@ def faulty_io(refusals):
 @pytest.fixture
 def faulty(refusals, monkeypatch):
     """The module of files, imported again over a FileIO and an `os` whose calls fail as ordered."""
-
-    FaultyIO = faulty_io(refusals)
-
-    def asked(call, real):
-        def answer(*arguments, **keywords):
-            refusals.ask(call)
-            return real(*arguments, **keywords)
-
-        return answer
-
-    monkeypatch.setattr(io, "FileIO", FaultyIO)
+    monkeypatch.setattr(io, "FileIO", faulty_io(refusals))
     monkeypatch.setattr(os, "fsync", lambda descriptor: refusals.ask("fsync"))
-    monkeypatch.setattr(os, "replace", asked("replace", os.replace))
-    monkeypatch.setattr(Path, "mkdir", asked("mkdir", Path.mkdir))
+    monkeypatch.setattr(os, "replace", refusals.before("replace", os.replace))
+    monkeypatch.setattr(Path, "mkdir", refusals.before("mkdir", Path.mkdir))
     spec = importlib.util.spec_from_file_location("faulty_files", files.__file__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -161,16 +161,8 @@ def test_packing_reports_every_errno_and_leaves_nothing(call, refusals, monkeypa
     """All files of a packed or exported model are written below `whole_folder`."""
     (source := tmp_path / "subwords.model").write_bytes(b"pieces")
     (place := tmp_path / "place").mkdir()
-
-    def asked(name, real):
-        def answer(*arguments, **keywords):
-            refusals.ask(name)
-            return real(*arguments, **keywords)
-
-        return answer
-
     for owner, name in ((tempfile, "mkdtemp"), (shutil, "copyfile"), (os, "replace")):
-        monkeypatch.setattr(owner, name, asked(name, getattr(owner, name)))
+        monkeypatch.setattr(owner, name, refusals.before(name, getattr(owner, name)))
     for number in NUMBERS:
         refusals.number = {call: number}
         is_missing = (call, number) == ("copyfile", errno.ENOENT)

@@ -1,7 +1,9 @@
 """Transcribing, choosing weights on the development set, and scoring, through the stages."""
 
+import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -201,50 +203,50 @@ def test_tuning_reads_only_the_development_set(tmp_path, corpus, lm):
     assert found[0] == found[1]
 
 
-def test_scores_are_those_of_the_transcripts(tmp_path, corpus):
+@pytest.fixture
+def score(tmp_path, corpus) -> Callable[[list[str]], ScoreFile | None]:
+    """Score transcripts of the test set, with lines that end in `end`; None if the stage failed.
+
+    The files of the first call are `0.txt` and `0.json`.
+    """
+    numbers = itertools.count()
+
+    def scored(transcripts: list[str], end: str = "\n") -> ScoreFile | None:
+        text = tmp_path / f"{next(numbers)}.txt"
+        text.write_bytes("".join(f"{line}{end}" for line in transcripts).encode())
+        options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test", "--transcripts", str(text)]
+        failed = main(["score-speech", *options, "--out", str(text.with_suffix(".json"))])
+        return None if failed else ScoreFile.read(text.with_suffix(".json"))
+
+    return scored
+
+
+def test_scores_are_those_of_the_transcripts(tmp_path, corpus, score):
     said = references(corpus, "test")
-    heard = [text[1:] for text in said[:-1]] + [said[-1]]
-    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in heard), encoding="utf-8")
-    options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
-    arguments = [*options, "--transcripts", str(tmp_path / "test.txt"), "--out", str(tmp_path / "test.json")]
-    assert main(["score-speech", *arguments]) == 0
-    record = read_json(tmp_path / "test.json")
+    record = score([text[1:] for text in said[:-1]] + [said[-1]])
     characters = sum(map(len, said))
-    assert record["metrics"]["cer"]["value"] == pytest.approx(100 * (UTTERANCES - 1) / characters)
-    assert read_statistics(tmp_path / "test.json", "wer")[:, 1].tolist() == [len(text.split()) for text in said]
-    (tmp_path / "test.txt").write_text("one line\n", encoding="utf-8")
-    assert main(["score-speech", *arguments]) == 1
+    assert record.metrics["cer"].value == pytest.approx(100 * (UTTERANCES - 1) / characters)
+    assert read_statistics(tmp_path / "0.json", "wer")[:, 1].tolist() == [len(text.split()) for text in said]
+    assert score(["one line"]) is None
 
 
 @pytest.mark.parametrize("line", ["", " ", "<unk>", "\u2047"])
-def test_transcripts_without_a_word_are_all_errors(tmp_path, corpus, line):
-    (tmp_path / "test.txt").write_text(f"{line}\n" * UTTERANCES, encoding="utf-8")
-    options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--transcripts", str(tmp_path / "test.txt")]
-    assert main(["score-speech", *options, "--out", str(tmp_path / "test.json")]) == 0
-    metrics = read_json(tmp_path / "test.json")["metrics"]
+def test_transcripts_without_a_word_are_all_errors(score, line):
+    metrics = score([line] * UTTERANCES).model_dump()["metrics"]
     assert metrics["wer"]["value"] >= 100 and (line or metrics["cer"]["value"] == 100)
     assert all(metric["low"] <= metric["value"] <= metric["high"] for metric in metrics.values())
 
 
-def test_transcripts_saved_on_windows_have_the_same_error_rates(tmp_path, corpus):
-    found, heard = [], [text[1:] for text in references(corpus, "test")]
-    for name, end in (("unix", "\n"), ("windows", "\r\n")):
-        (tmp_path / f"{name}.txt").write_bytes("".join(f"{line}{end}" for line in heard).encode())
-        options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--transcripts", str(tmp_path / f"{name}.txt")]
-        assert main(["score-speech", *options, "--out", str(tmp_path / f"{name}.json")]) == 0
-        found.append(read_json(tmp_path / f"{name}.json")["metrics"])
-    assert found[0] == found[1]
+def test_transcripts_saved_on_windows_have_the_same_error_rates(corpus, score):
+    heard = [text[1:] for text in references(corpus, "test")]
+    assert score(heard).metrics == score(heard, end="\r\n").metrics
 
 
-def test_speech_score_counts_the_unusable_utterances(tmp_path, corpus):
-    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in references(corpus, "test")), encoding="utf-8")
-    arguments = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
-    arguments += ["--transcripts", str(tmp_path / "test.txt"), "--out", str(out := tmp_path / "score.json")]
-    assert main(["score-speech", *arguments]) == 0
-    assert f"({UTTERANCES} lines, references" in ScoreFile.read(out).test_set_in_words
+def test_speech_score_counts_the_unusable_utterances(corpus, score):
+    said = references(corpus, "test")
+    assert f"({UTTERANCES} lines, references" in score(said).test_set_in_words
     prepared_speech(test={"too long": 2, "outside the alphabet": 1}).write(corpus.parent / "prepared/report.json")
-    assert main(["score-speech", *arguments]) == 0
-    assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in ScoreFile.read(out).test_set_in_words
+    assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in score(said).test_set_in_words
 
 
 def test_lm_perplexity_can_be_measured_on_another_corpus(tmp_path, corpus, lm, capsys):

@@ -156,13 +156,6 @@ def test_attention_weights_are_the_papers_formula():
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
-def test_a_reset_bias_makes_another_unit():
-    unit, x, h = gru_drawn(GRU(5, 4, reset_bias=True)), torch.randn(3, 5).double(), torch.randn(3, 4).double()
-    plain = GRU(5, 4).double()
-    plain.load_state_dict(unit.state_dict())
-    assert not torch.allclose(unit.step(unit.project(x), h), plain.step(plain.project(x), h))
-
-
 def test_the_decoders_single_steps_are_those_of_its_loop():
     decoder, mask = gru_drawn(ConditionalGRU(recurrent_config())), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     y, state, annotations = (torch.randn(2, *shape).double() for shape in ((4, 12), (12,), (5, 24)))

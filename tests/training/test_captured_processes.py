@@ -23,9 +23,10 @@ from pipeline.training.progress import Progress
 from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 
 pytestmark = pytest.mark.slow
-SETTINGS = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 2, "clip_norm": 0.5}
 NO_BATCH, UNEQUAL, SEVERAL = 200, 80, 20
 """Tokens of a micro-batch. Of the two processes, one has none in a step, one has fewer, or both have several."""
+SETTINGS = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 2, "clip_norm": 0.5}
+SETTINGS |= {"tokens_per_update": 200, "micro_batch_tokens": UNEQUAL}
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, traine
     assert replayed.state.train.nll_per_token == pytest.approx(plain.state.train.nll_per_token, rel=1e-4)
 
 
-def test_a_graph_is_recorded_for_each_shape_and_for_frozen_weights(new_run, trainer_with):
+def test_graphs_are_recorded_for_each_shape_and_frozen_weights(new_run, trainer_with):
     trainer = trainer_with(new_run(architecture="weighted_transformer", micro_batch_tokens=200, **SHORT))
     shapes = {part.signature for step in range(6) for part in trainer.steps.prepare(step).micro_batches}
     assert not trainer.steps.captured.graphs.graphs

@@ -149,7 +149,7 @@ def train_by_two(run: Path, graphs: str) -> None:
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
 def test_two_processes_replay_graphs_to_the_bytes_of_eager_ones(new_run, outcome, parts):
-    settings = {"micro_batch_tokens": MICRO_BATCHES[parts], "precision": "bf16"}
+    settings = {"tokens_per_update": 200, "micro_batch_tokens": MICRO_BATCHES[parts], "precision": "bf16"}
     replayed, eager = new_run("replayed", **settings), new_run("eager", **settings)
     train_by_two(replayed, "graphs")
     train_by_two(eager, "eager")

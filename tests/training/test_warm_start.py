@@ -50,7 +50,7 @@ def test_extended_training_matches_one_long_from_the_start(
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_copies_of_a_shorter_training_report_an_errno_in_one_line(call, new_run, finished, monkeypatch):
+def test_copies_of_a_shorter_training_report_errno_in_one_line(call, new_run, finished, monkeypatch):
     shorter, longer = finished("seed1-00000001", max_steps=10), new_run("seed1-00000002", max_steps=12)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").write_bytes(b"events")
