@@ -42,9 +42,10 @@ class Failed:
 def failures(folder: Path) -> Iterator[Failed]:
     """Yield the failed stages of a run or corpus, one per log.
 
-    The log of `reprise make` repeats all of them and is skipped.
+    The logs of `reprise make` repeat all of them and are skipped.
     """
-    for log in sorted({*(folder / "logs").glob("*.log"), folder / TRAIN_LOG} - {folder / MAKE_LOG}):
+    repeated = (folder / "logs").glob("make*.log")
+    for log in sorted({*(folder / "logs").glob("*.log"), folder / TRAIN_LOG} - {*repeated}):
         if found := failure_of(folder, log):
             yield found
 

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
+from filelock import lock_descriptor
 from rich.live import Live
 
 from pipeline.core.command_line import Argument
@@ -61,7 +62,7 @@ def make(
     interrupt is passed on, and trainings save their state: the same command resumes them.
 
     reads   what `reprise status` reads
-    writes  work/<scale>/logs/make.log: the output of Snakemake
+    writes  work/<scale>/logs/make.log: the output of Snakemake; make-2.log while another `reprise make` runs
 
     Args:
         targets: Papers, `all`, or files in results/.
@@ -103,7 +104,7 @@ class Workflow:
         """Start Snakemake, and forward signals to it."""
         with write_errors(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
-            log = open(self.log, "ab")  # another Snakemake may write to it, at the same scale
+            log = self.open_log()
             self.begin = log.tell()
         options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
         try:
@@ -113,6 +114,25 @@ class Workflow:
                 log.close()
         self.before = {number: signal.signal(number, self.forward) for number in SIGNALS}
         return self
+
+    def open_log(self) -> IO[bytes]:
+        """Open the log, or `make-2.log` and so on while another `reprise make` of this scale writes to it.
+
+        The lock ends with the last process that has the file open.
+
+        Returns:
+            The open file.
+        """
+        number = 1
+        while True:
+            log = open(self.log, "ab")  # noqa: SIM115 - Snakemake keeps it open
+            with suppress(OSError):  # without file locks they share a log
+                if not lock_descriptor(log.fileno(), blocking=False):
+                    log.close()
+                    number += 1
+                    self.log = self.log.with_name(f"make-{number}.log")
+                    continue
+            return log
 
     def forward(self, number: int, frame: object) -> None:
         """Forward a signal to the process group.

@@ -161,6 +161,19 @@ def test_log_of_another_process_is_kept_and_not_reported(workflow, capsys):
     assert made.log.read_text() == "19:08 théirs\nerror: theirs\n19:09 ours\nerror: ours\n"
 
 
+def test_two_workflows_at_once_have_logs_of_their_own(workflow, tmp_path):
+    wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+    with workflow(f"echo first; {wait}; echo end") as first:
+        with workflow("echo second") as second:
+            print_events(second)
+        (tmp_path / "go").touch()
+    assert first.log.read_text() == "first\nend\n" and second.log.read_text() == "second\n"
+    assert (first.log.name, second.log.name) == ("make.log", "make-2.log")
+    with workflow("echo third") as third:
+        print_events(third)
+    assert third.log == first.log and third.log.read_text() == "first\nend\nthird\n"
+
+
 def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
     """The signal reaches the whole process group, as from a terminal."""
     (tmp_path / "job").write_text(

@@ -255,9 +255,9 @@ def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, ca
     said = " ".join(screen(project, capsys).split())
     assert "failed decode-final in" in said and "x.tok: no space left on the disk; free some" in said
     assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a bug in the program" in said
-    again = project.layout.scale_folder / "logs/make.log"
-    touch(again)
-    again.write_text("error: x.tok: what `reprise make` said of it, too\n")
+    for name in ("make.log", "make-2.log"):
+        touch(again := project.layout.scale_folder / "logs" / name)
+        again.write_text("error: x.tok: what `reprise make` said of it, too\n")
     for path in (log, corpus):
         path.write_text("12:00:01 begins again\n")
     assert "failed " not in screen(project, capsys).replace("0 failed ", "")
