@@ -85,6 +85,11 @@ def test_attention_equals_the_formulas_of_chorowski_written_out():
     torch.testing.assert_close(context[0, 0], expected @ values[0, :5], rtol=0, atol=1e-6)
 
 
+def test_location_filters_start_with_sums_of_unit_variance():
+    attention = HybridAttention(annotation_width=4, state_width=3, width=5, filters=300, filter_width=9)
+    assert float(attention.filters.detach().std()) == pytest.approx(9**-0.5, rel=0.08)
+
+
 DECODERS = list(itertools.product(("this context", "last context"), ("state and context", "state")))
 
 

@@ -133,6 +133,7 @@ def test_gpu_is_deterministic_without_cublas_workspace_variable(monkeypatch):
     try:
         prepare(torch.device("meta"), threads)  # any that is no CPU
         assert torch.are_deterministic_algorithms_enabled()
+        assert not torch.utils.deterministic.fill_uninitialized_memory, "a kernel for each new tensor"
         assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     finally:
         torch.use_deterministic_algorithms(before)
