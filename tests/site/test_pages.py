@@ -281,7 +281,7 @@ def test_ticks_of_random_axes_are_round_few_and_inside():
 
 
 def test_axis_of_zeros_alone_has_no_negative_tick():
-    assert [label for _, label in nice_axis("", [0.0, 0.0]).ticks] == ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
+    assert [label for _, label in nice_axis("", [0.0, 0.0]).ticks] == ["0.0", "0.5", "1.0"]
 
 
 def test_backticks_become_code_and_markup_stays_text():

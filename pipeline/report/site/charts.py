@@ -217,7 +217,7 @@ def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> S
             pen = "M"
             continue
         left, top = x.at(row["x"]), round(100 - y.at(row["y"]), 2)
-        path.append(f"{pen}{10 * left:.0f} {10 * top:.0f}")
+        path.append(f"{pen}{10 * left:.1f} {10 * top:.1f}")
         points.append((left, top, f"{name}: {row.get('label', row['x'])}, {row['y']:.4g}"))
         pen = "L"
     return Series(name, number % COLOURS, "".join(path), points if len(points) <= MARKED else [])

@@ -26,7 +26,7 @@ function niceAxis(values, margin) {
 // Draws the axes again for the series that are shown: in the page they cover all series.
 function fitAxes(chart) {
   const drawn = { up: chart.dataset.up, across: chart.dataset.across }, plot = chart.querySelector(".plot > svg"), view = plot.querySelector("svg");
-  const points = [...view.querySelectorAll("path:not([hidden])")].flatMap((path) => [...path.getAttribute("d").matchAll(/(-?\d+) (-?\d+)/g)].map(([, x, y]) => [x / 10, 100 - y / 10]));
+  const points = [...view.querySelectorAll("path:not([hidden])")].flatMap((path) => [...path.getAttribute("d").matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [x / 10, 100 - y / 10]));
   if (!points.length) return;
   const shares = {}; // of the drawn axis, in percent: where the shown one begins and ends
   for (const [name, place, margin] of [["across", 0, 0], ["up", 1, 0.04]]) {
