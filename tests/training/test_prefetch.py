@@ -7,7 +7,10 @@ from pipeline.training.step import Prefetcher
 
 
 def test_every_step_comes_once_in_order_with_its_content():
-    assert list(Prefetcher(lambda step: step**2).steps(3, 7)) == [(3, 9), (4, 16), (5, 25), (6, 36)]
+    loaded = []
+    prefetcher = Prefetcher(lambda step: loaded.append(step) or step**2)
+    assert list(prefetcher.steps(3, 7)) == [(3, 9), (4, 16), (5, 25), (6, 36)]
+    assert loaded == [3, 4, 5, 6]
     assert not list(Prefetcher(lambda step: step).steps(4, 4))
 
 
