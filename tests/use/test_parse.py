@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from finished_project import finished_project, shrunk_layout
+from finished_project import finished_project
 from real_project import real_project
 
 from pipeline.core.artifacts import Prepared, Score
@@ -34,15 +34,15 @@ def test_sentences_as_treebanks_write_them_stay_as_they_are():
 
 @pytest.mark.slow
 def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path_factory, monkeypatch, capsys):
-    layout = shrunk_layout()
-    score = Score(resolve_run(real_project({"scale": "smoke"}), RUN), "scores", "parsing", "test")
-    monkeypatch.chdir(finished_project(tmp_path_factory, [score]))
-    tokens = str(layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
+    project = real_project({"scale": "smoke"})
+    score = Score(resolve_run(project, RUN), "scores", "parsing", "test")
+    monkeypatch.chdir(finished_project(tmp_path_factory, [score], is_shrunk=False))
+    tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
     assert reprise(["parse", RUN, tokens, *SMOKE]) == 0
     trees = capsys.readouterr().out
-    assert trees == Path(layout.trees(score)).read_text() and trees.count("\n") > 10
+    assert trees == Path(project.layout.trees(score)).read_text() and trees.count("\n") > 10
     assert reprise(["score", RUN, *SMOKE]) == 0
-    metrics = json.loads(layout.path(score).read_text())["metrics"]
+    metrics = json.loads(project.layout.path(score).read_text())["metrics"]
     for line in filter(str.strip, capsys.readouterr().out.splitlines()):
         assert float(line.split()[1]) == pytest.approx(metrics[line.split()[0]]["value"], abs=0.006)
     assert reprise(["pack", RUN, "packed", *SMOKE]) == 0

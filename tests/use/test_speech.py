@@ -30,7 +30,9 @@ CORPUS = "grammar-smoke-speech-source"
 def root(tmp_path_factory) -> Path:
     project = real_project({"scale": "smoke"})
     runs = [resolve_run(project, run) for run in RUNS]
-    return finished_project(tmp_path_factory, [Transcript(run, "final", "test", CORPUS) for run in runs])
+    return finished_project(
+        tmp_path_factory, [Transcript(run, "final", "test", CORPUS) for run in runs], is_shrunk=False
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +49,14 @@ def recordings() -> list[Path]:
 def test_run_and_packed_model_transcribe_like_the_workflow(run, tmp_path, capsys):
     place = f"runs/{run.removesuffix('/source')}/*/*/transcripts/final/test@{CORPUS}.txt"
     (workflow,) = Path("work/smoke").glob(place)
-    audio = [str(path.resolve()) for path in recordings()]
+    audio = [str(path.resolve()) for path in recordings()[:4]]
     assert reprise(["transcribe", run, *SMOKE, *audio]) == 0
-    assert capsys.readouterr().out == workflow.read_text()
+    lines = workflow.read_text().splitlines(keepends=True)
+    assert capsys.readouterr().out == "".join(lines[:4])
     assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE]) == 0
     shutil.copy(audio[0], tmp_path / "one.flac")
     assert reprise(["transcribe", str(tmp_path / "model"), str(tmp_path / "one.flac")]) == 0
-    assert capsys.readouterr().out == workflow.read_text().split("\n")[0] + "\n"
+    assert capsys.readouterr().out == lines[0]
     samples, rate = soundfile.read(audio[0])
     model = api.open_run(tmp_path / "model")
     assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)

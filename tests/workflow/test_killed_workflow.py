@@ -12,6 +12,7 @@ import pytest
 from copied_project import copy_project, environment_of, shrink
 from finished_project import shrunk_layout
 
+from pipeline.cluster.state import newest_checkpoint
 from pipeline.core.artifacts import RunId
 from pipeline.core.records.jobs import Claim, last_event
 from pipeline.workflow.drivers import read_drivers
@@ -59,11 +60,11 @@ def kill_all(workflow: subprocess.Popen, folder: Path) -> None:
 
 
 def strike(folder: Path) -> None:
-    """Start the workflow and kill it within moments of the training's start, if it has not ended by then."""
-    before = number_of_starts(folder / RUN)
+    """Start the workflow and kill it within moments of the training's next checkpoint, if it has not ended by then."""
+    before = newest_checkpoint(folder / RUN)
     workflow = start(folder)
-    until(lambda: number_of_starts(folder / RUN) > before or workflow.poll() is not None)
-    time.sleep(random.uniform(0, 1.5))
+    until(lambda: newest_checkpoint(folder / RUN) > before or workflow.poll() is not None)
+    time.sleep(random.uniform(0, 0.3))
     if workflow.poll() is None:
         kill_all(workflow, folder)  # and nothing to unlock
 
@@ -77,13 +78,8 @@ def test_workflow_killed_at_random_ends_in_the_same_bytes(checkout):
     assert finish(folder) == undisturbed
 
 
-def number_of_starts(run: Path) -> int:
-    path = run / "state.jsonl"
-    return path.read_text().count('"start"') if path.exists() else 0
-
-
 def until(condition) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.02)
