@@ -19,8 +19,6 @@ rule train:
         update(f"{RUN}/done.json"),
     log:
         f"{RUN}/logs/train.log",
-    benchmark:
-        f"{RUN}/logs/train.tsv"
     priority: priority
     threads: resource("train", "threads")
     resources:
