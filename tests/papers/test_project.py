@@ -11,7 +11,7 @@ from real_project import real_project
 from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project, require_work
+from pipeline.papers.project import ProjectOptions, load_project, require_work
 from pipeline.papers.scale import Rule, SystemRules
 from pipeline.workflow.graph import Graph, runs_in
 
@@ -255,3 +255,9 @@ def test_text_that_is_no_boolean_is_refused():
 
 def test_nested_settings_have_dotted_keys():
     assert flat({"a": {"b": {"c": 1}, "d": 2}, "e": 3}) == {"a.b.c": 1, "a.d": 2, "e": 3}
+
+
+def test_unknown_paper_of_a_command_is_refused():
+    assert ProjectOptions(ROOT).load(["weighted"]).papers
+    with pytest.raises(UserError, match=r"--paper: unknown name 'weigthed'.*did you mean 'weighted'"):
+        ProjectOptions(ROOT).load(["weighted", "weigthed"])
