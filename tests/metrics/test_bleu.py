@@ -29,7 +29,8 @@ PERL = {
 
 
 def corpus(lines: int, seed: int, longest: int = 14, words: list[str] = WORDS) -> list[str]:
-    generator = random.Random(seed)
+    generator = random.Random()
+    generator.seed(seed)  # which REPRISE_TEST_SEED does not shift: PERL was printed for these texts
     return [" ".join(generator.choices(words, k=generator.randint(1, longest))) for _ in range(lines)]
 
 

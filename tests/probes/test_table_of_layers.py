@@ -34,6 +34,15 @@ def reaches(layer, depth, n):
     return bool(gradient[0, 0].any())
 
 
+@pytest.fixture
+def float64():
+    """Compute in float64: gradients of 99 convolutions may be too small for float32."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
