@@ -40,3 +40,12 @@ def test_weights_are_drawn_with_fan_in_bounds():
     weight = SelfAttention(config, OutputProjection(config)).qkv.weight
     assert weight.abs().max() <= (3 / 256) ** 0.5
     assert weight.std().item() == pytest.approx(256**-0.5, rel=0.01)
+
+
+def test_scores_of_unit_variance_inputs_have_variance_d_k():
+    d_k = 64
+    queries, keys = torch.randn(2, 100_000, d_k)
+    products = (queries * keys).sum(-1)
+    assert abs(products.mean().item()) < 0.2
+    assert products.var().item() == pytest.approx(d_k, rel=0.03)
+    assert (products / d_k**0.5).var().item() == pytest.approx(1, rel=0.03)
