@@ -17,7 +17,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # hundreds of processes import the same modules
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test all-tests unit oldest mutants chaos campaign env lock check clean remove-work help qa qa-tests
+.PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa qa-tests
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
@@ -62,16 +62,9 @@ demo: env
 	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
 	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 
-# of three workers one mostly waits, for Slurm
-THREE := -n 3 --dist loadfile --no-loadscope-reorder
-
-# before each commit. `make qa-tests` has the others
+# before each commit; of three workers one mostly waits, for Slurm. QA=1 adds the tests of `make qa-tests`
 test: env
-	$(BIN)/python -m pytest $(THREE)
-
-# both at once, for .ci/run: the short campaign waits for Slurm while other tests compute
-all-tests: env
-	$(BIN)/python -m pytest -m "" $(THREE)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(if $(QA),-m "")
 
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env
