@@ -1,5 +1,6 @@
 """Training packages of the LDC: their layouts yield the sentence pairs that they were written from."""
 
+import logging
 import random
 
 import pytest
@@ -81,6 +82,45 @@ def test_alignments_join_and_leave_out_sentences(tmp_path, draw):
     assert collected(tmp_path, f"big5={tmp_path / 'p'}") == wanted
 
 
+def test_links_to_missing_or_repeated_sentences_are_left_out(tmp_path, caplog):
+    text = (
+        '<DOC docid="D"> <seg id=1> a </seg> <seg id=2> b </seg> <seg id=3> c </seg> <seg id=3> d </seg> <seg> e </seg>'
+    )
+    links = "".join(f'<SentPair EnglishSegId="{ids}" ChineseSegId="1">' for ids in ("2,1", "1,9", "9", "3", ""))
+    for folder in ("Chinese", "English"):
+        write(tmp_path / f"p/{folder}/S1.sgm", text, "ascii")
+        write(tmp_path / f"p/{folder}/{folder}-only.sgm", text, "ascii")
+    write(tmp_path / "p/alignment/S1.align", f'<ALIGNMENT docid="D">{links}', "ascii")
+    with caplog.at_level(logging.INFO):
+        assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [("a", "b a")]
+    assert "1 pairs, 4 left out" in caplog.text
+    assert "no partner for 1 Chinese and 1 English files" in caplog.text
+
+
+def test_segments_without_or_with_repeated_ids_are_all_kept(tmp_path, draw):
+    pairs = [sentence_pair(draw) for _ in range(9)]
+    ids = [draw.choice(["", " id=1", " id=2"]) for _ in pairs]
+    for side, folder in enumerate(("chinese", "english")):
+        language = ("lang=zh", "LANG='en'")[side]
+        lines = (f"<seg{id} {language}>\n{pair[side]} < x\n</seg>" for id, pair in zip(ids, pairs, strict=True))
+        write(tmp_path / f"p/{folder}/a", "\n".join(["<DOC id=d>", *lines, "</DOC>"]), "gb18030")
+    assert collected(tmp_path, f"gb18030={tmp_path / 'p'}") == [(f"{zh} < x", f"{en} < x") for zh, en in pairs]
+
+
+def test_sentences_meet_by_id_beside_other_attributes(tmp_path):
+    write(tmp_path / "p/chinese/a", "<s lang=zh id=1> a < b <c </s> <s id=2> d <p> e", "big5")
+    write(tmp_path / "p/english/a", '<s id="2"> y\n<s id="1"> x', "ascii")
+    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [("a < b <c", "x"), ("d", "y")]
+
+
+def test_documents_named_by_id_meet_in_any_order(tmp_path):
+    for folder, names in (("chinese", "ab"), ("english", "ba")):
+        documents = "".join(f"<DOC id={name}><seg id=1>{folder}-{name}</seg></DOC>" for name in names)
+        write(tmp_path / f"p/{folder}/x", documents, "ascii")
+    found = collected(tmp_path, f"big5={tmp_path / 'p'}")
+    assert sorted(found) == [(f"chinese-{name}", f"english-{name}") for name in "ab"]
+
+
 def test_numbered_sentences_meet_without_documents(tmp_path, draw):
     pairs = [sentence_pair(draw) for _ in range(9)]
     for side, folder, ending in ((0, "chinese", "c"), (1, "english", "e")):
@@ -93,8 +133,8 @@ def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
     pairs = [sentence_pair(draw) for _ in range(3)]
     write(tmp_path / "p/chinese/a", "\n".join(f"<s id={n}> {pair[0]}" for n, pair in enumerate(pairs)), "big5")
     write(tmp_path / "p/english/a", "\n".join(f"<s id={n}> {pair[1]}" for n, pair in enumerate(pairs)), "ascii")
-    with open(tmp_path / "p/chinese/a", "ab") as file:
-        file.write(b"\n<s id=1> \xff\xff")
+    path = tmp_path / "p/chinese/a"
+    path.write_bytes(path.read_bytes().replace(b"<s id=1> ", b"<s id=1> \xff\xff"))
     assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [pairs[0], pairs[2]]
 
 
@@ -105,6 +145,27 @@ def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
         ({"chinese/a": "<s id=1> x", "english/b": "<s id=1> x"}, "big5", "have the same name"),
         ({"chinese/a": "<DOC> x", "english/a": "<DOC> x"}, "big5", "no pair of sentences"),
         ({"chinese/a": "<s id=1> x", "english/a": "<s id=1> x"}, "big7", "unknown encoding"),
+        (
+            {f"{language}/{part}/a": "<s id=1> x" for language in ("chinese", "english") for part in ("laws", "news")},
+            "big5",
+            "one Chinese file named 'a', found chinese/laws/a, chinese/news/a; name subfolders",
+        ),
+        (
+            {"chinese/a": "<s id=1> x", "english/a": "<s id=1> x", "alignment/b": "<ALIGNMENT docid=a>"},
+            "big5",
+            "one alignment file named 'a', found none",
+        ),
+        (
+            dict.fromkeys(("chinese/a", "english/a", "alignment/1/a", "alignment/2/a"), "<ALIGNMENT docid=a>"),
+            "big5",
+            "one alignment file named 'a', found alignment/1/a, alignment/2/a",
+        ),
+        (
+            {"chinese/a": "<s id=1> x <s id=1> y", "english/a": "<s id=1> x"},
+            "big5",
+            "chinese/a: has two <s> with id '1'",
+        ),
+        ({"chinese/a": "<seg id=1> x <seg id=2> y", "english/a": "<s id=1> x"}, "big5", "segment 1 is not closed"),
     ],
 )
 def test_packages_without_pairs_are_refused(tmp_path, files, encoding, message):

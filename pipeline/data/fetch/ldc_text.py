@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, shown
 from pipeline.core.files import atomic_write
+from pipeline.data.fetch.segments import Key, Keys, sgml_segments
 from pipeline.data.fetch.untrusted import opened, parsing
 
 log = logging.getLogger(__name__)
 
-SENTENCE = re.compile(r"<(doc|seg|s)\b([^<>]*)>([^<]*)", re.IGNORECASE)
+SENTENCE = re.compile(r"<(doc|s)\b([^<>]*)>((?:[^<]|<(?!/?[a-z][^<>]*>))*+)", re.IGNORECASE)
 LINK = re.compile(r"<(alignment|sentpair)\b([^<>]*)>", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 
@@ -31,7 +32,6 @@ FOLDERS = {"zh": ("chinese", "source"), "en": ("english", "translation"), "align
 """Names of the folders of a package, in lower case."""
 OF_A_LANGUAGE = re.compile(r"[._-](?:c|e|ch|en|zh|chinese|english|sgml?|txt|utf8|align)$", re.IGNORECASE)
 
-Key = tuple[str, ...]
 Sentences = dict[Key, str]
 Packages = Annotated[tuple[str, ...], Argument(metavar="ENCODING=FOLDER", repeated=True)]
 
@@ -45,8 +45,9 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
     writes  <out>/train.zh, <out>/train.en   one sentence per line, UTF-8
 
     A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Sentences are
-    paired by a folder `alignment` if there is one, else by document and number. Pairs with an empty side or undecodable
-    characters are left out and counted. Packages that align documents only need a sentence aligner first.
+    paired by a folder `alignment` if there is one, else by document and number. Pairs with an empty side, a missing
+    sentence or undecodable characters are left out and counted. Packages that align documents only need a sentence
+    aligner first.
 
     Args:
         out: Folder to write.
@@ -54,8 +55,8 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
             text is read as UTF-8, else as Windows-1252.
 
     Raises:
-        UserError: A package has no such folders, no pair of files or no sentence, or none or an unknown encoding is
-            given.
+        UserError: A package has no such folders, no pair of files or no sentence, its files cannot be assigned to
+            each other, or none or an unknown encoding is given.
     """
     if not package:
         raise UserError("--package: name at least one, such as --package gb18030=/ldc/LDC2005T06")
@@ -102,7 +103,7 @@ def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
         encoding: Encoding of the Chinese text.
 
     Raises:
-        UserError: A language has no folder, or no file of one has a partner.
+        UserError: A language has no folder, no file of one has a partner, or files cannot be assigned to each other.
     """
     files = {side: files_by_stem(package, names) for side, names in FOLDERS.items()}
     for side in ("zh", "en"):
@@ -111,12 +112,37 @@ def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
     shared = sorted(files["zh"].keys() & files["en"].keys())
     if not shared:
         raise UserError(f"{package}: no Chinese and English file have the same name; correct --package")
+    unpaired = {side: sum(len(files[side][stem]) for stem in files[side].keys() - {*shared}) for side in ("zh", "en")}
+    log.info("%s: no partner for %d Chinese and %d English files", package, unpaired["zh"], unpaired["en"])
     for stem in shared:
-        chinese = sentences(decoded(files["zh"][stem][0], encoding))
-        links = files["alignment"].get(stem)
+        chinese_file = only_file(files["zh"][stem], "Chinese", package, stem)
+        chinese = sentences(decoded(chinese_file, encoding), chinese_file)
+        links = None
+        if files["alignment"]:
+            links = only_file(files["alignment"].get(stem, []), "alignment", package, stem)
         for english_file in files["en"][stem]:
-            english = sentences(decoded(english_file))
-            yield from linked(chinese, english, decoded(links[0])) if links else paired(chinese, english)
+            english = sentences(decoded(english_file), english_file)
+            yield from linked(chinese, english, decoded(links)) if links else paired(chinese, english)
+
+
+def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
+    """Return the only file of a name.
+
+    Args:
+        files: Files of one kind that have the name.
+        kind: Their kind, for the message.
+        package: Folder of the package, for the message.
+        stem: The name without endings.
+
+    Raises:
+        UserError: There is none, or more than one.
+    """
+    if len(files) == 1:
+        return files[0]
+    found = ", ".join(str(file.relative_to(package)) for file in files) or "none"
+    raise UserError(
+        f"{package}: needs one {kind} file named {shown(stem)}, found {found}; name subfolders by several --package"
+    )
 
 
 def files_by_stem(package: Path, names: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -162,19 +188,28 @@ def decoded(path: Path, encoding: str | None = None) -> str:
     return content.decode(encoding, "replace").removeprefix("\ufeff")
 
 
-def sentences(text: str) -> Sentences:
+def sentences(text: str, path: Path) -> Sentences:
     """Return the sentences of a file by document and number, with collapsed white space.
 
     Args:
-        text: A file with tags <seg> or <s>, whose text ends at the next tag.
+        text: A file with tags <seg>, or <s> whose text ends at the next tag.
+        path: Path of the file, for messages.
+
+    Raises:
+        UserError: A <seg> does not end, or two <s> of a document have the same id.
     """
-    found, document = Sentences(), ""
+    if segments := sgml_segments(text.encode(), path):
+        return {key: segment.decode() for key, segment in segments.items()}
+    found, keys = Sentences(), Keys()
     for tag in SENTENCE.finditer(text):
         values = attributes(tag[2])
         if tag[1].lower() == "doc":
-            document = values.get("docid") or values.get("id") or ""
-        else:
-            found[document, *(value for _, value in sorted(values.items()))] = " ".join(tag[3].split())
+            keys.begin(values.get("docid") or values.get("id") or "")
+            continue
+        key = keys.of(values.get("id", ""))
+        if key.nth_segment > 1:
+            raise UserError(f"{path}: has two <s> with id {shown(key.segment)}; copy it from the package again")
+        found[key] = " ".join(tag[3].split())
     return found
 
 
@@ -192,20 +227,42 @@ def paired(chinese: Sentences, english: Sentences) -> Iterator[tuple[str, str]]:
 def linked(chinese: Sentences, english: Sentences, alignment: str) -> Iterator[tuple[str, str]]:
     """Yield the sentences that a file of alignments links; several of one side are joined by spaces.
 
+    A side is empty if one of its sentences is missing, or if several have its id.
+
     Args:
         chinese: Sentences by document and number.
         english: The same of the translation.
         alignment: Text of the file.
     """
+    sides = ((by_id(chinese), "chinesesegid"), (by_id(english), "englishsegid"))
     document = ""
     for tag in LINK.finditer(alignment):
         values = attributes(tag[2])
         if tag[1].lower() == "alignment":
             document = values.get("docid", "")
             continue
-        sides = ((chinese, "chinesesegid"), (english, "englishsegid"))
-        zh, en = (
-            " ".join(side.get((document, number.strip()), "") for number in values.get(name, "").split(","))
-            for side, name in sides
-        )
-        yield zh.strip(), en.strip()
+        zh, en = (joined(side, document, values.get(name, "")) for side, name in sides)
+        yield zh, en
+
+
+def by_id(side: Sentences) -> dict[tuple[str, str], list[str]]:
+    """Return the sentences of each document and id; links do not distinguish repeated ids."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for key, text in side.items():
+        found.setdefault((key.document, key.segment), []).append(text)
+    return found
+
+
+def joined(side: dict[tuple[str, str], list[str]], document: str, ids: str) -> str:
+    """Join the sentences of one side of a link.
+
+    Args:
+        side: Sentences by document and id.
+        document: Document of the link.
+        ids: Ids, separated by commas; may be empty.
+
+    Returns:
+        Their text; empty unless each id names exactly one sentence.
+    """
+    found = [side.get((document, number.strip()), []) for number in ids.split(",") if ids]
+    return " ".join(texts[0] for texts in found) if all(len(texts) == 1 for texts in found) else ""

@@ -80,7 +80,7 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
         elif name == b"seg" and not closes:
             begin, key = tag.end(), keys.of(attribute(tag[3], b"id"))
         elif not closes:
-            keys.begin(attribute(tag[3], b"docid"))
+            keys.begin(attribute(tag[3], b"docid") or attribute(tag[3], b"id"))
     if key:
         raise UserError(f"{path}: segment {len(found) + 1} is not closed by </seg>; fetch the file again")
     return found
