@@ -42,11 +42,13 @@ class Finding:
         product: The product.
         checks: One check per file.
         stale: Intact files to set aside, so that Snakemake rebuilds the product.
+        lacks_input: An undeclared input is bad or missing.
     """
 
     product: artifacts.Product
     checks: list[FileCheck] = field(default_factory=list)
     stale: set[Path] = field(default_factory=set)
+    lacks_input: bool = False
 
     @property
     def is_bad(self) -> bool:
@@ -81,13 +83,15 @@ class Inspection:
         for finding in self.found.values():
             finding.checks += damaged_notes(finding.checks)
         for product in products:
-            if exists(self.layout.path(product)) and (self.lacks_input(product) or self.found[product].is_bad):
-                self.found[product].stale.add(self.layout.target(product))
+            finding, mark = self.found[product], self.layout.path(product)
+            finding.lacks_input = not self.is_absent(mark) and self.lacks_input(product)
+            if exists(mark) and (finding.lacks_input or finding.is_bad):
+                finding.stale.add(self.layout.target(product))
         for product in reversed(products):
             self.request_inputs(product)
 
     def lacks_input(self, product: artifacts.Product) -> bool:
-        """Return whether an undeclared input of an existing product is bad or missing."""
+        """Return whether an undeclared input of a product that was made is bad or missing."""
         beside = [need for need in self.needs(product) if READ_BESIDE.get(type(need)) is type(product)]
         for other in beside:
             if not self.found[other].checks and not exists(self.layout.path(other)):

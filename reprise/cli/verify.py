@@ -191,7 +191,9 @@ class Repairs:
             self.asides[path] = reopen(path) if path.name in (OUTPUTS_FILE, SCORES_FILE) else set_aside(path)
 
     def restore(self, project: Project, finding: Finding) -> bool:
-        """Restore the record of a training if no other needed file is lost.
+        """Restore the record of a training if no other needed file is lost and its corpus is intact.
+
+        A restored record would keep Snakemake from rebuilding the corpus.
 
         Args:
             project: The project at its scale.
@@ -200,7 +202,7 @@ class Repairs:
         Returns:
             Whether it was restored.
         """
-        if not isinstance(finding.product, Trained):
+        if not isinstance(finding.product, Trained) or finding.lacks_input:
             return False
         bad = {check.path for check in finding.checks if check.state != "good" and is_needed(check.path)}
         folder = project.layout.run(finding.product.run)

@@ -14,6 +14,7 @@ from copied_project import call, jobs, require
 from finished_project import finished_project, shrunk_layout
 
 from pipeline.core.artifacts import Figure, RunId, Score
+from pipeline.core.files import note_path
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
@@ -134,9 +135,13 @@ def test_verify_looks_at_every_noted_file(project):
     assert len(noted) > 40 and noted <= checked
 
 
-def test_damaged_notes_are_named_and_mended(project):
+@pytest.mark.parametrize(
+    "fixed", [[], [f"{CORPUS}/encoded/corpus.json", f"{RUN}/done.json"]], ids=["random", "records"]
+)
+def test_damaged_notes_are_named_and_mended(fixed, project):
     before, notes = contents(project), [*Path("work").rglob(".digests/*")]
-    spoilt = {path: random.choice([b"", path.read_bytes()[:-1], b"\xff" * 65]) for path in random.sample(notes, 9)}
+    chosen = [note_path(Path(name)) for name in fixed] or random.sample(notes, 9)
+    spoilt = {path: random.choice([b"", path.read_bytes()[:-1], b"\xff" * 65]) for path in chosen}
     for path, content in spoilt.items():
         path.write_bytes(content)
     report = verify(project, of=[])  # a run is decoded for all reports that read it
