@@ -22,6 +22,7 @@ from pipeline.papers.paper import SystemEntry
 from pipeline.papers.scale import RECORDS, Job, Scale, rule_faults
 
 if TYPE_CHECKING:
+    from pipeline.config import DecodingConfig
     from pipeline.papers.project import Project
 
 Faults = Iterator[str | None]
@@ -302,18 +303,40 @@ def _misused_decodings(project: Project) -> Faults:
             for name in record.decodings:
                 where = f"workflow/papers/{paper}/paper.yaml: systems.{system}, decodings.{name}"
                 try:
-                    reference = project.decoding(paper, system, name).language_model
+                    decoding = project.decoding(paper, system, name)
                 except UserError as error:
                     yield str(error)
                     continue
-                for other in project.decoding(paper, system, name).tuned_with:
-                    owner, tuned = project.locate(other.partition("@")[0], paper)
-                    if project.decoding(owner, tuned, name).tuned_with:
-                        what = f"{other!r} is itself tuned with others; set decodings.{name}.tuned_with: [] in it"
-                        yield f"{where}.tuned_with: {what}"
-                if reference:
+                for other in decoding.tuned_with:
+                    yield from (
+                        f"{where}.tuned_with: {fault}"
+                        for fault in _tuning_faults(project, paper, name, other, decoding)
+                    )
+                if reference := decoding.language_model:
                     owner, model = project.locate(reference.partition("@")[0], paper)
                     architecture = project.settings(owner, model, "model").get("architecture")
                     if architecture != "language_model":
                         what = f"{reference!r} is not a language model (architecture {architecture})"
                         yield f"{where}.language_model: {what}"
+
+
+def _tuning_faults(project: Project, paper: str, name: str, other: str, decoding: DecodingConfig) -> Iterator[str]:
+    """Yield the faults of a further run that chooses the weights of a decoding.
+
+    Args:
+        project: The project.
+        paper: Paper that names the run.
+        name: Name of the decoding.
+        other: The run, as `system@dataset`.
+        decoding: Settings of the decoding with the system that names the run.
+    """
+    owner, system = project.locate(other.partition("@")[0], paper)
+    try:
+        further = project.decoding(owner, system, name)
+    except UserError as error:
+        yield f"{other!r}: {error}"
+        return
+    if further.tuned_with:
+        yield f"{other!r} is itself tuned with others; set decodings.{name}.tuned_with: [] in it"
+    if (further.lm_weights, further.word_bonuses) != (decoding.lm_weights, decoding.word_bonuses):
+        yield f"{other!r} tries other weights; give both systems the same lm_weights and word_bonuses"

@@ -12,6 +12,7 @@ from pipeline.workflow.targets import unknown_target
 
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
 DEMO, PLATEAU, CONFIG = "workflow/scales/demo.yaml", "workflow/scales/plateau.yaml", "config.yaml"
+ANCHORS = "workflow/papers/anchors/paper.yaml"
 
 
 @pytest.fixture
@@ -34,6 +35,8 @@ def mean(name: str) -> str:
 
 
 CELL = "tables|table2|cells|bleu"
+FOLDS = "systems|joint-an4-without-{}|decodings|joint-lm-folds"
+FOLD_J, FOLD_M = (f"joint-an4-without-{letter}@an4-without-{letter}" for letter in "jm")
 TOGETHER = {
     "names in a paper": [
         (PAPER, f"{CELL}|metric", "bleu_papr", rf"{CELL}.metric: unknown name 'bleu_papr'; .*" + mean("bleu_paper")),
@@ -163,6 +166,19 @@ TOGETHER = {
             "decodings|final|language_model",
             "A@wsj",
             "decodings.final.language_model: 'A@wsj' is not a language model .architecture weighted_transformer",
+        ),
+    ],
+    "further runs of tuned weights": [
+        (ANCHORS, f"{FOLDS.format('j')}|tuned_with", [FOLD_M], f"'{FOLD_J}' is itself tuned with others; set"),
+        (ANCHORS, f"{FOLDS.format('m')}|lm_weights", [0.2], rf"tuned_with: '{FOLD_M}' tries other weights; give both"),
+        (ANCHORS, f"{FOLDS.format('s')}|word_bonuses", [1.0], "an4-without-s@an4-without-s' tries other weights"),
+    ],
+    "a further run without the decoding": [
+        (
+            ANCHORS,
+            "decodings|joint-lm-folds|tuned_with|0",
+            "weighted/A@wsj",
+            r"joint-an4, .*tuned_with: 'weighted/A@wsj': .*unknown name 'joint-lm-folds'",
         ),
     ],
     "several settings": [
