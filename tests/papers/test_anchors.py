@@ -43,10 +43,11 @@ def test_our_numbers_are_comparable_with_the_published_ones(small):
                 assert Comparability(small, "anchors").reasons(entry, table, index, cell) == []
 
 
-def test_folds_tune_a_weight_on_speakers_nobody_trained_on(small):
-    main = RunId("anchors", "joint-an4", "an4-complete", 2)
+@pytest.mark.parametrize("recipe", ["joint-an4", "joint-an4-long"])
+def test_folds_tune_a_weight_on_speakers_nobody_trained_on(small, recipe):
+    main = RunId("anchors", recipe, "an4-complete", 2)
     graph, name = Graph(small), "joint-lm-folds"
-    others = [RunId("anchors", f"joint-an4-without-{letter}", f"an4-without-{letter}", 2) for letter in "jms"]
+    others = [RunId("anchors", f"{recipe}-without-{letter}", f"an4-without-{letter}", 2) for letter in "jms"]
     assert graph.inputs(Tuned(main, name))["tuned_with"] == [Tuned(other, name) for other in others]
     settings = small.run_spec(main)
     for other in others:
