@@ -46,14 +46,16 @@ def choose_weights(
     """
     batches, references = sample(trained, config)
     grid = scored_grid(trained, config, language_model, batches, references)
-    if others:
-        grid = mean_grid([grid, *(grid_of(path, grid) for path in others)])
+    further = [tuned_run(path, grid) for path in others]
+    if further:
+        grid = mean_grid([grid, *(run.grid for run in further)])
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
-    Tuned(**dict(best), sentences=len(references), grid=grid).write(out)
+    sentences = len(references) + sum(run.sentences for run in further)
+    Tuned(**dict(best), sentences=sentences, grid=grid).write(out)
     log.info("%s: lambda %g, beta %g: WER %.2f", out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def grid_of(path: Path, expected: list[TunedPoint]) -> list[TunedPoint]:
+def tuned_run(path: Path, expected: list[TunedPoint]) -> Tuned:
     """Return the error rates of another run, by pair of weights.
 
     Args:
@@ -63,11 +65,11 @@ def grid_of(path: Path, expected: list[TunedPoint]) -> list[TunedPoint]:
     Raises:
         UserError: Its weights are others.
     """
-    grid = Tuned.read(path).grid
-    weights = [[(point.lm_weight, point.word_bonus) for point in points] for points in (grid, expected)]
+    tuned = Tuned.read(path)
+    weights = [[(point.lm_weight, point.word_bonus) for point in points] for points in (tuned.grid, expected)]
     if weights[0] != weights[1]:
         raise UserError(f"{path}: other weights were tried; give both runs the same lm_weights and word_bonuses")
-    return grid
+    return tuned
 
 
 def mean_grid(grids: list[list[TunedPoint]]) -> list[TunedPoint]:

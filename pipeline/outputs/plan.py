@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pipeline.config import DecodingConfig, load_run
-from pipeline.core.digests import digest_of, sha256_json
+from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import read_corpus
@@ -94,7 +94,7 @@ def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
         plan: Decoding and its outputs.
 
     Raises:
-        UserError: The run is not trained, or its language model or a corpus is missing.
+        UserError: The run is not trained, or its language model, a corpus or the weights of another run are missing.
     """
     own = Path(load_run(run_folder / RUN_FILE).corpus)
     weights = identify_weights(run_folder, plan)
@@ -130,10 +130,18 @@ def identify_search(plan: DecodingPlan) -> dict[str, Any]:
 
     Returns:
         Its settings without those of averaging, the digest of its language model, and those of other runs' weights.
+
+    Raises:
+        UserError: The language model is not trained, or a file of tuned weights is missing.
     """
     settings = {key: value for key, value in (plan.settings or {}).items() if key not in ("averaged", "average_last")}
     other = final_digest(Path(plan.language_model)) if plan.language_model else None
-    others = {"tuned_with": [digest_of(Path(file)) for file in plan.tuned_with]} if plan.tuned_with else {}
+    others: dict[str, Any] = {}
+    if plan.tuned_with:
+        try:
+            others["tuned_with"] = [sha256_file(Path(file)) for file in plan.tuned_with]
+        except FileNotFoundError as error:
+            raise UserError(f"{error.filename}: weights are not tuned; run `decode` on that run first") from None
     return {"settings": settings, "language_model": other, **others}
 
 

@@ -10,6 +10,7 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 from pipeline.__main__ import main
 from pipeline.cluster.state import record_decodings
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.outputs import Manifest
 from pipeline.decoding.averaging import write_average
@@ -117,6 +118,13 @@ def test_every_setting_of_a_decoding_is_in_a_key(run):
         assert (identify_search(plan) != identify_search(other)) == (setting not in weights)
         if setting in weights:
             assert identify_weights(run, plan) != identify_weights(run, other)
+
+
+def test_missing_weights_of_another_run_are_named(run):
+    missing = run / "tuned/other.json"
+    plan = plan_of().model_copy(update={"tuned_with": [str(missing)]})
+    with pytest.raises(UserError, match=f"{missing}: weights are not tuned; run `decode`"):
+        output_keys(run, plan)
 
 
 def test_one_output_that_fails_does_not_cost_the_others(run, capsys):

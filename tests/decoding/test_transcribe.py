@@ -169,6 +169,7 @@ def test_weights_are_chosen_by_the_mean_error_of_several_runs(tmp_path, corpus, 
         assert len({point["lm_weight"] for point in points}) == 1
         assert points[2]["wer"] == pytest.approx((points[0]["wer"] + points[1]["wer"]) / 2)
     chosen = read_json(tmp_path / "both.json")
+    assert chosen["sentences"] == sum(read_json(path)["sentences"] for path in alone)
     assert chosen["wer"] == min(point["wer"] for point in both)
     tune(runs[1], settings | {"lm_weights": [0.0, 0.5]}, lm, alone[1])
     with pytest.raises(UserError, match="other weights were tried"):

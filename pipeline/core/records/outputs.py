@@ -62,7 +62,7 @@ class TunedPoint(Closed):
 class Tuned(TunedPoint, Record):
     """The best pair of weights of a shallow fusion on the development set."""
 
-    sentences: int = Field(description="Utterances decoded")
+    sentences: int = Field(description="Utterances decoded, including those of further runs")
     grid: list[TunedPoint]
 
 
