@@ -48,8 +48,8 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         """Return the settings if those of the branches are consistent.
 
         Raises:
-            ValueError: The branches do not divide a width, `top_k` exceeds them, or merged random weights would be
-                drawn twice.
+            ValueError: The branches do not divide a width, `top_k` exceeds them, merged random weights would be
+                drawn twice, or layers would share random weights.
         """
         if self.ffn_mode == "split" and self.d_ff % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
@@ -59,6 +59,8 @@ class WeightedTransformerConfig(AnyTransformerConfig):
             raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
         if self.residuals == "sub-layers" and self.merged and self.weights == "random":
             raise ValueError("merged weights that are random need residuals: block, which draws them once per pass")
+        if self.paired_layers and self.weights == "random":
+            raise ValueError("paired_layers needs weights: learned; random weights are drawn for each layer")
         return self
 
     @property
