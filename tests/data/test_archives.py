@@ -267,12 +267,12 @@ def test_damaged_header_is_no_end_of_the_archive(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip"])
-def test_small_file_of_gigabytes_is_refused_at_once(tmp_path, monkeypatch, kind):
+def test_small_file_that_expands_too_far_is_refused(tmp_path, monkeypatch, kind):
     """Each holds millions of empty lines; beyond the zip file, the free size is smaller here."""
     if kind != "zip":
         monkeypatch.setattr(untrusted, "FREE_ARCHIVE", 1 << 20)
         monkeypatch.setattr(untrusted, "FREE_TEXT", 1 << 20)
-    path, content, began = tmp_path / f"a.{kind}", b"\n" * (untrusted.FREE_ARCHIVE + 1), time.process_time()
+    path, content = tmp_path / f"a.{kind}", b"\n" * (untrusted.FREE_ARCHIVE + 1)
     if kind == "zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("a", content)
@@ -287,7 +287,6 @@ def test_small_file_of_gigabytes_is_refused_at_once(tmp_path, monkeypatch, kind)
     if kind == "gz":
         with pytest.raises(UserError, match=r"a\.gz: its [^\n]*beyond the limit of 100 times"):
             sum(1 for _ in read_lines(Side(source="a.gz"), path))
-    assert time.process_time() - began < 10
 
 
 def test_archive_may_begin_with_silence(tmp_path, monkeypatch):

@@ -177,11 +177,11 @@ def test_a_segmenter_without_chinese_is_refused():
 
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])
 def test_equal_ideographs_take_linear_time(segmenter):
-    line = random.choice("的哈龘") * 30_000
+    line = random.choice("的哈龘") * 100_000
     segment(LINES[0], segmenter)  # reads the dictionary
     began = time.process_time()
     words = segment(line, segmenter)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 5
     assert words.replace(" ", "") == line
 
 
@@ -193,5 +193,5 @@ def test_runs_of_usual_length_are_segmented_as_jieba_does():
 @pytest.mark.parametrize("token", ["—", "…", "’", "“", "— a", "’ n ’"])
 def test_long_lines_of_marks_take_linear_time(token):
     language, began = random.choice(["en", "es", "nl", "it"]), time.process_time()
-    detokenise(" ".join([token] * 20_000), language)
-    assert time.process_time() - began < 2
+    detokenise(" ".join([token] * 50_000), language)
+    assert time.process_time() - began < 5

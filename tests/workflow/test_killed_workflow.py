@@ -14,7 +14,7 @@ from finished_project import shrunk_layout
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.core.artifacts import RunId
-from pipeline.core.records.jobs import Claim, last_event
+from pipeline.core.records.jobs import Claim, StartLine, last_event, read_events
 from pipeline.workflow.drivers import read_drivers
 
 RUN = shrunk_layout().run(RunId("weighted", "B", "grammar-smoke-en-de", 1))
@@ -55,27 +55,35 @@ def kill_all(workflow: subprocess.Popen, folder: Path) -> None:
     for driver in read_drivers(folder).values():
         os.killpg(driver.pid, signal.SIGKILL)
     workflow.wait()
-    with contextlib.suppress(ProcessLookupError):  # it may have ended
-        os.kill(last_event(Claim, folder / RUN).pid, signal.SIGKILL)
+    owner = last_event(Claim, folder / RUN).pid
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
+        if Path(f"/proc/{owner}/cwd").readlink() == folder:  # else another process has got its number
+            os.kill(owner, signal.SIGKILL)
 
 
-def strike(folder: Path) -> None:
-    """Start the workflow and kill it within moments of the training's next checkpoint, if it has not ended by then."""
+def strike(folder: Path) -> int:
+    """Start the workflow and kill it within moments of the training's next checkpoint, if it has not ended by then.
+
+    Returns:
+        The exit code of the workflow.
+    """
     before = newest_checkpoint(folder / RUN)
     workflow = start(folder)
     until(lambda: newest_checkpoint(folder / RUN) > before or workflow.poll() is not None)
     time.sleep(random.uniform(0, 0.3))
     if workflow.poll() is None:
         kill_all(workflow, folder)  # and nothing to unlock
+    return workflow.returncode
 
 
 @pytest.mark.slow
 def test_workflow_killed_at_random_ends_in_the_same_bytes(checkout):
     undisturbed = finish(checkout("undisturbed"))
     folder = checkout("disturbed")
-    for _ in range(KILLS):
-        strike(folder)
+    codes = [strike(folder) for _ in range(KILLS)]
     assert finish(folder) == undisturbed
+    starts = [event for event in read_events(folder / RUN) if isinstance(event, StartLine) and event.event == "start"]
+    assert -signal.SIGKILL in codes and len(starts) > 1
 
 
 def until(condition) -> None:
