@@ -8,6 +8,7 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -72,7 +73,12 @@ def run(with_toys):
     def answer(given):
         process.stdin.write(json.dumps(["stage" if isinstance(given, list) else "script", given]) + "\n")
         process.stdin.flush()
-        return SimpleNamespace(**json.loads(process.stdout.readline()))
+        hung = threading.Timer(120, process.kill)
+        hung.start()
+        line = process.stdout.readline()
+        hung.cancel()
+        assert line, "the process died, or gave no answer in two minutes"
+        return SimpleNamespace(**json.loads(line))
 
     yield answer
     process.stdin.close()

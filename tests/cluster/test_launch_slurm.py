@@ -26,8 +26,14 @@ STEPS = 120
 
 
 @pytest.fixture(scope="module")
-def two_tasks(slurm, launch_in_module, corpus, tmp_path_factory) -> Iterator[Future]:
-    """The losses of a run by one task and by two that faults strike, made beside the other tests."""
+def two_tasks(request, slurm, launch_in_module, corpus, tmp_path_factory) -> Iterator[Future | None]:
+    """The losses of a run by one task and by two that faults strike, made beside the other tests.
+
+    None if the test that compares them does not run.
+    """
+    if all(item.function is not test_two_tasks_survive_faults_with_the_losses_of_one for item in request.session.items):
+        yield None
+        return
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(losses_under_faults, tmp_path_factory.mktemp("tasks"), corpus, launch_in_module)
 
@@ -199,9 +205,10 @@ def test_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):
     options = (*HELD, "--queue-interval", "2")
     waiting = [launch(run, *options, path=f"{folder}:", TMPDIR=str(tmp_path)) for run in runs]
     until(lambda: all(" waits: " in launcher.text() for launcher in waiting), "eight waiting launchers")
-    before = (folder / "calls").read_text().count("x")
+    began, before = time.monotonic(), (folder / "calls").read_text().count("x")
     time.sleep(6)
-    assert 1 <= (folder / "calls").read_text().count("x") - before <= 4
+    calls = (folder / "calls").read_text().count("x") - before
+    assert 1 <= calls <= (time.monotonic() - began) / 2 + 1
     resident_mib = [resident(launcher.process.pid) / 1024 for launcher in waiting]
     print(f"waiting launcher: {max(resident_mib):.1f} MiB; queries before all waited: {before}")
     assert max(resident_mib) < 60

@@ -6,6 +6,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from pipeline.training.captured_steps import CapturedSteps
+from pipeline.training.graph_cache import ShapeGrid
+
 WAITING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")
 """Operators in which the host reads what a device computed: no graph can hold them."""
 
@@ -78,3 +81,26 @@ class TapeRecorder:
 
     def release(self) -> None:
         self.released += 1
+
+
+def taped(fail: Callable[[int], None] = lambda _: None, most: int = 96) -> Callable[..., CapturedSteps]:
+    """Return a function like `captured_steps` that records tapes."""
+
+    def build(spec, model, optimiser, batches, group, device) -> CapturedSteps:
+        def changed() -> list[torch.Tensor]:
+            held = captured.held.values() if captured else ()
+            state = [*model.parameters(), *model.buffers(), *optimiser.tensors().values()]
+            return [*state, *held, *((captured.totals,) if captured else ())]
+
+        captured = None
+        grid = ShapeGrid(batches.sampled_shapes(256), most=4)
+        captured = CapturedSteps(spec, model, optimiser, group, device, grid, TapeRecorder(changed, fail))
+        captured.graphs.most = most
+        return captured
+
+    return build
+
+
+def refuse(_: int) -> None:
+    """Fail as a device that records no graph."""
+    raise RuntimeError("operation not permitted when stream is capturing")

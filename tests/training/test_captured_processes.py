@@ -4,15 +4,14 @@ A tape of operators stands in for a CUDA graph (tape.py), and gloo for NCCL.
 """
 
 import os
-import random
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from forked_ranks import fork_ranks
 from safetensors.torch import load_file, save_file
-from test_captured_steps import refuse, taped
+from tape import refuse, taped
 
 from pipeline.core.json_csv import read_json
 from pipeline.training import setup
@@ -44,18 +43,8 @@ def by_two(run: Path, at_start: Callable[[int], None] = lambda rank: None) -> li
         run: Folder of the run.
         at_start: Called in each process with its rank.
     """
-    port = random.randint(20000, 60000)
-    children = [fork(run, rank, port, at_start) for rank in range(2)]
-    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
-
-def fork(run: Path, rank: int, port: int, at_start: Callable[[int], None]) -> int:
-    if child := os.fork():
-        return child
-    code = 1
-    try:
-        os.environ |= {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    def train(rank: int) -> None:
         at_start(rank)
         build = setup.build_trainer
         trainers = []
@@ -65,13 +54,8 @@ def fork(run: Path, rank: int, port: int, at_start: Callable[[int], None]) -> in
         (run / f"replayed.{rank}").write_text(str(0 if graphs.failure else graphs.recorder.replayed))
         weights = {name: weight.clone() for name, weight in trainers[0].model.state_dict().items()}
         save_file(weights, run / f"final.{rank}")
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    except Exception:
-        traceback.print_exc()  # a forked process leaves without pytest's report
-    finally:
-        os._exit(code)
+
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in fork_ranks(2, train)]
 
 
 def eager(rank: int) -> None:

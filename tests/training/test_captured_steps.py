@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from made_records import MACHINE
-from tape import TapeRecorder
+from tape import TapeRecorder, refuse, taped
 
 from pipeline.config import load_run
 from pipeline.models.kernels.autocast import cached_casts
 from pipeline.training import setup
-from pipeline.training.captured_steps import CapturedSteps, captured_steps
+from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
-from pipeline.training.graph_cache import GraphCache, ShapeGrid
+from pipeline.training.graph_cache import GraphCache
 from pipeline.training.ownership import StopRequest
 from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
@@ -37,10 +37,6 @@ CASES = [
 ]
 
 
-def refuse(_: int) -> None:
-    raise RuntimeError("operation not permitted when stream is capturing")
-
-
 def no_memory(_: int) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -53,24 +49,6 @@ def trainer_with(monkeypatch) -> Callable[..., Trainer]:
         monkeypatch.setattr(setup, "captured_steps", taped(fail, most))
         spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
         return setup.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
-
-    return build
-
-
-def taped(fail: Callable[[int], None] = lambda _: None, most: int = 96) -> Callable[..., CapturedSteps]:
-    """Return a function like `captured_steps` that records tapes."""
-
-    def build(spec, model, optimiser, batches, group, device) -> CapturedSteps:
-        def changed() -> list[torch.Tensor]:
-            held = captured.held.values() if captured else ()
-            state = [*model.parameters(), *model.buffers(), *optimiser.tensors().values()]
-            return [*state, *held, *((captured.totals,) if captured else ())]
-
-        captured = None
-        grid = ShapeGrid(batches.sampled_shapes(256), most=4)
-        captured = CapturedSteps(spec, model, optimiser, group, device, grid, TapeRecorder(changed, fail))
-        captured.graphs.most = most
-        return captured
 
     return build
 

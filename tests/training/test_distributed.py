@@ -1,5 +1,4 @@
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import torch
 from made_records import MACHINE
 from safetensors.torch import load_file
 
+from pipeline.cluster.local import free_port
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import read_json
@@ -39,7 +39,7 @@ def start(run: Path, rank: int, port: int) -> subprocess.Popen:
 
 
 def both(run: Path) -> list[subprocess.Popen]:
-    port = random.randint(20000, 60000)
+    port = free_port()
     return [start(run, rank, port) for rank in range(2)]
 
 

@@ -1,13 +1,13 @@
 """Eight processes train a model to the result of one; peers fail if one ends or hangs, and a restart resumes."""
 
 import os
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from forked_ranks import fork_ranks
 from safetensors.torch import load_file
 
 from pipeline.core.errors import UserError
@@ -23,8 +23,17 @@ pytestmark = pytest.mark.slow
 
 def by_eight(run: Path, at_update: Callable[[int, int], None] = lambda rank, step: None) -> list[int]:
     """Train `run` by forked processes; their exit codes, `FAILED` after a UserError."""
-    port = random.randint(20000, 60000)
-    children = [child for rank in range(RANKS) if (child := start(run, rank, port, at_update))]
+
+    def train(rank: int) -> None:
+        accumulate = StepRunner.accumulate
+        StepRunner.accumulate = lambda self, step, update: at_update(rank, step) or accumulate(self, step, update)
+        try:
+            train_run(run, device="cpu", threads=1)
+        except UserError as error:
+            (run / f"said.{rank}").write_text(str(error))
+            raise SystemExit(FAILED) from error
+
+    children = fork_ranks(RANKS, train)
     deadline, codes = time.monotonic() + 300, {}
     while len(codes) < RANKS and time.monotonic() < deadline:
         for child in children:
@@ -35,24 +44,6 @@ def by_eight(run: Path, at_update: Callable[[int, int], None] = lambda rank, ste
             os.kill(hanging, 9)
         time.sleep(0.05)
     return [codes[child] for child in children]
-
-
-def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]) -> int:
-    if child := os.fork():
-        return child
-    code = 1
-    try:
-        os.environ |= {"WORLD_SIZE": str(RANKS), "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        accumulate = StepRunner.accumulate
-        StepRunner.accumulate = lambda self, step, update: at_update(rank, step) or accumulate(self, step, update)
-        train_run(run, device="cpu", threads=1)
-        code = 0
-    except UserError as error:
-        (run / f"said.{rank}").write_text(str(error))
-        code = FAILED
-    finally:
-        os._exit(code)
 
 
 def test_eight_processes_match_one_with_many_buckets(new_run, monkeypatch):

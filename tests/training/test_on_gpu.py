@@ -6,7 +6,6 @@ With REPRISE_TEST_DEVICE=cpu they run on a CPU, without graphs and Triton. That 
 import json
 import logging
 import os
-import random
 import signal
 import statistics
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pipeline.cluster.local import free_port
 from pipeline.core.digests import ROOT
 from pipeline.core.json_csv import read_json
 from pipeline.models.kernels import gpu
@@ -138,7 +138,7 @@ job.train_run(run, device=device, threads=1)
 def train_by_two(run: Path, graphs: str) -> None:
     """Train by two processes that share the GPU; `graphs` is `eager` to record none."""
     world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
-    world |= {"MASTER_PORT": str(random.randint(20000, 60000)), "PYTHONPATH": str(ROOT)}
+    world |= {"MASTER_PORT": str(free_port()), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", PROCESS, str(run), DEVICE, graphs]
     ranks = [subprocess.Popen(command, env=os.environ | world | {"RANK": rank}, stderr=-1, text=True) for rank in "01"]
     messages = [rank.communicate()[1] for rank in ranks]
