@@ -73,6 +73,26 @@ def test_hard_links_have_the_content_of_their_target(tmp_path):
     assert {name: path.read_bytes() for (_, name), path in found.items()} == {"d/three": first, "d/four": second}
 
 
+@pytest.mark.parametrize("_", range(20))
+def test_last_of_links_and_files_of_one_name_counts(tmp_path, _):
+    entries, content = list[bytes](), dict[str, bytes]()
+    for _ in range(RNG.randrange(3, 12)):
+        name, target = RNG.choice("xyz"), RNG.choice("xyz")
+        if target in content and target != name:
+            entries.append(hard_link(name, target))
+            content[name] = content[target]
+        else:
+            content[name] = noise()
+            entries.append(entry(name, content[name]))
+    assert read(tar(tmp_path / "a.tar", *entries)) == content
+
+
+def test_link_is_read_once_in_place_of_a_replaced_link(tmp_path):
+    entries = [entry("x", b"1"), hard_link("y", "x"), hard_link("z", "x"), entry("y", b"2")]
+    found = members(tar(tmp_path / "a.tar", *entries), "yz".__contains__, once=True)
+    assert {name: content.read() for name, _, content in found} == {"y": b"2", "z": b"1"}
+
+
 def test_symbolic_links_inside_a_tar_are_read(tmp_path):
     content = noise()
     links = {"d/up": "../e/file", "d/chain": "up", "loop": "loop", "d/out": "../../etc/passwd", "abs": "/etc/passwd"}

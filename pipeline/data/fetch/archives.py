@@ -21,7 +21,16 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import write_errors
 from pipeline.data.fetch.links import link_target, linked_names
-from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened, parsing, require_modest_size
+from pipeline.data.fetch.untrusted import (
+    LONGEST_HEADER,
+    TAR_BLOCK,
+    BoundedStream,
+    UntrustedStream,
+    decompressed,
+    opened,
+    parsing,
+    require_modest_size,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +39,6 @@ Member = tuple[str, int, IO[bytes]]
 Wanted = Callable[[str], bool]
 READ_FORMATS = "zip and tar archives are read, tar also if compressed by gzip, bzip2 or xz"
 MOST_MEMBERS = 10_000_000
-LONGEST_HEADER = 1 << 14
-"""Maximum number of bytes between two members (names, extended attributes); tarfile parses more in quadratic time."""
-BLOCK = 1 << 14
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26
 
@@ -149,7 +155,7 @@ def tar_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterato
         read: Numbers of the files that were read; None if files may be read repeatedly.
     """
     holders: dict[str, int] = {}
-    hard: dict[int, list[str]] = {}
+    hard: dict[str, int] = {}  # wanted links, each with the number of the file behind it
     symbolic: dict[str, str] = {}
     for number, entry, content in tar_entries(archive):
         name = member_name(entry.name, archive)
@@ -157,21 +163,26 @@ def tar_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterato
             continue
         if entry.isreg():
             holders[name] = number
+            hard.pop(name, None)  # this file replaces the link
             if wanted(name) and not is_repeated(name, number, read):
                 yield name, entry.size, UntrustedStream(content, archive)
         elif entry.islnk() and (holder := holders.get(posixpath.normpath(link_target("", entry.linkname)))) is not None:
             holders[name] = holder  # of several members with this name, the latest before the link
-            if wanted(name) and not is_repeated(name, holder, read):
-                hard.setdefault(holder, []).append(name)
+            if wanted(name):
+                hard[name] = holder
         elif entry.islnk():
             symbolic[name] = link_target("", entry.linkname)
         elif entry.issym():
             symbolic[name] = link_target(posixpath.dirname(name), entry.linkname)
     for name, end in linked_names(archive, symbolic, holders):
-        if wanted(name) and not is_repeated(name, holders[end], read):
-            hard.setdefault(holders[end], []).append(name)
-    if hard:
-        yield from linked_members(archive, hard)
+        if wanted(name):
+            hard[name] = holders[end]
+    links: dict[int, list[str]] = {}
+    for name, holder in hard.items():
+        if not is_repeated(name, holder, read):
+            links.setdefault(holder, []).append(name)
+    if links:
+        yield from linked_members(archive, links)
 
 
 def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Member]:
@@ -205,7 +216,7 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
     with opened(archive) as file, decompressed(file, archive) as stream:
         bounded = BoundedStream(stream)
         with parsing(archive, f"remove it and fetch it again; {READ_FORMATS}"):
-            tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=BLOCK)  # noqa: SIM115 - no file
+            tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=TAR_BLOCK)  # noqa: SIM115 - no file
         for number in range(MOST_MEMBERS):
             with parsing(archive):
                 entry = _next_header(tar, bounded)
@@ -216,9 +227,9 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
         raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members; is it the right file?")
 
 
-def _next_header(tar: tarfile.TarFile, bounded: "BoundedStream") -> tarfile.TarInfo | None:
+def _next_header(tar: tarfile.TarFile, bounded: BoundedStream) -> tarfile.TarInfo | None:
     """Read the next header; None at the end of the archive."""
-    bounded.limit = tar.offset + LONGEST_HEADER + BLOCK
+    bounded.limit = tar.offset + LONGEST_HEADER + TAR_BLOCK
     entry = tar.next()
     bounded.limit = None
     tar.members.clear()  # type: ignore[attr-defined]  # tarfile keeps all headers
@@ -227,40 +238,6 @@ def _next_header(tar: tarfile.TarFile, bounded: "BoundedStream") -> tarfile.TarI
     if entry is not None and not 0 <= entry.size < 1 << 63:
         raise tarfile.ReadError("impossible size")
     return entry
-
-
-class BoundedStream:
-    """A stream that stops the endless reads of tarfile at headers with false sizes."""
-
-    def __init__(self, stream: IO[bytes]):
-        self.stream = stream
-        self.limit: int | None = LONGEST_HEADER + BLOCK
-        """Position up to which reads are allowed; None = any."""
-        self.position = 0
-        self.latest = b""
-        """Bytes of the latest read, up to the position."""
-
-    def read(self, size: int) -> bytes:
-        """Read at most `size` bytes.
-
-        Returns:
-            Bytes; none at the end of the stream.
-
-        Raises:
-            EOFError: The stream ends within a member, or the limit is passed.
-        """
-        if self.position and not self.latest:
-            raise EOFError("ends within a member")
-        if self.limit is not None and self.position > self.limit:
-            raise EOFError(f"has a header of more than {LONGEST_HEADER} bytes")
-        self.latest = self.stream.read(size)
-        self.position += len(self.latest)
-        return self.latest
-
-    def record_at(self, offset: int) -> bytes:
-        """Return the record of 512 bytes at an offset within the latest read, else empty."""
-        start = max(0, offset - (self.position - len(self.latest)))
-        return self.latest[start : start + tarfile.BLOCKSIZE]
 
 
 def zip_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterator[Member]:
@@ -319,4 +296,4 @@ def zip_target(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.
         entry: Its entry.
     """
     content = zip_member(archive, files, name, entry)[2]
-    return link_target(posixpath.dirname(name), content.read(BLOCK).decode(errors="replace"))
+    return link_target(posixpath.dirname(name), content.read(TAR_BLOCK).decode(errors="replace"))

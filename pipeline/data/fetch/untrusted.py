@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -29,6 +30,10 @@ MOST_EXPANSION = 100
 FREE_TEXT, FREE_ARCHIVE = 1 << 23, 1 << 25
 """Bytes that any compressed text and archive may become."""
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+LONGEST_HEADER = 1 << 14
+"""Most bytes between two tar members (names, extended attributes); tarfile parses more in quadratic time."""
+TAR_BLOCK = 1 << 14
+"""Bytes that tarfile reads at once."""
 
 
 @contextlib.contextmanager
@@ -250,3 +255,37 @@ def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
     """
     with parsing(path):
         yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))
+
+
+class BoundedStream:
+    """A stream that stops the endless reads of tarfile at headers with false sizes."""
+
+    def __init__(self, stream: IO[bytes]):
+        self.stream = stream
+        self.limit: int | None = LONGEST_HEADER + TAR_BLOCK
+        """Position up to which reads are allowed; None = any."""
+        self.position = 0
+        self.latest = b""
+        """Bytes of the latest read, up to the position."""
+
+    def read(self, size: int) -> bytes:
+        """Read at most `size` bytes.
+
+        Returns:
+            Bytes; none at the end of the stream.
+
+        Raises:
+            EOFError: The stream ends within a member, or the limit is passed.
+        """
+        if self.position and not self.latest:
+            raise EOFError("ends within a member")
+        if self.limit is not None and self.position > self.limit:
+            raise EOFError(f"has a header of more than {LONGEST_HEADER} bytes")
+        self.latest = self.stream.read(size)
+        self.position += len(self.latest)
+        return self.latest
+
+    def record_at(self, offset: int) -> bytes:
+        """Return the record of 512 bytes at an offset within the latest read, else empty."""
+        start = max(0, offset - (self.position - len(self.latest)))
+        return self.latest[start : start + tarfile.BLOCKSIZE]
