@@ -179,23 +179,27 @@ def part_lines(part: datasets.TextPart, path: Path) -> Iterator[str]:
 def part_content(part: datasets.TextPart, path: Path) -> Iterator[str]:
     """Yield the sentences of a file, or of all matching members in the order of the archive.
 
+    Of several members of one name the last one counts. A first pass finds it.
+
     Args:
         part: Source, member pattern and layout.
         path: Fetched file of the source.
-
-    Raises:
-        UserError: Two members have one name.
     """
-    member, read = part.member, set[str]()
+    member = part.member
     if member is None:
         with untrusted.opened(path) as stream:
             yield from sentences(part, path.name, path.stat().st_size, stream, path)
         return
-    for name, size, content in archives.members(path, lambda name: fnmatch(name, member), once=True):
-        if name in read:
-            raise UserError(f"{path}: has {name} more than once; pack the archive again with one copy of it")
-        read.add(name)
-        yield from sentences(part, name, size, content, path)
+
+    def wanted(name: str) -> bool:
+        return fnmatch(name, member)
+
+    last = {name: number for number, (name, _, _) in enumerate(archives.members(path, wanted, once=True))}
+    for number, (name, size, content) in enumerate(archives.members(path, wanted, once=True)):
+        if number == last[name]:
+            yield from sentences(part, name, size, content, path)
+        else:
+            log.warning("%s: has %s more than once; the last one counts", path.name, name)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
