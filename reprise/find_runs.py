@@ -14,7 +14,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
-from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
+from pipeline.papers.project import Project, is_project, load_project, require_project
+from pipeline.papers.settings import require_work
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reprise_command, snakemake_command
 
@@ -79,7 +80,7 @@ def outputs_exist(folder: Path, score: Score) -> bool:
 def find_project(settings: dict[str, Any]) -> Project:
     """Load the project of the working folder, with some keys of config.yaml replaced."""
     project = load_project(find_root(), settings)
-    require_work(project)
+    require_work(project.config, project.root)
     return project
 
 

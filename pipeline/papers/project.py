@@ -1,7 +1,6 @@
 """The papers as runs: the settings of each training and decoding at the configured scale."""
 
 import os
-import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import ROOT
-from pipeline.core.errors import UserError, shown
+from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.models.language_model.settings import FusionConfig
@@ -21,7 +20,7 @@ from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
 from pipeline.papers.references import check_references
 from pipeline.papers.reports import check_all
-from pipeline.papers.settings import Config, parse_settings
+from pipeline.papers.settings import Config, parse_settings, require_work
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Record of each section of a run's settings."""
@@ -239,11 +238,6 @@ class Project(Catalogue):
         return self.scale.training_gpus(self.lineage(run.paper, run.system))
 
 
-LONGEST_NAME = 255  # bytes, of file systems
-LONGEST_WORK = 3500  # bytes; Linux allows paths of 4096, and those of runs are longer than that of the work folder
-OWN_FOLDERS = ("pipeline", "results", "workflow")
-
-
 def is_project(folder: Path) -> bool:
     """Return whether a folder is the root of a project."""
     return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
@@ -263,33 +257,6 @@ def require_project(folder: Path, otherwise: str) -> None:
         cd = f": run `cd {shlex.quote(str(ROOT))}` to work in the project of this program" if is_project(ROOT) else ""
         here = "here" if folder == Path() else f"in {folder}"
         raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
-
-
-def require_work(project: Project) -> None:
-    """Check that the work folder can be created; relative folders start at the working directory.
-
-    Raises:
-        UserError: It is an address, lies in one of the project's own folders, is too long, a file is in the way, or it
-            cannot be part of a rule's paths.
-    """
-    work = Path(project.config.work)
-    if re.match(r"[A-Za-z][\w+.-]*://", project.config.work):
-        raise UserError(f"work: {shown(project.config.work)}: is an address; name a folder")
-    if len(os.fsencode(work.absolute())) > LONGEST_WORK:
-        raise UserError(f"work: the path is longer than {LONGEST_WORK} bytes; choose a shorter one")
-    if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
-        raise UserError(
-            f"work: {shown(str(work))}: the name of a folder is longer than {LONGEST_NAME} bytes; choose a shorter one"
-        )
-    if set("{}\n") & set(str(work)):
-        raise UserError(
-            f"work: {shown(str(work))}: no rule can have a brace or a line break in a path; choose another name"
-        )
-    for own in OWN_FOLDERS:
-        if work.resolve().is_relative_to((project.root / own).resolve()):
-            raise UserError(f"work: {shown(str(work))}: is in the project's own folder {own}; choose another one")
-    if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
-        raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
@@ -332,7 +299,7 @@ class ProjectOptions:
         """
         require_project(self.root, "name one with --root")
         project = load_project(self.root, parse_settings(self.settings))
-        require_work(project)
+        require_work(project.config, project.root)
         for paper in papers:
             project.known(paper, project.papers, "--paper")
         return project

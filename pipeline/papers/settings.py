@@ -3,15 +3,32 @@
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, shown
 from pipeline.core.schema import Closed, Seed
 from pipeline.core.yaml_file import parse_yaml
 
 MOST_SEEDS = 1000
+LONGEST_NAME = 255  # bytes, of file systems
+LONGEST_WORK = 3500  # bytes; Linux allows paths of 4096, and those of runs are longer than that of the work folder
+OWN_FOLDERS = (
+    ".git",
+    "bench",
+    "config",
+    "docs",
+    "pipeline",
+    "profiles",
+    "qa",
+    "reprise",
+    "results",
+    "slurm",
+    "tests",
+    "workflow",
+)
 
 
 class Config(Closed):
@@ -103,3 +120,30 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         if "=" not in pair:
             raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")
     return {key: parse_yaml(value, f"--set {key}") for key, value in (pair.split("=", 1) for pair in pairs)}
+
+
+def require_work(config: Config, root: Path) -> None:
+    """Check that the work folder can be created; relative folders start at the working directory.
+
+    Raises:
+        UserError: It is an address, lies in one of the project's own folders, is too long, a file is in the way, or it
+            cannot be part of a rule's paths.
+    """
+    work = Path(config.work)
+    if re.match(r"[A-Za-z][\w+.-]*://", config.work):
+        raise UserError(f"work: {shown(config.work)}: is an address; name a folder")
+    if len(os.fsencode(work.absolute())) > LONGEST_WORK:
+        raise UserError(f"work: the path is longer than {LONGEST_WORK} bytes; choose a shorter one")
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
+        raise UserError(
+            f"work: {shown(str(work))}: the name of a folder is longer than {LONGEST_NAME} bytes; choose a shorter one"
+        )
+    if set("{}\n") & set(str(work)):
+        raise UserError(
+            f"work: {shown(str(work))}: no rule can have a brace or a line break in a path; choose another name"
+        )
+    if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
+        raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
+    for own in OWN_FOLDERS:
+        if work.resolve().is_relative_to((root / own).resolve()):
+            raise UserError(f"work: {shown(str(work))}: is in the project's own folder {own}; choose another one")

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording_digests
-from pipeline.papers.project import Settings, load_project, require_project, require_work
-from pipeline.papers.settings import parse_settings
+from pipeline.papers.project import Settings, load_project, require_project
+from pipeline.papers.settings import parse_settings, require_work
 from pipeline.report.partial import PartialReports, WrittenReport, mark_incomplete, score_decoded
 from pipeline.workflow.campaign import Campaign, Causes, Watch
 from pipeline.workflow.failures import first_line
@@ -45,7 +45,7 @@ def write_results(
     logging.disable(logging.INFO)  # of the stages
     require_project(Path(), "go to the root folder of one")
     project = load_project(Path(), parse_settings(settings))
-    require_work(project)
+    require_work(project.config, project.root)
     graph = Graph(project)
     reports = list(dict.fromkeys(report for target in targets for report in reports_asked_for(graph, target)))
     watcher = Watch(project, reports)

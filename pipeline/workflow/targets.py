@@ -12,8 +12,8 @@ from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.yaml_file import yaml_text
-from pipeline.papers.project import Project, require_work
-from pipeline.papers.settings import Config
+from pipeline.papers.project import Project
+from pipeline.papers.settings import Config, require_work
 from pipeline.workflow.graph import Graph
 
 AnyProduct = TypeVar("AnyProduct", bound=Product)
@@ -49,7 +49,7 @@ def refuse_odd_folders(project: Project) -> None:
     Raises:
         UserError: The work folder cannot be used, or a path is not UTF-8.
     """
-    require_work(project)
+    require_work(project.config, project.root)
     for folder in (project.root.resolve(), project.layout.work.resolve()):
         if re.search("[\ud800-\udfff]", str(folder)):
             raise UserError(f"{one_line(str(folder))}: its name has bytes that are not UTF-8; choose another place")

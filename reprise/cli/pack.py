@@ -118,7 +118,7 @@ def publish(
         except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError) as error:
             hint = "is HF_TOKEN set, or did `hf auth login` run?"
             raise UserError(f"{repository}: not uploaded: {error}; {hint}") from error
-        except (HTTPError, OSError) as error:
+        except (HTTPError, ConnectionError, TimeoutError) as error:
             hint = "is the Hub reachable from here? Pack the model and publish it from another machine otherwise"
             raise UserError(f"{repository}: not uploaded: {error}; {hint}") from error
     print(address)

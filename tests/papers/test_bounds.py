@@ -16,9 +16,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.schema import validate, within_bounds
 from pipeline.data.dataset.loading import AnyDataset
 from pipeline.models.architectures import architectures
-from pipeline.papers.project import load_project, require_work
+from pipeline.papers.project import load_project
 from pipeline.papers.scale import Scale
-from pipeline.papers.settings import Config
+from pipeline.papers.settings import Config, require_work
 from reprise.opening import SHORT
 
 RECORDS = [TrainingConfig, DecodingConfig, RunSpec, Scale, Config, *architectures().values()]
@@ -101,7 +101,7 @@ def test_work_folder_that_reads_as_an_option_is_refused(work):
 def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="longer than 255 bytes"):
-        require_work(real_project({"work": f"a/{'b' * 300}/c"}))
+        require_work(real_project({"work": f"a/{'b' * 300}/c"}).config, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,8 @@ def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
         ("https://host/x", "is an address"),
         ("results/work", "is in the project's own folder results; choose another one"),
         ("workflow", "own folder workflow"),
+        ("docs", "own folder docs"),
+        ("qa/work", "own folder qa"),
         ("results/../pipeline", "own folder pipeline"),
         ("/".join(["a" * 200] * 20), "work: the path is longer than 3500 bytes; choose a shorter one"),
     ],
@@ -118,7 +120,7 @@ def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
 def test_unusable_work_folder_is_refused(work, fault, monkeypatch):
     monkeypatch.chdir(ROOT)
     with pytest.raises(UserError, match=fault) as raised:
-        require_work(real_project({"work": work}))
+        require_work(real_project({"work": work}).config, ROOT)
     assert len(str(raised.value)) < 200
 
 

@@ -11,8 +11,9 @@ from real_project import real_project
 from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.papers.project import ProjectOptions, load_project, require_work
+from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.papers.scale import Rule, SystemRules
+from pipeline.papers.settings import require_work
 from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +110,7 @@ def test_a_decoding_change_leaves_the_run_specification_alone(edited):
 @pytest.mark.parametrize("below", ["", "/below"])
 def test_a_file_in_the_place_of_the_work_folder_is_refused(below):
     with pytest.raises(UserError, match=f"work: {__file__} is a file; .*folder.*got {__file__}{below}"):
-        require_work(real_project({"work": f"{__file__}{below}"}))
+        require_work(real_project({"work": f"{__file__}{below}"}).config, ROOT)
 
 
 def test_a_system_overrides_a_named_decoding():

@@ -1,6 +1,8 @@
 """Packed models are uploaded whole, with a card that the Hub reads, and never against the licence of their data."""
 
+import errno
 import json
+import os
 import sys
 import tarfile
 from types import SimpleNamespace
@@ -100,6 +102,12 @@ def test_unreachable_hub_is_one_line_with_the_remedy(folder, api, error, capsys)
     api.create_repo.side_effect = error
     assert main(["publish", str(folder), NAME]) == 1
     assert f"error: {NAME}: not uploaded: no route; is the Hub reachable" in capsys.readouterr().err
+
+
+def test_full_disk_is_not_taken_for_an_unreachable_hub(folder, api, capsys):
+    api.upload_folder.side_effect = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cache")
+    assert main(["publish", str(folder), NAME]) == 1
+    assert "error: cache: No space left on device" in (said := capsys.readouterr().err) and "Hub" not in said
 
 
 def test_missing_extra_is_named(folder, monkeypatch, capsys):
