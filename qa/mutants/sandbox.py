@@ -82,12 +82,16 @@ class Sandbox:
         An earlier copy in the folder is brought up to date; if that changes a file, its traces are dropped.
         """
         self.folder = folder
-        if changed := update_copy(root, folder) - {RESULTS}:
-            print(f"copied {len(changed)} changed files to {folder}", flush=True)
-            for path in folder.glob("traces-*.json"):
-                path.unlink()
+        update_copy(root, folder, self.drop_traces)
         os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "MPLBACKEND": "agg"}
         warm()
+
+    def drop_traces(self, changed: set[str]) -> None:
+        """Delete the traces if files will change; a killed copy then leaves no stale ones."""
+        if changed := changed - {RESULTS}:
+            print(f"copying {len(changed)} changed files to {self.folder}", flush=True)
+            for path in self.folder.glob("traces-*.json"):
+                path.unlink()
 
     def source(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")

@@ -37,6 +37,19 @@ def test_copy_follows_changed_new_and_removed_files(root, tmp_path):
     assert found == {"pipeline/a.py": "a = 2", "renamed.py": "b = 1", ".gitignore": "work"}
 
 
+def test_callback_runs_before_any_file_changes(root, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    update_copy(root, copy)
+    (root / "pipeline/a.py").write_text("a = 2")
+    (root / "new.py").unlink()
+    seen = []
+    update_copy(root, copy, lambda changed: seen.append((changed, contents(copy))))
+    ((changed, before),) = seen
+    assert changed == {"pipeline/a.py", "new.py"}
+    assert before["pipeline/a.py"] == "a = 1" and before["new.py"] == "b = 1"
+
+
 def test_file_that_was_changed_in_the_copy_is_restored(root, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
