@@ -176,10 +176,15 @@ class Queue:
             return snapshot
 
     def _write(self, file: RawIOBase, snapshot: QueueSnapshot) -> None:
-        """Write the locked file in place, as a new file would not be locked; a part is as good as no snapshot."""
+        """Write the locked file in place, as a new file would not be locked.
+
+        Readers treat a truncated file as missing.
+        """
+        content = snapshot.line().encode()
         with write_errors(self.path, "set TMPDIR to another folder"):
             file.truncate(0)
-            file.write(snapshot.line().encode())
+            while content:  # a nearly full disk takes a part, and then raises
+                content = content[file.write(content) :]
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[RawIOBase | None]:

@@ -176,10 +176,13 @@ def test_launcher_keeps_asking_while_another_writes(tmp_path, slurm_says):
     assert queue.jobs(newer_than=0) == []
 
 
-def test_full_disk_is_named_when_the_snapshot_is_written(tmp_path, slurm_says, monkeypatch):
+@pytest.mark.parametrize("room", [0, 5])
+def test_full_disk_is_named_when_the_snapshot_is_written(room, tmp_path, slurm_says, monkeypatch):
     class FullDisk(io.FileIO):
         def write(self, content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self.tell() >= room:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(content[:room])
 
     monkeypatch.setattr(queue_module, "open", lambda path, mode, buffering: FullDisk(path, mode), raising=False)
     with pytest.raises(UserError, match=r"can't write .*slurm-queue\.lock: No space left.*set TMPDIR"):

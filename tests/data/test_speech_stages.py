@@ -18,7 +18,7 @@ from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text, select
 from pipeline.data.speech.features import SplitCounts, compute_features
-from pipeline.data.speech.frontend import Heard, MelFilters
+from pipeline.data.speech.frontend import KeptUtterance, MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
 from pipeline.data.speech.speak import reader_of, speak
 from pipeline.data.text.vocabulary import Alphabet, to_alphabet
@@ -106,7 +106,7 @@ def test_statistics_do_not_depend_on_the_order_of_frames():
     frames[:, 7] = 2.5
     kept, utterance = SplitCounts(), Utterance(Path("a.wav"), "a", "me", "x", 1.0)
     for part in np.split(frames, [1, 20, 50]):
-        kept.add(utterance, Heard("a b", part, loudness=0.5))
+        kept.add(utterance, KeptUtterance("a b", part, loudness=0.5))
     found, exact = kept.moments.statistics(), frames.astype(np.float64)
     np.testing.assert_allclose(found.mean, exact.mean(0))
     varied = np.arange(FEATURES) != 7

@@ -30,7 +30,7 @@ ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 
 FOLDERS = {"zh": ("chinese", "source"), "en": ("english", "translation"), "alignment": ("alignment",)}
 """Names of the folders of a package, in lower case."""
-OF_A_LANGUAGE = re.compile(r"[._-](?:c|e|ch|en|zh|chinese|english|sgml?|txt|utf8|align)$", re.IGNORECASE)
+LANGUAGE_ENDING = re.compile(r"[._-](?:c|e|ch|en|zh|chinese|english|sgml?|txt|utf8|align)$", re.IGNORECASE)
 
 Sentences = dict[Key, str]
 Packages = Annotated[tuple[str, ...], Argument(metavar="ENCODING=FOLDER", repeated=True)]
@@ -164,7 +164,7 @@ def files_by_stem(package: Path, names: tuple[str, ...]) -> dict[str, list[Path]
 
 def stem(name: str) -> str:
     """Return a file name in lower case without the endings that name its language or format."""
-    while shorter := OF_A_LANGUAGE.sub("", name):
+    while shorter := LANGUAGE_ENDING.sub("", name):
         if shorter == name:
             break
         name = shorter

@@ -17,7 +17,7 @@ from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
 from pipeline.data.speech.audio import LARGEST_OF_8_BITS, LOUDEST
-from pipeline.data.speech.frontend import Heard, Moments, features_of, normalise_speakers, write_noises
+from pipeline.data.speech.frontend import KeptUtterance, Moments, features_of, normalise_speakers, write_noises
 from pipeline.data.speech.manifest import (
     UNNAMED,
     Utterance,
@@ -72,7 +72,8 @@ class SplitCounts:
 
     Attributes:
         speakers: Speaker of each utterance kept; another speed counts as another speaker.
-        loudness: Largest absolute sample of each utterance kept that was scaled, in the units of its file.
+        scaled: Number of utterances kept that were scaled.
+        loudest: Largest absolute sample of those, in the units of their files.
     """
 
     read: int = 0
@@ -84,7 +85,8 @@ class SplitCounts:
     examples: list[str] = field(default_factory=list)
     moments: Moments = field(default_factory=Moments)
     speakers: list[str] = field(default_factory=list)
-    loudness: list[float] = field(default_factory=list)
+    scaled: int = 0
+    loudest: float = 0.0
 
     def reject(self, utterance: Utterance, reason: str) -> None:
         """Count an utterance that is left out, and keep some examples.
@@ -97,7 +99,7 @@ class SplitCounts:
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
 
-    def add(self, utterance: Utterance, heard: Heard) -> None:
+    def add(self, utterance: Utterance, heard: KeptUtterance) -> None:
         """Count an utterance that is kept.
 
         Args:
@@ -110,11 +112,13 @@ class SplitCounts:
         self.words += heard.text.count(" ") + 1
         self.moments.add(heard.features)
         if heard.loudness > LOUDEST:
-            self.loudness.append(heard.loudness)
+            self.scaled += 1
+            self.loudest = max(self.loudest, heard.loudness)
 
     def report(self) -> UtterancesReport:
         """Return the split's part of the report."""
-        counts = {name: value for name, value in vars(self).items() if name not in ("moments", "speakers", "loudness")}
+        left_out = ("moments", "speakers", "scaled", "loudest")
+        counts = {name: value for name, value in vars(self).items() if name not in left_out}
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
         return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
 
@@ -239,11 +243,11 @@ def check_split(
     reasons = ", ".join(f"{count} {reason}" for reason, count in found.rejected.most_common()) or "none left out"
     if found.rejected:
         log.warning("%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, reasons)
-    if found.loudness:
+    if found.scaled:
         units = "16-bit units and are divided by 32768"
-        if max(found.loudness) <= LARGEST_OF_8_BITS:
-            units += f" (none exceeds {max(found.loudness):.0f}: if they are in 8-bit units, divide them by 128 first)"
-        log.warning("%s %s: %d of %d utterances are in %s", dataset.name, split, len(found.loudness), found.read, units)
+        if found.loudest <= LARGEST_OF_8_BITS:
+            units += f" (none exceeds {found.loudest:.0f}: if they are in 8-bit units, divide them by 128 first)"
+        log.warning("%s %s: %d of %d utterances are in %s", dataset.name, split, found.scaled, found.read, units)
     if not found.utterances:
         raise UserError(f"{manifest}: no usable utterance ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)

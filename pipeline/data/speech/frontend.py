@@ -80,32 +80,7 @@ class MelFilters:
         return np.stack(frames) if frames else np.empty((0, FEATURES), np.float32)
 
 
-def features_of(
-    part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
-) -> list[tuple[Utterance, "Heard | str"]]:
-    """Compute the features of each utterance at each speed in turn.
-
-    Args:
-        part: Utterances.
-        dataset: Speech corpus, which sets rate and limits.
-        speeds: Factors; above one is faster.
-
-    Returns:
-        For each utterance and speed: the utterance with its new length, and what was heard or the reason why it is left
-        out.
-    """
-    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
-    results: list[tuple[Utterance, Heard | str]] = []
-    for utterance, speed in product(part, speeds):
-        heard = replace(utterance, seconds=utterance.seconds / speed)
-        try:
-            results.append((heard, features_of_one(utterance, dataset, filters, speed)))
-        except RejectedError as reason:
-            results.append((heard, str(reason)))
-    return results
-
-
-class Heard(NamedTuple):
+class KeptUtterance(NamedTuple):
     """An utterance that is kept.
 
     Attributes:
@@ -119,7 +94,32 @@ class Heard(NamedTuple):
     loudness: float
 
 
-def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float) -> Heard:
+def features_of(
+    part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
+) -> list[tuple[Utterance, KeptUtterance | str]]:
+    """Compute the features of each utterance at each speed in turn.
+
+    Args:
+        part: Utterances.
+        dataset: Speech corpus, which sets rate and limits.
+        speeds: Factors; above one is faster.
+
+    Returns:
+        For each utterance and speed: the utterance with its new length, and what was heard or the reason why it is left
+        out.
+    """
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
+    results: list[tuple[Utterance, KeptUtterance | str]] = []
+    for utterance, speed in product(part, speeds):
+        heard = replace(utterance, seconds=utterance.seconds / speed)
+        try:
+            results.append((heard, features_of_one(utterance, dataset, filters, speed)))
+        except RejectedError as reason:
+            results.append((heard, str(reason)))
+    return results
+
+
+def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float) -> KeptUtterance:
     """Return spelling and features of an utterance at one speed.
 
     Args:
@@ -149,7 +149,7 @@ def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFil
     stored = features.astype(FRAME_DTYPE)
     if not np.isfinite(stored).all():
         raise RejectedError("features that are not finite")
-    return Heard(text, stored, loudness(samples))
+    return KeptUtterance(text, stored, loudness(samples))
 
 
 @dataclass
