@@ -32,7 +32,8 @@ def markdown(page: Path, wanted: dict) -> str:
     Args:
         page: The page, for messages.
         wanted: `file`, a CSV file below docs/measured; `source`, what its figures were taken from, if they are not from
-            runs; `key`, the column that names a row (default `system`); `rows` and `columns`, each from a name in the
+            runs, or `derived`, what they were computed from; `elsewhere`, columns that the source's record lacks;
+            `key`, the column that names a row (default `system`); `rows` and `columns`, each from a name in the
             file to what the page calls it. Without them, the whole file is shown.
 
     Raises:

@@ -19,9 +19,11 @@ DIRECTIVES = [
     for page in PAGES
     for found in measured_tables.TABLE.findall(page.read_text(encoding="utf-8"))
 ]
-BY_HAND = re.compile(r"<!-- by hand: \w.*-->\n\n(?:\|.*\n)+")
+BY_HAND = re.compile(r"<!-- by hand: \w.*-->\n\n\|.*\n\|[-|: ]+\n((?:\|.*\n)+)")
 COMMIT = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,12}\b|commits in the table")
-NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
+NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+LINK = re.compile(r"\]\(([\w-]+\.md)\)")
 
 
 def named_records(source: str) -> list[Path]:
@@ -49,26 +51,66 @@ def test_transcribed_tables_name_a_commit_or_records():
         assert COMMIT.search(source) or named_records(source), (page, wanted)
 
 
-def numbers_of(path: Path) -> set[float]:
-    """Return the absolute values of all numbers in the records of a file or folder."""
-    files = (
-        [path] if path.is_file() else [file for file in path.rglob("*.*") if file.suffix in (".json", ".csv", ".md")]
-    )
-    return {float(text) for file in files for text in re.findall(r"[0-9]+(?:\.[0-9]+)?", file.read_text("utf-8"))}
+def numbers(text: str) -> list[str]:
+    """Return the numbers of a text without separators of thousands."""
+    return [number.replace(",", "") for number in NUMBER.findall(text)]
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [wanted for _, wanted in TRANSCRIBED if "source" in wanted and not COMMIT.search(wanted["source"])],
-    ids=lambda wanted: wanted["file"],
-)
-def test_numbers_copied_from_records_are_in_these_records(wanted):
-    known = set().union(*map(numbers_of, named_records(wanted["source"])))
-    with open(RECORDS / wanted["file"], encoding="utf-8", newline="") as file:
-        cells = [cell for row in list(csv.reader(file))[1:] for cell in row[1:]]
-    for text in (number.replace(",", "") for cell in cells for number in NUMBER.findall(cell)):
-        decimals = len(text.partition(".")[2])
-        assert any(f"{value * scale:.{decimals}f}" == text for value in known for scale in (1, 100)), text
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_in_tables_by_hand_are_on_the_linked_page(page):
+    for row in "".join(BY_HAND.findall(page.read_text(encoding="utf-8"))).splitlines():
+        figures = set(numbers(LINK.sub("", row)))
+        if figures:
+            (linked,) = LINK.findall(row)
+            text = (RECORDS / linked).read_text(encoding="utf-8")
+            words = set(re.findall(r"\w+", text.lower()))
+            spelled = {str(number) for number, word in enumerate(WORDS) if word in words}
+            assert figures <= {*numbers(text), *spelled}, row
+
+
+def copied_file(wanted: dict) -> Path | None:
+    """Return the one record that a table copies, if its source is one file."""
+    named = named_records(wanted.get("source", ""))
+    return named[0] if len(named) == 1 and named[0].is_file() else None
+
+
+COPIES = [wanted for _, wanted in TRANSCRIBED if copied_file(wanted)]
+
+
+def rounds_to(value: str, shown: str) -> bool:
+    """Return whether a recorded number, rounded to the shown decimals, is the shown one."""
+    decimals = len(shown.partition(".")[2])
+    return abs(float(value) - float(shown)) <= 0.5 * 10**-decimals + 1e-9
+
+
+def is_row_of(figures: list[str], cells: list[str]) -> bool:
+    """Return whether a row of a record has all figures, each in another place than the one before."""
+    left = [number for cell in cells for number in numbers(cell)]
+    for figure in figures:
+        found = next((number for number in left if rounds_to(number, figure)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def test_rows_of_copied_tables_are_rows_of_their_record():
+    assert len(COPIES) >= 3
+    for wanted in COPIES:
+        lines = copied_file(wanted).read_text(encoding="utf-8").splitlines()
+        records = [line.split("|") for line in lines if line.startswith("|")]
+        with open(RECORDS / wanted["file"], encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                label, *columns = (name for name in row if name not in wanted.get("elsewhere", []))
+                figures = [number for name in columns for number in numbers(row[name])]
+                assert figures and any(is_row_of(figures, cells) for cells in records), (wanted["file"], row[label])
+
+
+def test_a_figure_is_found_in_one_row_and_by_its_rounding():
+    cells = ["x", "19.45", "-12.92–+10.26"]
+    assert is_row_of(["19.5", "10.26", "-12.92"], cells)
+    for figures in (["19.4", "19.5"], ["19.6"], ["12.92"], ["1945"], ["0.19"]):
+        assert not is_row_of(figures, cells)
 
 
 HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,12}\b")
