@@ -4,6 +4,8 @@ With `--resources gpus=2 trainings_per_gpu=3` six trainings run beside each othe
 """
 
 import atexit
+import fcntl
+import logging
 import os
 import shutil
 import subprocess
@@ -14,8 +16,11 @@ from pipeline.cluster.local import visible_gpus
 from pipeline.core.disk import own_folder
 from pipeline.core.errors import UserError
 
+log = logging.getLogger(__name__)
 RESOURCE = "trainings_per_gpu"
 MPS = "nvidia-cuda-mps-control"
+MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+ANSWER_WITHIN_S = 30.0
 
 
 class Sharing(NamedTuple):
@@ -43,7 +48,7 @@ def share_gpus(workflow: Any) -> Sharing:
         The number of GPUs, and how many jobs may share one.
 
     Raises:
-        UserError: The number is 0.
+        UserError: The number is 0, or `gpus` is less than the number of visible GPUs: jobs would spread over all.
     """
     given = {name: workflow.global_resources[name].value for name in workflow.global_resources}
     number, gpus = given.get(RESOURCE, 1), given.get("gpus", sys.maxsize)
@@ -52,6 +57,11 @@ def share_gpus(workflow: Any) -> Sharing:
     changed = workflow.resource_settings.overwrite_resources.get("train", {})  # `set-resources` of a profile
     if "launcher" in changed and changed["launcher"].raw == "slurm":
         return Sharing(gpus)
+    if number > 1 and gpus < (visible := len(visible_gpus())):
+        raise UserError(
+            f"--resources gpus={gpus} {RESOURCE}={number}: trainings would share all {visible} visible GPUs; set "
+            f"gpus to {visible}, or name {gpus} of them in CUDA_VISIBLE_DEVICES"
+        )
     if number > 1 and "gpus" in given:
         workflow.register_resource("gpus", gpus * number)
     return Sharing(gpus, number)
@@ -60,28 +70,53 @@ def share_gpus(workflow: Any) -> Sharing:
 def start_mps() -> None:
     """Start NVIDIA's MPS until this process ends, so that the kernels of several jobs run at the same time.
 
-    Jobs take turns instead if the program is missing or a GPU is divided (MIG). A daemon that runs already is used, and
-    left running.
+    Jobs take turns instead if the program is missing, a GPU is divided (MIG), or the daemon does not start. A daemon
+    that the environment names already is used, and left running. All Snakemakes of this user use one daemon, in a
+    Slurm job one of its own. The last of them stops it; if that one is killed, the next one does.
     """
-    if not shutil.which(MPS) or not (cards := visible_gpus()) or any(card.startswith("MIG") for card in cards):
+    if not shutil.which(MPS) or not (gpus := visible_gpus()) or any(gpu.startswith("MIG") for gpu in gpus):
         return
-    if runs():
+    if mps_is_running():
         return
-    folder = own_folder() / "mps"
+    folder = own_folder() / f"mps{os.environ.get('SLURM_JOB_ID', '')}"  # GPUs differ by Slurm job
     folder.mkdir(exist_ok=True)
-    os.environ |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
-    if runs():  # for another Snakemake of this user
+    users = os.open(folder / "users.lock", os.O_CREAT | os.O_WRONLY, 0o600)
+    fcntl.flock(users, fcntl.LOCK_SH)  # until this process ends, however it does
+    os.environ |= dict.fromkeys(MPS_VARIABLES, str(folder))
+    if not mps_is_running():
+        # The daemon serves all GPUs, so that jobs can name any of them.
+        environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+        subprocess.run([MPS, "-d"], env=environment, check=False)
+    if mps_is_running():
+        atexit.register(stop_unused_mps, users)
         return
-    everywhere = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    subprocess.run([MPS, "-d"], env=everywhere, check=False)  # of all GPUs, so that jobs name them as before
-    atexit.register(ask, "quit")
+    for name in MPS_VARIABLES:
+        del os.environ[name]
+    log.warning("NVIDIA's MPS does not start; trainings that share a GPU take turns. Its log is in %s", folder)
 
 
-def runs() -> bool:
+def stop_unused_mps(users: int) -> None:
+    """Stop the MPS daemon unless another Snakemake uses it.
+
+    Args:
+        users: Descriptor of the file that each Snakemake that uses the daemon has locked.
+    """
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    send_to_mps("quit")
+
+
+def mps_is_running() -> bool:
     """Return whether an MPS daemon answers."""
-    return ask("get_server_list").returncode == 0
+    return send_to_mps("get_server_list")
 
 
-def ask(command: str) -> subprocess.CompletedProcess[str]:
-    """Send a command to the MPS daemon that this environment names."""
-    return subprocess.run([MPS], input=f"{command}\n", capture_output=True, text=True, check=False)
+def send_to_mps(command: str) -> bool:
+    """Send a command to the MPS daemon that this environment names, and return whether it succeeded in time."""
+    try:
+        sent = subprocess.run([MPS], input=f"{command}\n", capture_output=True, text=True, timeout=ANSWER_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return sent.returncode == 0

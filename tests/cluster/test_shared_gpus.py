@@ -1,14 +1,19 @@
 """Snakemake's own scheduler runs as many trainings on each GPU as the resource allows, and MPS serves them."""
 
+import fcntl
 import os
+import random
 import subprocess
 import sys
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace as Some
 
 import pytest
 
+from pipeline.cluster import shared_gpus
 from pipeline.core.digests import ROOT
+from pipeline.core.errors import UserError
 
 RULES = """
 from pipeline.cluster.shared_gpus import share_gpus
@@ -42,7 +47,7 @@ def snakemake(folder: Path, *options: str, places: int = 1) -> subprocess.Comple
     """Train seven models with eight cores, the first on three GPUs; fail if `places` cannot be held at once."""
     (folder / "Snakefile").write_text(RULES)
     command = [sys.executable, "-m", "snakemake", "--cores", "8", "--quiet", "all", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PLACES": str(places)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PLACES": str(places), "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -85,9 +90,28 @@ def test_number_of_trainings_must_be_positive(tmp_path):
     assert "--resources trainings_per_gpu=0: must be at least 1" in ended.stdout + ended.stderr
 
 
+def test_fewer_gpus_than_visible_are_refused_if_shared(monkeypatch):
+    limit, places = random.randint(1, 4), random.randint(2, 5)
+
+    def shared(visible: int, trainings_per_gpu: int) -> dict[str, int]:
+        registered = {"gpus": limit, "trainings_per_gpu": trainings_per_gpu}
+        resources = {name: Some(value=value) for name, value in registered.items()}
+        workflow = Some(global_resources=resources, resource_settings=Some(overwrite_resources={}))
+        workflow.register_resource = registered.__setitem__
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(visible))))
+        shared_gpus.share_gpus(workflow)
+        return registered
+
+    with pytest.raises(UserError, match=rf"gpus={limit} .*{limit + 1} visible GPUs; .*CUDA_VISIBLE_DEVICES"):
+        shared(limit + 1, places)
+    assert shared(limit, places)["gpus"] == limit * places
+    assert shared(limit + 1, 1)["gpus"] == limit
+
+
 DAEMON = """#!/bin/sh
 # Like NVIDIA's: a daemon is a file in the folder of its pipes.
 at="${CUDA_MPS_PIPE_DIRECTORY:-$DEFAULT}/control"
+[ "$1$BROKEN" = -dyes ] && exit 1
 [ "$1" = -d ] && { echo "start ${CUDA_VISIBLE_DEVICES-all}" >>"$DEFAULT/log"; : >"$at"; exit; }
 [ -e "$at" ] || { echo "Cannot find MPS control daemon process"; exit 1; }
 read -r command && echo "$command" >>"$DEFAULT/log"
@@ -108,12 +132,16 @@ def mps(tmp_path):
     program.chmod(0o755)
     known = {"DEFAULT": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
 
-    def start(cards: str, path: str = f"{program.parent}:{os.environ['PATH']}") -> tuple[str, list[str]]:
+    def start(
+        cards: str, path: str = f"{program.parent}:{os.environ['PATH']}", warns: str = "", **more: str
+    ) -> tuple[str, list[str]]:
         environment = os.environ | known | {"CUDA_VISIBLE_DEVICES": cards, "PATH": path}
-        environment.pop("CUDA_MPS_PIPE_DIRECTORY", None)
+        for name in ("CUDA_MPS_PIPE_DIRECTORY", "SLURM_JOB_ID"):
+            environment.pop(name, None)
         command = [sys.executable, "-c", f"import os; {STARTS}"]
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-        log = tmp_path / "log"
+        ended = subprocess.run(command, env=environment | more, capture_output=True, text=True, check=True)
+        assert warns in ended.stderr and bool(warns) == bool(ended.stderr)
+        found, log = ended.stdout.strip(), tmp_path / "log"
         return found, log.read_text().splitlines() if log.exists() else []
 
     return start
@@ -122,7 +150,26 @@ def mps(tmp_path):
 def test_mps_serves_all_gpus_until_the_process_ends(mps, tmp_path):
     folder, log = mps("1,0")
     assert Path(folder) == tmp_path / f"reprise-{os.getuid()}/mps"
-    assert log == ["start all", "quit"] and not Path(folder, "control").exists()
+    assert log == ["start all", "get_server_list", "quit"] and not Path(folder, "control").exists()
+
+
+def test_each_slurm_job_has_its_own_mps_daemon(mps):
+    folders = {mps("0", **named)[0] for named in ({}, {"SLURM_JOB_ID": "7"}, {"SLURM_JOB_ID": "8"})}
+    assert len(folders) == 3
+
+
+def test_trainings_take_turns_with_warning_if_mps_does_not_start(mps, tmp_path):
+    warning = f"take turns. Its log is in {tmp_path}/reprise-{os.getuid()}/mps\n"
+    assert mps("0", warns=warning, BROKEN="yes") == ("None", [])
+
+
+def test_daemon_that_does_not_answer_is_not_waited_for(tmp_path, monkeypatch):
+    program = tmp_path / shared_gpus.MPS
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(shared_gpus, "ANSWER_WITHIN_S", 0.2)
+    assert not shared_gpus.send_to_mps("quit")
 
 
 def test_running_mps_daemon_is_used_and_left_running(mps, tmp_path):
@@ -131,12 +178,16 @@ def test_running_mps_daemon_is_used_and_left_running(mps, tmp_path):
     assert (tmp_path / "control").exists()
 
 
-def test_daemon_of_another_snakemake_is_shared(mps, tmp_path):
+def test_last_snakemake_that_uses_a_daemon_stops_it(mps, tmp_path):
     folder = tmp_path / f"reprise-{os.getuid()}/mps"
     folder.mkdir(parents=True, mode=0o700)
     folder.parent.chmod(0o700)
-    (folder / "control").touch()
-    assert mps("0") == (str(folder), ["get_server_list"])
+    (folder / "control").touch()  # by a Snakemake that was killed
+    with open(folder / "users.lock", "w") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        found, log = mps("0")
+        assert found == str(folder) and set(log) == {"get_server_list"}
+    assert mps("0")[1][-1] == "quit" and not (folder / "control").exists()
 
 
 @pytest.mark.parametrize("cards", ["", "MIG-2a,MIG-2b"])
