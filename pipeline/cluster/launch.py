@@ -1,6 +1,7 @@
 """Launcher of jobs on Slurm or on this machine: submit or adopt a job, and wait for its end."""
 
 import logging
+import math
 import os
 import pkgutil
 import shutil
@@ -43,11 +44,13 @@ class LaunchOptions(ResourceOptions):
         launcher: Where the job runs.
         queue_interval: Minimum number of seconds between two squeue queries of all launchers together.
         trainings_per_gpu: Jobs that may share a GPU of this machine; Slurm lends GPUs by its own rules.
+        alone: Share no GPU, for a stage that measures time. `gpus` then counts the jobs that could share them.
     """
 
     launcher: Literal["slurm", "local", "debug"] = "local"
     queue_interval: float = field(default_factory=queue_interval)
     trainings_per_gpu: Positive = 1
+    alone: bool = False
 
 
 def launch(
@@ -111,7 +114,9 @@ def launch(
         state.record_command(folder, [*command], [*makes])
         run_until_done(options, folder, "pipeline.cluster.state:perform_command")
     else:
-        local.acquire_gpus(options.gpus, options.trainings_per_gpu)
+        sharing = options.trainings_per_gpu
+        gpus = math.ceil(options.gpus / sharing) if options.alone else options.gpus
+        local.acquire_gpus(gpus, sharing, options.alone)
         perform_stage([*command])  # needs no own process: nothing to adopt or save
 
 

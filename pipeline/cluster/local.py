@@ -3,6 +3,7 @@
 A GPU is lent to one job of this user at a time, or to as many as may share it.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -26,11 +28,11 @@ from pipeline.core.disk import own_folder
 from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)
-ACQUIRED: dict[str, int] = {}
+ACQUIRED: dict[str, list[int]] = {}
 """Descriptors of locked files, by GPU; the locks end with this process."""
 
 
-def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
+def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None:
     """Block until `count` GPUs are free, then restrict `CUDA_VISIBLE_DEVICES` to them.
 
     If the machine has fewer GPUs, nothing is restricted, and the job itself reports it.
@@ -38,40 +40,60 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1) -> None:
     Args:
         count: GPUs that the job needs, each a different one.
         jobs_per_gpu: Jobs that may share a GPU; its jobs are only counted, so its memory has to be large enough.
+        alone: Share the GPUs with no other job.
     """
-    cards = visible_gpus()
-    if not 0 < count <= len(cards) or ACQUIRED:
+    gpus = visible_gpus()
+    if not 0 < count <= len(gpus) or ACQUIRED:
         return
     with open(lock_file("queue"), "a") as queue:  # one waits at a time, so no two jobs wait for each other's GPUs
         if not lock_descriptor(queue.fileno(), blocking=False):
             log.info("waiting for GPUs: another job is first in the queue")
             lock_descriptor(queue.fileno())
-        acquire_free_gpus(cards, count, jobs_per_gpu)
+        acquire_free_gpus(gpus, count, jobs_per_gpu, alone)
         if len(ACQUIRED) < count:
-            log.info("waiting for GPUs: %d of %d are free, %d are needed", len(ACQUIRED), len(cards), count)
+            log.info("waiting for GPUs: %d of %d are free, %d are needed", len(ACQUIRED), len(gpus), count)
         while len(ACQUIRED) < count:
             time.sleep(1)
-            acquire_free_gpus(cards, count, jobs_per_gpu)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(card for card in cards if card in ACQUIRED)
+            acquire_free_gpus(gpus, count, jobs_per_gpu, alone)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu for gpu in gpus if gpu in ACQUIRED)
 
 
-def acquire_free_gpus(cards: list[str], count: int, jobs_per_gpu: int) -> None:
+def acquire_free_gpus(gpus: list[str], count: int, jobs_per_gpu: int, alone: bool) -> None:
     """Lock slots on free GPUs until `count` are acquired; a GPU gets a second job when all have one.
 
     Args:
-        cards: All GPUs of this machine, as `visible_gpus` names them.
+        gpus: All GPUs of this machine, as `visible_gpus` names them.
         count: GPUs to hold in the end, those acquired before included.
         jobs_per_gpu: Jobs that may share a GPU.
+        alone: Lock all slots of each GPU.
     """
-    for place, card in product(range(jobs_per_gpu), cards):
-        if card in ACQUIRED or len(ACQUIRED) == count:
-            continue
-        name = f"{card}-{place}" if place else card
-        descriptor = os.open(lock_file(name), os.O_CREAT | os.O_WRONLY, 0o600)
-        if lock_descriptor(descriptor, blocking=False):
-            ACQUIRED[card] = descriptor
-        else:
-            os.close(descriptor)
+    choices = [range(jobs_per_gpu)] if alone else [range(slot, slot + 1) for slot in range(jobs_per_gpu)]
+    for slots, gpu in product(choices, gpus):
+        if gpu not in ACQUIRED and len(ACQUIRED) < count and (locked := lock_slots(gpu, slots)):
+            ACQUIRED[gpu] = locked
+
+
+def lock_slots(gpu: str, slots: Iterable[int]) -> list[int]:
+    """Lock slots of a GPU, or none if another job has one of them.
+
+    Args:
+        gpu: The GPU, as `visible_gpus` names it.
+        slots: Numbers of the slots, from 0.
+
+    Returns:
+        Descriptors of the locked files.
+    """
+    locked = []
+    with contextlib.ExitStack() as closed_on_failure:
+        for slot in slots:
+            name = f"{gpu}-{slot}" if slot else gpu
+            descriptor = os.open(lock_file(name), os.O_CREAT | os.O_WRONLY, 0o600)
+            closed_on_failure.callback(os.close, descriptor)
+            if not lock_descriptor(descriptor, blocking=False):
+                return []
+            locked.append(descriptor)
+        closed_on_failure.pop_all()
+    return locked
 
 
 def lock_file(name: str) -> Path:

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
+from pipeline.cluster import launch, local
 from pipeline.cluster.local import visible_gpus
 
 TAKES = """
 import logging, sys, subprocess, os
 from pipeline.cluster.local import acquire_gpus
 logging.basicConfig(level="INFO", format="%(message)s")
-acquire_gpus(int(sys.argv[1]), int(os.environ.get("SHARED_BY", "1")))
+acquire_gpus(int(sys.argv[1]), int(os.environ.get("SHARED_BY", "1")), "ALONE" in os.environ)
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 if len(sys.argv) > 2:
     print(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL).pid, flush=True)
@@ -89,6 +90,32 @@ def test_a_job_of_two_gpus_shares_two_different_ones(take):
     shared = {"SHARED_BY": "2"}
     assert take(2, **shared).stdout.readline() == take(2, **shared).stdout.readline() == "0,1\n"
     assert waits(take(1, **shared))
+
+
+def test_a_job_alone_gets_a_gpu_that_no_other_job_uses(take):
+    shared = {"SHARED_BY": "2"}
+    jobs = [take(1, **shared) for _ in range(3)]
+    cards = [job.stdout.readline().strip() for job in jobs]
+    alone = take(1, **shared, ALONE="yes")
+    assert waits(alone)
+    (single,) = (job for job, card in zip(jobs, cards, strict=True) if cards.count(card) == 1)
+    single.stdin.close()
+    assert alone.stdout.readline().strip() == cards[jobs.index(single)]
+    later = take(1, **shared)
+    assert waits(later)
+    alone.stdin.close()
+    assert later.stdout.readline().strip() == cards[jobs.index(single)]
+
+
+@pytest.mark.parametrize(("places", "gpus"), [(3, 1), (6, 2), (1, 1), (0, 0)])
+def test_stage_alone_asks_for_places_and_gets_whole_gpus(tmp_path, monkeypatch, places, gpus):
+    asked = []
+    monkeypatch.setattr(launch, "is_complete", lambda *_: False)
+    monkeypatch.setattr(launch, "perform_stage", lambda command: None)
+    monkeypatch.setattr(local, "acquire_gpus", lambda *given: asked.append(given))
+    options = launch.LaunchOptions(gpus=places, trainings_per_gpu=3, alone=True)
+    launch.launch(("layer-times",), folder=tmp_path, options=options)
+    assert asked == [(gpus, 3, True)]
 
 
 def test_child_of_a_killed_launcher_does_not_hold_its_gpus(take):

@@ -58,6 +58,15 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_timing_jobs_take_every_place_of_their_gpu(tmp_path):
+    config = ("--config", "scale=plateau", f"work={tmp_path}")
+    targets = [str(tmp_path / "plateau" / name) for name in ("layer_times.json", "calibration.json")]
+    shared = ("--resources", "gpus=2", "trainings_per_gpu=3")
+    dry = ("snakemake", "-n", "-p", "--nolock", *shared, *config, "--", *targets)
+    printed = require(call(ROOT, *dry, CUDA_VISIBLE_DEVICES=""))
+    assert printed.count(" --trainings-per-gpu 3 --gpus 3 --alone --folder ") == 2
+
+
 def test_slurm_profile_launches_exactly_the_launch_rules():
     submitted = {name for name, asks in profile()["set-resources"].items() if asks.get("launcher") == "slurm"}
     assert submitted == rules_with("LAUNCH") <= local_rules()

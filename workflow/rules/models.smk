@@ -107,14 +107,16 @@ rule layer_times:
         runtime=resource("score", "runtime"),
         launcher="local",
         sbatch="",
-        gpus=resource("decode", "gpus"),
+        gpus=resource("decode", "gpus") * SHARING.trainings_per_gpu,  # a whole GPU, because it measures time
         jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
         job=f"{WORK}/jobs/layer-times",
     message:
         "{rule} -> {output}"
     shell:
-        f"{LAUNCH} --folder {{params.job:q}} --makes {{output:q}} -- layer-times --out {{output:q}} >{{log:q}} 2>&1"
+        LAUNCH
+        + " --alone --folder {params.job:q} --makes {output:q}"
+        + " -- layer-times --out {output:q} >{log:q} 2>&1"
 
 
 rule model_sizes:

@@ -16,7 +16,7 @@ rule calibrate:
         runtime=resource("score", "runtime"),
         launcher="local",
         sbatch="",
-        gpus=resource("decode", "gpus"),
+        gpus=resource("decode", "gpus") * SHARING.trainings_per_gpu,  # a whole GPU, because it measures time
         jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
         job=f"{WORK}/jobs/calibrate",
@@ -25,7 +25,7 @@ rule calibrate:
         "{rule} for about a minute -> {output}"
     shell:
         LAUNCH
-        + " --folder {params.job:q} --makes {output:q}"
+        + " --alone --folder {params.job:q} --makes {output:q}"
         + " -- calibrate {params.settings:q} --out {output:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
