@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from pipeline.config import TrainingConfig
+from pipeline.config import RunSpec
 from pipeline.core.errors import UserError
 from pipeline.data.batches.corpus_batches import AnyBatch
-from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.training.state import TrainingState
 
 log = logging.getLogger(__name__)
@@ -32,8 +31,13 @@ def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequ
     state.skipped_in_a_row += 1
     fault = f"loss or gradient is not finite in step {step} ({describe(batches)})"
     log.warning("%s: %s: skipped, %d so far", name, fault, state.skipped_updates)
-    too_many = state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW
-    return f"{fault}, {state.skipped_in_a_row} skipped in a row" if too_many else None
+    too_many = too_many_skipped(state)
+    return f"{fault}, {too_many}" if too_many else None
+
+
+def too_many_skipped(state: TrainingState) -> str | None:
+    """Return a description of the fault if too many steps in a row were skipped, else None."""
+    return f"{state.skipped_in_a_row} skipped in a row" if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW else None
 
 
 class Diverged(UserError):
@@ -66,16 +70,13 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(
-    name: str, step: int, batches: Sequence[AnyBatch], training: TrainingConfig
-) -> Iterator[None]:
+def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch]) -> Iterator[None]:
     """Turn an out-of-memory error within the block into a UserError that names the setting to change.
 
     Args:
-        name: Name of the run.
+        spec: The run, whose settings name the current limit.
         step: Number of the step, from 0.
         batches: The micro-batch that is computed; empty if this process has none.
-        training: Settings of the training, which name the current limit.
 
     Raises:
         UserError: Memory ran out.
@@ -87,12 +88,11 @@ def out_of_memory_explained(
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        speech = any(isinstance(batch, SpeechBatch) for batch in batches)
-        key = "micro_batch_frames" if speech else "micro_batch_tokens"
-        now = getattr(training, key)
+        key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
+        now = getattr(spec.training, key)
         raise UserError(
-            f"{name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set training.{key} to "
-            f"{now // 2} (now {now}): the step keeps its size, in more micro-batches"
+            f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
+            f"training.{key} to {now // 2} (now {now}): the step keeps its size, in more micro-batches"
         ) from error
 
 

@@ -171,7 +171,7 @@ class StepRunner:
         """
         micro_batches, known = prepared.micro_batches, (prepared.flops, self.stop.signal is not None)
         seeds = [self.micro_seed(step, index) for index in range(len(micro_batches))]
-        with guards.out_of_memory_explained(self.spec.name, step, micro_batches[:1], self.spec.training):
+        with guards.out_of_memory_explained(self.spec, step, micro_batches[:1]):
             results = captured.run(step, annealings, micro_batches, seeds, self.divisor(prepared), known)
         return AsyncScalars(results, known if self.group.size == 1 else ())
 
@@ -221,7 +221,7 @@ class StepRunner:
         Returns:
             Summed loss and negative log-likelihood, shape (2,).
         """
-        with guards.out_of_memory_explained(self.spec.name, step, [batch], self.spec.training):
+        with guards.out_of_memory_explained(self.spec, step, [batch]):
             with machine.autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             (sums.loss * (1 / divisor)).backward()  # a gradient as argument would make torch import sympy

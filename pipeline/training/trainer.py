@@ -9,7 +9,7 @@ from functools import partial
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine, RollBack, SampleLine
 from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.guards import all_finite, count_skipped_step, diverged
+from pipeline.training.guards import all_finite, count_skipped_step, diverged, too_many_skipped
 from pipeline.training.progress import CostCounter, JsonLines, Progress
 from pipeline.training.state import Sums, TrainingState
 from pipeline.training.step import AsyncScalars, Prefetcher, PreparedStep, StepRunner
@@ -50,6 +50,8 @@ class Trainer:
         """The step whose summed results showed all processes that one of them was asked to stop."""
         self.pending_step: tuple[int, PreparedStep, AsyncScalars, float] | None = None
         """The step still being computed: its number, data, results and learning rate."""
+        self.early_fault = too_many_skipped(self.state)
+        """A fault that this process knows a step before it rolls back, because it saved or resumed then."""
 
     def train(self) -> None:
         """Train until the last step.
@@ -77,12 +79,15 @@ class Trainer:
                 self.checkpoints.finish()
                 raise SystemExit(self.stop.exit_code)
             scalars = self.steps.run(step, prepared, state.annealings)
-            fault = self._flush_pending_step()  # with async_stats, the previous step
+            fault = self._flush_pending_step() or self.early_fault  # with async_stats, of the previous step
+            self.early_fault = None
             self.pending_step = step, prepared, scalars, self.optimiser.rate
             state.step = step + 1
             saving = self.saving_is_due()
-            if fault or saving or self.pauses_after_step or not self.steps.async_stats:
+            if fault or self.pauses_after_step or not self.steps.async_stats:
                 fault = self._flush_pending_step() or fault
+            elif saving:
+                self.early_fault = self._flush_pending_step()  # roll back when those do that do not save
             if not fault and state.step % training.validate_every == 0:
                 fault = self.validate()
             if fault:

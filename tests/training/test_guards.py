@@ -2,6 +2,7 @@ import json
 import math
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -113,6 +114,15 @@ def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkey
     ):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()
+
+
+@pytest.mark.parametrize("reads", ["speech", "text"])
+def test_out_of_memory_without_micro_batch_names_unit_of_model(reads):
+    limits = {"micro_batch_frames": 4000, "micro_batch_tokens": 600}
+    spec = SimpleNamespace(name="x", model=SimpleNamespace(reads=reads), training=SimpleNamespace(**limits))
+    key = "micro_batch_frames to 2000" if reads == "speech" else "micro_batch_tokens to 300"
+    with pytest.raises(UserError, match=key), guards.out_of_memory_explained(spec, 3, []):
+        raise MemoryError
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(new_run, monkeypatch):

@@ -1,14 +1,18 @@
 """Steps after which a training saves, and signals that stop it."""
 
+import copy
 import json
+import math
 import os
+import random
 import signal
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace as Some
 
 import pytest
 
-from pipeline.training import trainer
+from pipeline.training import guards, trainer
 from pipeline.training.job import train_run
 from pipeline.training.ownership import StopRequest
 from pipeline.training.state import TrainingState
@@ -48,34 +52,74 @@ def test_validations_come_every_so_many_updates_and_at_the_end(new_run):
     assert kept == {"step-6.safetensors", "step-11.safetensors"}
 
 
+def process_of_two(saves_at: int, values: Callable[[int], list[float]], state: TrainingState) -> Trainer:
+    """Return a process that reads the results of a step one step later, or at once when it saves.
+
+    Args:
+        saves_at: Step after which it saves.
+        values: Results of a step, over both processes.
+        state: State that it begins with.
+    """
+    process = object.__new__(Trainer)
+    limits = Some(max_steps=20, validate_every=100, checkpoint_every=100)
+    process.spec, process.state = Some(name="x", training=limits), state
+    process.group, process.stop = Some(size=2, is_first=True), Some(signal=None, exit_code=75)
+    process.pending_step, process.stop_step, process.early_fault = None, None, guards.too_many_skipped(state)
+    process.optimiser, process.model = Some(rate=0.1), Some(monitors=dict)
+    process.progress = Some(count=lambda *_: None, monitor=lambda *_: None)
+    process.cost, process.checkpoints = Some(count=lambda *_: None), Some(finish=lambda: None)
+    prepared = Some(tokens=1, micro_batches=[])
+    process.prefetcher = Some(steps=lambda first, last: ((step, prepared) for step in range(first, last)), waited_s=0)
+    process.save = lambda: None
+    process.saving_is_due = lambda: process.state.step == saves_at
+    process.steps = Some(run=lambda step, prepared, annealings: Some(values=values(step)), async_stats=True)
+    return process
+
+
 def test_processes_stop_after_the_same_step_if_one_saves_earlier(monkeypatch):
-    """On GPUs the numbers of a step are read one step later, or at once by a process that saves."""
+    monkeypatch.setattr(Trainer, "ended", False)
 
     def last_step(saves_at: int, stopped_in: int) -> int:
-        process = object.__new__(Trainer)
-        limits = Some(max_steps=20, validate_every=100, checkpoint_every=100)
-        process.spec, process.state = Some(name="x", training=limits), TrainingState()
-        process.group, process.stop = Some(size=2, is_first=True), Some(signal=None, exit_code=75)
-        process.pending_step, process.stop_step, done = None, None, []
-        process.optimiser, process.model = Some(rate=0.1), Some(monitors=dict)
-        process.progress = Some(count=lambda *_: None, monitor=lambda *_: None)
-        process.cost, process.checkpoints = Some(count=lambda *_: None), Some(finish=lambda: None)
-        prepared = (Some(tokens=1, micro_batches=[]) for _ in range(20))
-        process.prefetcher = Some(steps=lambda first, last: enumerate(prepared), waited_s=0)
-        process.save = lambda: None
-        process.saving_is_due = lambda: process.state.step == saves_at
+        def values(step: int) -> list[float]:
+            return [1.0, 1.0, 1.0, float(step >= stopped_in), 1.0]
 
-        def run(step, prepared, annealings):  # the processes meet in it
-            done.append(step)
-            return Some(values=[1.0, 1.0, 1.0, float(step >= stopped_in), 1.0])
-
-        process.steps = Some(run=run, async_stats=True)
-        monkeypatch.setattr(Trainer, "ended", False)
+        process = process_of_two(saves_at, values, TrainingState())
         with pytest.raises(SystemExit):
             process._loop()
-        return done[-1]
+        return process.state.step - 1
 
     assert {last_step(saves_at, stopped_in=5) for saves_at in (5, 6, 7, 8, 99)} == {6}
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_processes_roll_back_after_same_step_if_one_saves_earlier(monkeypatch, resumes):
+    """Nor does it matter if the process that saves is killed then, and resumes."""
+    monkeypatch.setattr(Trainer, "ended", False)
+    first, rows = random.randint(2, 5), random.randint(1, 5)
+    monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", rows)
+    faulty = range(first, first + rows)
+    last = first + rows + 1
+
+    def values(step: int) -> list[float]:
+        return [math.nan if step in faulty else 1.0, 1.0, 1.0, 0.0, 1.0]
+
+    def steps_of_roll_backs(saves_at: int, state: TrainingState) -> tuple[list[int], list[TrainingState]]:
+        process, steps, saved = process_of_two(saves_at, values, state), [], []
+        process.save = lambda: saved.append(copy.deepcopy(state))
+
+        def roll_back(fault: str) -> None:
+            steps.append(state.step)
+            state.skipped_in_a_row = 0
+
+        process.roll_back = roll_back
+        process._loop()
+        return steps, saved
+
+    for saves_at in range(1, last):
+        steps, saved = steps_of_roll_backs(saves_at, TrainingState())
+        if resumes:
+            steps, _ = steps_of_roll_backs(99, saved[0])
+        assert steps == [last], (saves_at, first, rows)
 
 
 @pytest.mark.parametrize(
