@@ -27,6 +27,7 @@ assert sum(job.flops for job in jobs) > 0
 """,
         "torch",
     ),
+    ("import pipeline.planning.plan", "torch"),
 ]
 """Code, run in one process in this order, and the libraries that are not imported after it."""
 

@@ -1,8 +1,8 @@
 """GPU properties (`workflow/devices.yaml`), and the time of a training step on a GPU.
 
 A step takes as long as its matrix multiplications and memory traffic, or as launching its kernels if that takes longer.
-Launches dominate in models that step through positions one by one. tests/gpu counts them. docs/measured/gpu.md compares
-the times with measured ones.
+In a CUDA graph, launches for each position add to the longer of the two. Launches dominate in models that step through
+positions one by one. tests/gpu counts them. docs/measured/gpu.md compares the times with measured ones.
 """
 
 from functools import cache
@@ -149,9 +149,10 @@ NO_LAUNCHES = LaunchCounts(0)
 def step_seconds(
     spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool = False
 ) -> float:
-    """Return the seconds of a training step on one GPU: the longer of computing and launching.
+    """Return the seconds of a training step on one GPU, from the times of computing and of launching.
 
-    In a CUDA graph, the small kernels of each position run one after the other, and their time adds to the rest.
+    Without CUDA graphs the longer of the two counts. In a graph, the small kernels of each position run one after the
+    other, so their launches add to the longer of computing and the other launches.
 
     Args:
         spec: The run.

@@ -9,7 +9,7 @@ from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
-from pipeline.models.kernels.gpu import SWITCH, asked_for
+from pipeline.models.kernels.gpu_switch import SWITCH, asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
@@ -179,7 +179,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
         f"Hours here: {here}; other load on the machine adds to them.",
         "GPUs (workflow/devices.yaml): FLOPs over peak rate x assumed utilisation; for trainings in bfloat16 on a GPU "
-        "with a known roofline, matrix multiplications and bytes moved; kernel launches if they take longer.",
+        "with a known roofline, matrix multiplications and bytes moved; kernel launches if they take longer, "
+        "but launches for each position of a CUDA graph in any case.",
         f"GPUs: steps {'replayed as CUDA graphs' if project.config.cuda_graphs else 'run eagerly'}; "
         + (
             f"Transformers with Triton kernels ({SWITCH}=1)."

@@ -13,7 +13,8 @@ from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import Machine
-from pipeline.models.kernels.gpu import asked_for, triton_runs
+from pipeline.models.kernels.gpu import triton_runs
+from pipeline.models.kernels.gpu_switch import asked_for
 from pipeline.training.matmul_backend import choose_backend, current_backend, use_backend
 
 log = logging.getLogger(__name__)

@@ -6,18 +6,16 @@ results are a function of inputs and seed, and differ from torch's by rounding.
 """
 
 import logging
-import os
 from functools import cache
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from pipeline.core.errors import UserError
 from pipeline.models import kernels
+from pipeline.models.kernels.gpu_switch import SWITCH, asked_for
 
 log = logging.getLogger(__name__)
-SWITCH = "REPRISE_GPU_KERNELS"
 LEVELS = 1 << 16
 """Values of the random numbers that decide whether dropout keeps an element."""
 
@@ -29,19 +27,6 @@ def fused(x: Tensor) -> bool:
         x: Tensor of any shape; gives device and dtype.
     """
     return x.is_cuda and x.dtype == torch.bfloat16 and kernels.enabled() and asked_for() and triton_runs()
-
-
-@cache
-def asked_for() -> bool:
-    """Return whether REPRISE_GPU_KERNELS asks for Triton kernels.
-
-    Raises:
-        UserError: It is neither 1 nor 0.
-    """
-    text = os.environ.get(SWITCH, "0")
-    if text not in ("0", "1"):
-        raise UserError(f"{SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 to compute by torch's")
-    return text == "1"
 
 
 @cache
