@@ -92,7 +92,7 @@ def test_processes_stop_after_the_same_step_if_one_saves_earlier(monkeypatch):
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-def test_processes_roll_back_after_same_step_if_one_saves_earlier(monkeypatch, resumes):
+def test_processes_roll_back_together_if_one_saves_earlier(monkeypatch, resumes):
     """Nor does it matter if the process that saves is killed then, and resumes."""
     monkeypatch.setattr(Trainer, "ended", False)
     first, rows = random.randint(2, 5), random.randint(1, 5)
