@@ -9,7 +9,7 @@ from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
-from pipeline.models.kernels.gpu_switch import SWITCH, asked_for
+from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
@@ -91,7 +91,9 @@ def gpu_hours(job: Job, device: Device) -> float:
         device: The GPU.
     """
     if (found := job.forecast) is not None:
-        each = step_seconds(found.spec, found.step, found.parameters, job.flops / found.steps, device, asked_for())
+        each = step_seconds(
+            found.spec, found.step, found.parameters, job.flops / found.steps, device, triton_asked_for()
+        )
         return found.steps * each / 3600
     return job.flops / device.rate(job.precision) / 3600
 
@@ -183,9 +185,9 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "but launches for each position of a CUDA graph in any case.",
         f"GPUs: steps {'replayed as CUDA graphs' if project.config.cuda_graphs else 'run eagerly'}; "
         + (
-            f"Transformers with Triton kernels ({SWITCH}=1)."
-            if asked_for()
-            else f"torch's kernels ({SWITCH} is not 1)."
+            f"Transformers with Triton kernels ({TRITON_SWITCH}=1)."
+            if triton_asked_for()
+            else f"torch's kernels ({TRITON_SWITCH} is not 1)."
         ),
         f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
         f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "

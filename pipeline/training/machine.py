@@ -13,8 +13,8 @@ from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import Machine
+from pipeline.models.kernels import triton_asked_for
 from pipeline.models.kernels.gpu import triton_runs
-from pipeline.models.kernels.gpu_switch import asked_for
 from pipeline.training.matmul_backend import choose_backend, current_backend, use_backend
 
 log = logging.getLogger(__name__)
@@ -188,6 +188,6 @@ def describe_machine(device: torch.device, threads: int, processes: int) -> Mach
     """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     backend = current_backend().model_dump(exclude={"format"})
-    version, fused = str(torch.__version__), asked_for() and device.type == "cuda" and triton_runs()
+    version, fused = str(torch.__version__), triton_asked_for() and device.type == "cuda" and triton_runs()
     kernels: Literal["torch", "triton"] = "triton" if fused else "torch"
     return Machine(device=name, threads=threads, processes=processes, torch=version, kernels=kernels, **backend)

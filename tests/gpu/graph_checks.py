@@ -192,7 +192,7 @@ def main() -> None:
         speech = trainings.spec_of(case.system).model.reads == "speech"
         prepare(device, 1, strict=not speech)
         try:
-            with mock.patch.object(gpu, "asked_for", lambda asked=name in TRITON: asked):
+            with mock.patch.object(gpu, "triton_asked_for", lambda asked=name in TRITON: asked):
                 found[name] = {BROKEN: check_broken_capture, SEARCH: check_search}.get(name, check)(case, device)
         except Exception as error:  # the others can be checked all the same
             logging.exception("%s", name)

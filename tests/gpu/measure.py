@@ -114,7 +114,7 @@ def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bo
 
 def train_by_triton(case: Case, device: torch.device, clock: Clock) -> None:
     """Replay steps of Triton kernels, which REPRISE_GPU_KERNELS need not turn on here."""
-    with mock.patch.object(gpu, "asked_for", lambda: True):
+    with mock.patch.object(gpu, "triton_asked_for", lambda: True):
         train_by_graphs(case, device, clock)
 
 

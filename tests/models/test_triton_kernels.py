@@ -289,18 +289,20 @@ def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, c
 
 @pytest.mark.parametrize(("text", "asked"), [(None, False), ("0", False), ("1", True)])
 def test_triton_kernels_run_only_if_asked_for(monkeypatch, text, asked):
-    monkeypatch.delenv(gpu.SWITCH, raising=False)
+    monkeypatch.delenv(gpu.TRITON_SWITCH, raising=False)
     if text:
-        monkeypatch.setenv(gpu.SWITCH, text)
-    assert gpu.asked_for.__wrapped__() is asked
+        monkeypatch.setenv(gpu.TRITON_SWITCH, text)
+    assert gpu.triton_asked_for.__wrapped__() is asked
     assert not gpu.fused(torch.zeros(2, dtype=torch.bfloat16))
 
 
 @pytest.mark.parametrize("text", ["", "true", "2"])
 def test_an_unknown_wish_for_triton_kernels_is_an_error(monkeypatch, text):
-    monkeypatch.setenv(gpu.SWITCH, text)
-    with pytest.raises(UserError, match=f"^{gpu.SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 "):
-        gpu.asked_for.__wrapped__()
+    monkeypatch.setenv(gpu.TRITON_SWITCH, text)
+    with pytest.raises(
+        UserError, match=f"^{gpu.TRITON_SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 "
+    ):
+        gpu.triton_asked_for.__wrapped__()
 
 
 def test_a_missing_triton_is_logged_and_torch_computes(monkeypatch, caplog):

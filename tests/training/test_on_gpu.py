@@ -74,12 +74,12 @@ def kernels(monkeypatch) -> Iterator[Callable[[str], None]]:
     """Sets REPRISE_GPU_KERNELS for the trainings of a test."""
 
     def choose(name: str) -> None:
-        monkeypatch.setenv(gpu.SWITCH, str(int(name == "triton")))
-        gpu.asked_for.cache_clear()
+        monkeypatch.setenv(gpu.TRITON_SWITCH, str(int(name == "triton")))
+        gpu.triton_asked_for.cache_clear()
 
     yield choose
     monkeypatch.undo()
-    gpu.asked_for.cache_clear()
+    gpu.triton_asked_for.cache_clear()
 
 
 def dev_losses(run: Path) -> list[float]:

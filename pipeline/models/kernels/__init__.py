@@ -17,7 +17,7 @@ the kernel of the same signature when `enabled()` says so:
 | `torch.softmax` of attention weights | operators.py, `softmax` |
 | weighted_transformer/model.py, `weighted_sum` | operators.py |
 
-On a GPU and if asked for (gpu.py), Triton kernels replace torch's:
+On a GPU and if REPRISE_GPU_KERNELS=1 (gpu.py), Triton kernels replace torch's:
 
 | plain module | kernel |
 |---|---|
@@ -33,12 +33,17 @@ Tests compare values and gradients of both implementations.
 """
 
 import contextlib
+import os
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
+
+from pipeline.core.errors import UserError
 
 if TYPE_CHECKING:  # the registry of architectures imports this package without torch
     from torch import Tensor
 
+TRITON_SWITCH = "REPRISE_GPU_KERNELS"
 _enabled = True
 
 
@@ -67,3 +72,18 @@ def disabled() -> Iterator[None]:
         yield
     finally:
         _enabled = previous
+
+
+@cache
+def triton_asked_for() -> bool:
+    """Return whether REPRISE_GPU_KERNELS asks for Triton kernels.
+
+    Raises:
+        UserError: It is neither 1 nor 0.
+    """
+    text = os.environ.get(TRITON_SWITCH, "0")
+    if text not in ("0", "1"):
+        raise UserError(
+            f"{TRITON_SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 to compute by torch's"
+        )
+    return text == "1"
