@@ -291,9 +291,11 @@ def largest_file(size: int) -> Iterator[None]:
     """Limit the size of files in bytes; a longer one is an OSError, as Python ignores the signal."""
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # Python keeps byte code that was cut off
     try:
         yield
     finally:
+        sys.dont_write_bytecode = cached
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
 
 
