@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
@@ -116,7 +116,25 @@ def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
     names = set(names)
     if name in names:
         return None
-    return f"{where}: unknown name {shown(name)}; allowed: {', '.join(sorted(names)) or 'none'}{nearest(name, names)}"
+    return f"{where}: unknown name {shown(name)}; allowed: {choices(name, names)}{nearest(name, names)}"
+
+
+MOST_CHOICES = 100
+"""Largest number of allowed names that a message lists in full."""
+
+
+def choices(name: Any, names: Collection[str]) -> str:
+    """Return the allowed names for an error message; of very many, only those that resemble a misspelt name.
+
+    Args:
+        name: A misspelt name.
+        names: The allowed names.
+    """
+    if len(names) <= MOST_CHOICES:
+        return ", ".join(sorted(names)) or "none"
+    alike = {allowed: difflib.SequenceMatcher(None, str(name), allowed).ratio() for allowed in names}
+    listed = sorted(names, key=lambda allowed: (-alike[allowed], allowed))[:20]
+    return f"{', '.join(sorted(listed))} and {len(names) - len(listed)} others"
 
 
 def nearest(name: Any, names: Iterable[str]) -> str:

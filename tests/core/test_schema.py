@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +22,7 @@ from pipeline.core.schema import (
     known,
     nearest,
     parse_json,
+    unknown,
     validate,
 )
 
@@ -143,3 +145,16 @@ def test_a_number_of_settings_is_finite_and_no_truth_value(kind, value):
     with pytest.raises(UserError, match=r"f: Input should be .*, got "):
         validate(kind, value, "f")
     assert validate(kind, "1e-4", "f") == 1e-4
+
+
+@pytest.mark.parametrize("count", [100, 101, 400])
+def test_of_very_many_allowed_names_only_similar_ones_are_listed(count):
+    names = [f"weighted/{chr(97 + k % 26) * 3}{k}" for k in range(count - 1)]
+    message = unknown("atention/base", [*names, "attention/base"], "f: key")
+    form = (
+        r"f: key: unknown name 'atention/base'; allowed: (.*?)(?: and (\d+) others)?; did you mean 'attention/base'\?"
+    )
+    listed, others = re.fullmatch(form, message).groups()
+    shown = listed.split(", ")
+    assert "attention/base" in shown and set(shown) <= {*names, "attention/base"}
+    assert len(shown) == (count if count == 100 else 20) and len(shown) + int(others or 0) == count
