@@ -53,8 +53,8 @@ demo: env
 	@echo
 	@$(BIN)/reprise show
 	@echo
-	@echo "The Transformer of that table translates \"can dogs eat carrots\":"
-	@echo "can dogs eat carrots" | $(BIN)/reprise translate attention/base/wmt14-en-de/1
+	@echo "The Transformer of that table translates \"can dogs eat apples\":"
+	@echo "can dogs eat apples" | $(BIN)/reprise translate attention/base/wmt14-en-de/1
 	@echo
 	@echo "Every number leads to its run, its curves and its outputs: file://$(CURDIR)/results/site/index.html"
 	@echo "Next:"
