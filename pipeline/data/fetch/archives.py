@@ -68,7 +68,7 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
         log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
         path = folder / f"{number}"
         if (name, spelled[member]) in found:
-            log.warning("%s: has %s more than once; the last one counts", name, member)
+            warn_of_repeat(name, member)
         with write_errors(path), open(path, "wb") as output:
             shutil.copyfileobj(content, output, 1 << 20)
         found[name, spelled[member]] = path
@@ -93,6 +93,16 @@ def members(archive: Path, wanted: Wanted, once: bool = False) -> Iterator[Membe
     """
     read: set[int] | None = set() if once else None
     yield from (zip_members if is_zip(archive) else tar_members)(archive, wanted, read)
+
+
+def warn_of_repeat(archive: str, member: str) -> None:
+    """Log that an archive has several members of one name.
+
+    Args:
+        archive: Name of the archive.
+        member: Name of the members.
+    """
+    log.warning("%s: has %s more than once; the last one counts", archive, member)
 
 
 def is_zip(archive: Path) -> bool:

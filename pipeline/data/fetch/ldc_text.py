@@ -19,14 +19,13 @@ from typing import Annotated
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, shown
 from pipeline.core.files import atomic_write
-from pipeline.data.fetch.segments import Key, Keys, sgml_segments
+from pipeline.data.fetch.segments import Key, Keys, attribute, sgml_segments
 from pipeline.data.fetch.untrusted import opened, parsing
 
 log = logging.getLogger(__name__)
 
 SENTENCE = re.compile(r"<(doc|s)\b([^<>]*)>((?:[^<]|<(?!/?[a-z][^<>]*>))*+)", re.IGNORECASE)
 LINK = re.compile(r"<(alignment|sentpair)\b([^<>]*)>", re.IGNORECASE)
-ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 
 FOLDERS = {"zh": ("chinese", "source"), "en": ("english", "translation"), "alignment": ("alignment",)}
 """Names of the folders of a package, in lower case."""
@@ -202,20 +201,15 @@ def sentences(text: str, path: Path) -> Sentences:
         return {key: segment.decode() for key, segment in segments.items()}
     found, keys = Sentences(), Keys()
     for tag in SENTENCE.finditer(text):
-        values = attributes(tag[2])
+        values = tag[2].encode()
         if tag[1].lower() == "doc":
-            keys.begin(values.get("docid") or values.get("id") or "")
+            keys.begin(attribute(values, b"docid") or attribute(values, b"id"))
             continue
-        key = keys.of(values.get("id", ""))
+        key = keys.of(attribute(values, b"id"))
         if key.nth_segment > 1:
             raise UserError(f"{path}: has two <s> with id {shown(key.segment)}; copy it from the package again")
         found[key] = " ".join(tag[3].split())
     return found
-
-
-def attributes(text: str) -> dict[str, str]:
-    """Return the attributes of a tag, with names in lower case and stripped values."""
-    return {name.lower(): (a or b or c).strip() for name, a, b, c in ATTRIBUTE.findall(text)}
 
 
 def paired(chinese: Sentences, english: Sentences) -> Iterator[tuple[str, str]]:
@@ -234,14 +228,14 @@ def linked(chinese: Sentences, english: Sentences, alignment: str) -> Iterator[t
         english: The same of the translation.
         alignment: Text of the file.
     """
-    sides = ((by_id(chinese), "chinesesegid"), (by_id(english), "englishsegid"))
+    sides = ((by_id(chinese), b"chinesesegid"), (by_id(english), b"englishsegid"))
     document = ""
     for tag in LINK.finditer(alignment):
-        values = attributes(tag[2])
+        values = tag[2].encode()
         if tag[1].lower() == "alignment":
-            document = values.get("docid", "")
+            document = attribute(values, b"docid")
             continue
-        zh, en = (joined(side, document, values.get(name, "")) for side, name in sides)
+        zh, en = (joined(side, document, attribute(values, name)) for side, name in sides)
         yield zh, en
 
 

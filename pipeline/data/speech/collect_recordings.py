@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError, shown
 from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch import download, raw_text
-from pipeline.data.fetch.archives import members
+from pipeline.data.fetch.archives import members, warn_of_repeat
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import is_comment, segment_text, table
 from pipeline.data.speech.manifest import Utterance, manifest_path, number_of, write_manifest
@@ -147,7 +147,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
         path, is_another = folder / name, name in read
         read.add(name)
         if is_another:
-            log.warning("%s: has %s more than once; the last one counts", archive.name, name)
+            warn_of_repeat(archive.name, name)
         with write_errors(path):
             if is_another or not (path.exists() and path.stat().st_size == size):
                 require_space(folder, size, f"{name} of {archive.name}")

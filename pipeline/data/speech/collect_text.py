@@ -199,7 +199,7 @@ def part_content(part: datasets.TextPart, path: Path) -> Iterator[str]:
         if number == last[name]:
             yield from sentences(part, name, size, content, path)
         else:
-            log.warning("%s: has %s more than once; the last one counts", path.name, name)
+            archives.warn_of_repeat(path.name, name)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
