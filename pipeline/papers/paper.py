@@ -227,7 +227,8 @@ def _check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
         if faults := list(filter(None, cell.faults(rows, table.cells, f"{path}: cells.{name}"))):
             raise UserError("\n".join(faults))
         for number, row in enumerate(rows, start=2):
-            validate(float, cell.printed_in(row) or 0, f"{path}: line {number}: {cell.printed}")
+            if printed := cell.printed_in(row):
+                validate(float, printed, f"{path}: line {number}: {cell.printed}")
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:

@@ -1,6 +1,5 @@
 """Papers, scales and datasets resolve to run settings; bad values stop at once."""
 
-import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from real_project import real_project
 from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.papers.project import ProjectOptions, load_project
-from pipeline.papers.scale import Rule, SystemRules
+from pipeline.papers.project import ProjectOptions, is_project, load_project
+from pipeline.papers.scale import SystemRules
 from pipeline.papers.settings import require_work
 from pipeline.workflow.graph import Graph, runs_in
 
@@ -39,21 +38,13 @@ def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCRATCH", "/scratch")
     config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
-    assert (config.work, config.mirror, config.licensed) == (
-        "/scratch/x",
-        str(tmp_path),
-        {"LDC99T42": f"{tmp_path}/wsj"},
-    )
+    assert (config.work, config.mirror) == ("/scratch/x", str(tmp_path))
+    assert config.licensed == {"LDC99T42": f"{tmp_path}/wsj"}
 
 
-def test_papers_list_all_rows_of_their_tables():
+def test_papers_list_all_rows_and_share_those_of_plain_systems():
     project = real_project()
-    assert len(project.printed["attention"]["table3"]) == 20
-    assert len(project.printed["weighted"]["table2"]) == 10
-
-
-def test_plain_rows_of_the_weighted_paper_are_runs_of_attention():
-    project = real_project()
+    assert (len(project.printed["attention"]["table3"]), len(project.printed["weighted"]["table2"])) == (20, 10)
     shared = {cell.run for cell in cell_runs(project, "weighted", "table2")}
     mine = {cell.run for cell in cell_runs(project, "attention", "table3")}
     assert len(shared & mine) == 5
@@ -113,6 +104,14 @@ def test_a_file_in_the_place_of_the_work_folder_is_refused(below):
         require_work(real_project({"work": f"{__file__}{below}"}).config, ROOT)
 
 
+@pytest.mark.parametrize("made", [(), ("config.yaml",), ("workflow/papers/x",), ("config.yaml", "workflow/papers/x")])
+def test_a_project_has_settings_and_papers(tmp_path, made):
+    for name in made:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert is_project(tmp_path) is (len(made) == 2)
+
+
 def test_a_system_overrides_a_named_decoding():
     project = real_project()
     assert project.decoding("attention", "base", "averaged").average_last == 5
@@ -124,11 +123,10 @@ ATTENTION, WEIGHTED, DEMO = (
 )
 BROKEN = [
     ("config.yaml", "sede", 1, r"config\.yaml: sede: unknown key; allowed: .*seeds"),
-    ("config.yaml", "scale", "huge", r"scale: unknown name 'huge'; allowed: demo"),
     ("config.yaml", "seeds", 0, "seeds.*got 0"),
+    ("config.yaml", "licensed", "/ptb", "licensed"),
     (ATTENTION, "systems|base|model|dropuot", 0.1, "model: transformer.dropuot: unknown key; allowed: .*dropout"),
     (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
-    (ATTENTION, "systems|base|base", "A1", "its bases form a cycle"),
     (WEIGHTED, "tables|table2|label", ["model", "colour"], "no column colour; it has model"),
     (DEMO, "model|d_model", {"divide": 8, "set": 3}, "needs exactly one of divide, multiply, set"),
     (DEMO, "dataset", {}, "dataset: unknown key; allowed: .*datasets"),
@@ -148,27 +146,6 @@ def test_printed_table_with_short_line_is_refused_with_line(edited):
     path.write_text(path.read_text(encoding="utf-8") + "Transformer,A\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"table2\.csv: line 12: expected 13 cells"):
         edited.load()
-
-
-@pytest.mark.parametrize(
-    ("rule", "value", "expected"),
-    [
-        ({"divide": 8}, 512, 64),
-        ({"divide": 8}, None, None),
-        ({"multiply": 3, "maximum": 0.5}, 0.3, 0.5),
-        ({"multiply": 3, "maximum": 0.5}, 0.0, 0.0),
-        ({"multiply": 3}, 0.1, 0.3),
-        ({"divide": 4, "minimum": 1}, 2, 1),
-        ({"divide": 1000}, 100, 1),
-        ({"set": 7}, 3, 7),
-        ({"set": "bf16"}, "fp32", "bf16"),
-        ({"divide": 100}, 0, 0),
-    ],
-)
-def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
-    scaled = Rule.model_validate(copy.copy(rule)).apply(value)
-    assert scaled == expected
-    assert type(scaled) is type(expected)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -210,37 +187,20 @@ def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):
 
 
 def test_training_takes_one_gpu_by_default():
-    project = real_project({"scale": "paper"})
-    taken = {
-        (paper, system): project.training_gpus(RunId(paper, system, dataset, 3))
-        for paper, system, dataset in (
-            ("attention", "base", "wmt14-en-de"),
-            ("coldfusion", "CF4", "source"),
-            ("coldfusion", "lm-full", "full-text"),
-        )
-    }
-    assert list(taken.values()) == [1, 1, 1]
+    project, big = real_project({"scale": "paper"}), RunId("attention", "big", "wmt14-en-de", 1)
+    others = (RunId("coldfusion", "CF4", "source", 3), RunId("coldfusion", "lm-full", "full-text", 3))
+    assert [project.training_gpus(run) for run in (big, *others)] == [1, 1, 1]
     project.scale = project.scale.model_copy(update={"systems": {"attention/big": SystemRules(gpus=8)}})
-    assert project.training_gpus(RunId("attention", "big", "wmt14-en-de", 1)) == 8
+    assert [project.training_gpus(run) for run in (big, *others)] == [8, 1, 1]
 
 
-def test_scale_adds_seeds_for_some_systems():
-    scale = real_project({"scale": "smoke"}).scale.model_copy(update={"seeds": {"attention/base": 3}})
-    assert scale.seeds_of("attention/base", [1]) == [1, 2, 3]
-    assert scale.seeds_of("attention/base", [2, 7]) == [2, 7, 1]
-    assert scale.seeds_of("attention/base", [1, 2, 3, 4]) == [1, 2, 3, 4]
-    assert scale.seeds_of("attention/C1", [1]) == [1]
-
-
-def test_added_seeds_do_not_apply_to_variants():
+def test_scale_adds_seeds_for_some_systems_and_no_variants():
     project = real_project({"scale": "smoke"})
-    project.scale = project.scale.model_copy(update={"seeds": {"attention/base": 2}})
-    runs = {name: project.runs_of("weighted", name, "wmt14-en-de") for name in ("attention/base", "attention/C1", "A")}
-    assert {name: [run.seed for run in found] for name, found in runs.items()} == {
-        "attention/base": [1, 2],
-        "attention/C1": [1],
-        "A": [1],
-    }
+    project.scale = scale = project.scale.model_copy(update={"seeds": {"attention/base": 3}})
+    given = ([1], [2, 7], [1, 2, 3, 4])
+    assert [scale.seeds_of("attention/base", seeds) for seeds in given] == [[1, 2, 3], [2, 7, 1], [1, 2, 3, 4]]
+    found = {name: project.runs_of("weighted", name, "wmt14-en-de") for name in ("attention/base", "attention/C1", "A")}
+    assert [[run.seed for run in runs] for runs in found.values()] == [[1, 2, 3], [1], [1]]
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])

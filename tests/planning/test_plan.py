@@ -31,7 +31,7 @@ from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs, done_share
 from pipeline.planning.plan import gpu_hours, notes, render
-from pipeline.planning.run_forecast import Calibration, Point
+from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
 
@@ -141,6 +141,23 @@ def test_averaging_is_a_job_where_a_decoding_averages(printed_size):
     assert {job.name for job in averaging} == {f"{product.run.folder} {product.decoding}" for product in made} != set()
     trained = {job.run: job.forecast.parameters for job in jobs.all if job.kind == "train"}
     assert [job.disk_bytes for job in averaging] == [4 * trained[product.run] for product in made]
+
+
+@pytest.mark.parametrize(("sentences", "share"), [(0.5, 0.5), (1, 1), (2, 1)])
+def test_tuning_decodes_at_most_the_development_set(tmp_path, monkeypatch, sentences, share):
+    """Once for each pair of weights. `sentences` is how many it takes, `share` how many there are, of the whole set."""
+    project = project_at(tmp_path)
+    graph = Graph(project)
+    asked = next(product for product in graph.closure(graph.reports(["coldfusion"])) if isinstance(product, Tuned))
+    decoding = project.decoding("coldfusion", asked.run.system, asked.decoding)
+    jobs = Jobs(project, ["coldfusion"], None)
+    pairs = jobs.corpus(asked.run.dataset).pairs_of("dev")
+    changed = decoding.model_copy(update={"tuning_sentences": round(sentences * pairs)})
+    monkeypatch.setattr(project, "decoding", lambda *name: changed)
+    forecast = jobs.forecast(asked.run)
+    (job,) = jobs.following_jobs(asked, forecast)
+    once = forward_flops(forecast.spec, jobs.corpus(asked.run.dataset), pairs, decoding.beam_size, LONGER)
+    assert job.flops == pytest.approx(share * once * len(decoding.lm_weights) * len(decoding.word_bonuses))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

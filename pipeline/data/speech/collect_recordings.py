@@ -153,7 +153,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
                 require_space(folder, size, f"{name} of {archive.name}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with open(path, "wb") as output:
-                    shutil.copyfileobj(content, output, 1 << 20)
+                    shutil.copyfileobj(content, output)
     log.info("%s: %d files in %s", archive.name, len(read), folder)
 
 
