@@ -1,6 +1,6 @@
 """Claims of a test's own, judged by runs with made-up scores and logs."""
 
-from fabricated import perplexity_statistics, write_score
+from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 
 from pipeline.analysis.view import PaperView
 from pipeline.report import claims
@@ -16,6 +16,11 @@ SCORES = {
 
 def claims_of(**claim):
     return {"scores": SCORES, "claims": {"one": {"statement": "It is so.", "printed": "Table 9", **claim}}}
+
+
+def order(score="ppl", **more):
+    """Return the claim that C has a higher number than A."""
+    return claims_of(kind="order", score=score, ascending=["A", "C"], **more)
 
 
 def runs(project, system):
@@ -37,7 +42,22 @@ def direction(row):
     return row["verdict"].removeprefix("provisional ")
 
 
-def put_perplexities(project, **nll):
+def put_perplexities(project, split="dev", **nll):
+    """Score the runs of systems: nats a subword."""
     for system, value in nll.items():
         for run in runs(project, system):
-            write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(value, run.seed))
+            write_score(project, run, "perplexity", "final", split, perplexity_statistics(value, run.seed))
+
+
+def put_bleu(project, split="dev", decoding="final", seed=0, **precision):
+    """Score the runs of systems: the share of n-grams that match."""
+    for system, share in precision.items():
+        for run in runs(project, system):
+            write_score(project, run, "bleu_paper", decoding, split, bleu_statistics(share, seed))
+
+
+def put_late_losses(project, **last):
+    """Train systems to a dev loss of 2, and to `last` in the last fifth of their steps."""
+    for system, loss in last.items():
+        for run in runs(project, system):
+            write_training(project, run, [2.0] * 8 + [loss] * 2, [1.0] * 10)

@@ -1,24 +1,21 @@
 """Kinds of columns, claims, figures and tables that only Cold Fusion has, on made-up scores and transcripts."""
 
-import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from fabricated import folder_of, table_rows, write_score, write_training
 from made_claims import claim_rows
+from made_reports import make_report
 from real_project import real_project
 from scipy import stats
 
-from pipeline.__main__ import main
 from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap
 from pipeline.papers.reports import transcripts
 
-ROOT = Path(__file__).resolve().parents[2]
 SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]
 
 
@@ -46,19 +43,13 @@ def put_all(project, **rates: float) -> None:
 
 def test_domain_gap_lies_between_both_attention_models(project):
     put_all(project, attention_source=0.6, attention_target=0.1, CF4=0.3)
-    rows = {row["model"]: row for row in table_rows(project, "coldfusion", "table3")}
-    wer = {key: float(rows[key]["target_wer_ours"]) for key in ("Cold Fusion + Probability Projection",)}
-    ends = [
-        float(row["target_wer_ours"])
-        for row in table_rows(project, "coldfusion", "table3")
-        if row["model"] == "Baseline Attention Model"
-    ]
-    assert float(rows["Cold Fusion + Probability Projection"]["gap_ours"]) == pytest.approx(
-        domain_gap(*wer.values(), *ends), abs=0.05
-    )
-    assert rows["Baseline + Deep Fusion"]["gap_ours"] == "" and rows["Baseline + Deep Fusion"]["status"] == "not run"
-    assert rows["Cold Fusion + Probability Projection"]["gap_printed"] == "38.17"
-    assert rows["Cold Fusion + Probability Projection"]["runs"].count(";") == 0
+    rows = table_rows(project, "coldfusion", "table3")
+    ends = [float(row["target_wer_ours"]) for row in rows if row["model"] == "Baseline Attention Model"]
+    (cold,) = (row for row in rows if row["model"] == "Cold Fusion + Probability Projection")
+    (deep, *_) = (row for row in rows if row["model"] == "Baseline + Deep Fusion")
+    assert float(cold["gap_ours"]) == pytest.approx(domain_gap(float(cold["target_wer_ours"]), *ends), abs=0.05)
+    assert (cold["gap_printed"], cold["runs"].count(";")) == ("38.17", 0)
+    assert (deep["gap_ours"], deep["status"]) == ("", "not run")
 
 
 def test_there_is_no_way_to_go_between_two_ends_that_are_as_good(project):
@@ -80,23 +71,21 @@ def test_growth_by_a_smaller_factor(project, shrunk, expected):
     for system, rate in (("CF3", 0.1), ("CF3-64", shrunk), ("attention-source", 0.11), ("attention-64", 0.5)):
         put_wer(project, system, rate, "source")
     verdict, ours = verdict_of(project, "decoder-size")
-    assert verdict == expected
-    assert ours.startswith("CF3 to CF3-64 x ")
+    assert verdict == expected and ours.startswith("CF3 to CF3-64 x ")
 
 
-def put_alignments(project, system: str, entropies: list[float], steps: int = 50) -> Path:
+def put_alignments(project, system: str, entropies: list[float]) -> None:
     for run in project.runs_of("coldfusion", system, "source"):
-        folder = put_alignment(project, run, [entropy + 0.02 * (run.seed - 1) for entropy in entropies], steps)
-    return folder
+        put_alignment(project, run, [entropy + 0.02 * (run.seed - 1) for entropy in entropies])
 
 
-def put_alignment(project, run, entropies: list[float], steps: int, split: str = "dev") -> Path:
-    write_training(project, run, entropies, entropies, steps)
+def put_alignment(project, run, entropies: list[float], split: str = "dev") -> None:
+    """Write a training of 50 steps an entropy, and a map of attention at each."""
+    write_training(project, run, entropies, entropies, 50)
     maps = np.random.default_rng(0).dirichlet(np.ones(6), (len(entropies), 4)).tolist()
     record = {"split": split, "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
-    record |= {"steps": [steps * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
+    record |= {"steps": [50 * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
     AlignmentMaps.model_validate(record).write(folder_of(project, run) / f"alignments/{split}.json")
-    return folder_of(project, run)
 
 
 def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
@@ -105,7 +94,7 @@ def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
     for system, mean in (("attention-source", 1.2), ("CF4", 1.0)):
         for run in project.runs_of("coldfusion", system, "source"):
             for split, spread in (("dev", 0.5), ("test", 0.01)):
-                put_alignment(project, run, [mean + spread * (run.seed - 2)] * 3, 50, split)
+                put_alignment(project, run, [mean + spread * (run.seed - 2)] * 3, split)
     claims = project.claims["coldfusion"]
     on_dev = claims.claims["alignment"].model_copy(update={"extra": True})
     on_test = on_dev.model_copy(update={"split": "test"})
@@ -128,38 +117,30 @@ def test_sharper_attention_over_the_training(tmp_path, fused, expected):
     assert verdict_of(project, "alignment")[0] == (expected or "not distinguishable")
 
 
-def draw(tmp_path, figure: str) -> tuple[list[dict[str, str]], str]:
-    out = tmp_path / f"{figure}.svg"
-    arguments = ["figure", "--root", str(ROOT), "--paper", "coldfusion", "--figure", figure, "--out", str(out)]
-    assert main([*arguments, "--set", f"work={tmp_path}", "--set", "scale=demo"]) == 0
-    return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8"))), out.with_suffix(".md").read_text()
-
-
-def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_path):
-    losses = {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.4, 0.3]}
-    write_losses(project, losses)
-    rows, caption = draw(tmp_path, "figure2")
-    assert [float(row["dev_loss"]) for row in rows] == [*losses["attention-source"], *losses["CF4"]]
-    assert "0.800 nats" in caption
-    assert "Attention model, trained on source after 300 steps" in caption
-    assert "probability projection after 150 steps" in caption  # 1.2 at 100, 0.4 at 200
-
-
-def test_dev_curves_say_that_the_first_level_is_not_reached(project, tmp_path):
-    write_losses(project, {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.9, 0.81]})
-    assert "not by Cold Fusion" in draw(tmp_path, "figure2")[1]
-
-
-def write_losses(project, losses: dict[str, list[float]]) -> None:
+@pytest.mark.parametrize(
+    ("fused", "said"),
+    [
+        ([1.2, 0.4, 0.3], "probability projection after 150 steps"),  # 1.2 at 100, 0.4 at 200
+        ([1.2, 0.9, 0.81], "not by Cold Fusion"),
+    ],
+)
+def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_path, fused, said):
+    losses = {"attention-source": [2.0, 1.0, 0.8], "CF4": fused}
     for system, dev in losses.items():
         write_training(project, project.runs_of("coldfusion", system, "source")[0], dev, dev)
+    rows = make_report("figure", "coldfusion", "figure2", tmp_path / "figure2.svg")
+    assert [float(row["dev_loss"]) for row in rows] == [*losses["attention-source"], *fused]
+    caption = (tmp_path / "figure2.md").read_text()
+    assert "0.800 nats" in caption and said in caption
+    assert "Attention model, trained on source after 300 steps" in caption
 
 
 def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_path):
     put_alignments(project, "attention-source", [2.5, 1.5, 0.7])
     put_alignments(project, "CF4", [2.0, 0.5, 0.4])
-    rows, caption = draw(tmp_path, "figure3")
+    rows = make_report("figure", "coldfusion", "figure3", tmp_path / "figure3.svg")
     assert [float(row["entropy"]) for row in rows] == [2.5, 1.5, 0.7, 2.0, 0.5, 0.4]
+    caption = (tmp_path / "figure3.md").read_text()
     assert '"a day"' in caption and "9 utterances" in caption
 
 
@@ -169,27 +150,18 @@ def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     with write_tokens(stem, len(Alphabet())) as store:
         store.append(*Alphabet().flat(SAID))
     written_down = ["the dog <b>parks add the small cat", "no no no no", SAID[2], "they sing one song today"]
-    made = transcripts(project, "coldfusion", "table1")
-    silent_once = ["", *SAID[1:]]
-    for system, product in made.items():
+    for system, product in transcripts(project, "coldfusion", "table1").items():
         if system != "tuned-9-5":
             path = project.layout.path(product)
             path.parent.mkdir(parents=True)
-            lines = {entry.chosen_by: written_down, "CF4": silent_once}.get(system, SAID)
+            lines = {entry.chosen_by: written_down, "CF4": ["", *SAID[1:]]}.get(system, SAID)
             path.write_text("".join(f"{line}\n" for line in lines))
-    out = tmp_path / "table1.csv"
-    arguments = ["transcript-table", "--root", str(ROOT), "--paper", "coldfusion", "--table", "table1"]
-    assert main([*arguments, "--out", str(out), "--set", f"work={tmp_path}", "--set", "scale=demo"]) == 0
-    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    rows = make_report("transcript-table", "coldfusion", "table1", tmp_path / "table1.csv")
     assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]
-    plain = [row for row in rows if row["model"] == "Plain Seq2Seq"]
-    assert [(row["ours"], row["word_errors"]) for row in plain] == [
-        (written_down[0], "2"),
-        (written_down[2], "0"),
-        (written_down[3], "2"),
-    ]
+    plain = [(row["ours"], row["word_errors"]) for row in rows if row["model"] == "Plain Seq2Seq"]
+    assert plain == [(written_down[0], "2"), (written_down[2], "0"), (written_down[3], "2")]
     assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
-    text = out.with_suffix(".md").read_text(encoding="utf-8")
+    text = (tmp_path / "table1.md").read_text(encoding="utf-8")
     assert r"- ours: the dog \<b>parks add" in text
     assert text.count("- ours: not run") == 3 and text.count("- ours: nothing (7 word errors)") == 1
     assert json.dumps(SAID[0]).strip('"') in text

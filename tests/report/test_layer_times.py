@@ -1,21 +1,17 @@
 """Fitted powers match the times, and Table 1 shows them beside the printed ones."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from made_records import layer_costs
+from made_reports import make_report
 
-from pipeline.__main__ import main
 from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
 from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import plot, theoretical_costs
 
-ROOT = Path(__file__).resolve().parents[2]
 POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}
 
 LENGTHS, WIDTHS = (64, 128, 256, 512), (48, 96, 192, 384, 768)
@@ -24,18 +20,13 @@ LENGTHS, WIDTHS = (64, 128, 256, 512), (48, 96, 192, 384, 768)
 def made_up_times(noise=0.0):
     """Return times c n^p d^q plus a fixed cost per call, which hides the power at small sizes."""
     generator = np.random.default_rng(0)
-    times = [
-        {
-            "layer": layer,
-            "n": n,
-            "d": d,
-            "seconds": (1e-9 * n**p * d**q * np.exp(generator.normal(0, noise, 5)) + 1e-7).tolist(),
-        }
-        for layer, (p, q) in POWERS.items()
-        for n in LENGTHS
-        for d in WIDTHS
-    ]
-    return layer_costs(times)
+
+    def seconds(n, d, p, q):
+        return (1e-9 * n**p * d**q * np.exp(generator.normal(0, noise, 5)) + 1e-7).tolist()
+
+    sizes = [(n, d) for n in LENGTHS for d in WIDTHS]
+    times = [(layer, n, d, seconds(n, d, *powers)) for layer, powers in POWERS.items() for n, d in sizes]
+    return layer_costs([dict(zip(("layer", "n", "d", "seconds"), time, strict=True)) for time in times])
 
 
 @pytest.mark.parametrize("layer", POWERS)
@@ -47,11 +38,8 @@ def test_the_powers_are_found(layer, place):
 
 
 def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
-    made_up_times().write(tmp_path / "times.json")
-    out = tmp_path / "table1.csv"
-    arguments = ["layer-table", "--root", str(ROOT), "--paper", "attention", "--table", "table1"]
-    assert main([*arguments, "--layer-times", str(tmp_path / "times.json"), "--out", str(out)]) == 0
-    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    made_up_times().write(times := tmp_path / "times.json")
+    rows = make_report("layer-table", "attention", "table1", tmp_path / "table1.csv", "--layer-times", str(times))
     assert len(rows) == 4
     for row in rows:
         for variable in "nd":
@@ -61,7 +49,7 @@ def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
         power_n, power_d = (float(row[f"exponent_{variable}_printed"]) for variable in "nd")
         took_ms = 1000 * (1e-9 * 512**power_n * 768**power_d + 1e-7)
         assert float(row["milliseconds"]) == pytest.approx(took_ms, rel=5e-3)
-    assert "sequence length n (positions)" in out.with_suffix(".svg").read_text(encoding="utf-8")
+    assert "sequence length n (positions)" in (tmp_path / "table1.svg").read_text(encoding="utf-8")
 
 
 def test_panel_has_times_and_the_printed_power_through_the_last():
@@ -91,15 +79,7 @@ def test_panel_has_times_and_the_printed_power_through_the_last():
             assert line.get_ydata()[-1] == bars.lines[0].get_ydata()[-1]
 
 
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        ("self-attention", (1, 1)),
-        ("recurrent", (81, 81)),
-        ("convolutional", (1, 4)),
-        ("restricted self-attention", (1, 3)),
-    ],
-)
+@pytest.mark.parametrize(("layer", "expected"), zip(POWERS, ((1, 1), (81, 81), (1, 4), (1, 3)), strict=True))
 def test_operations_and_paths_are_the_printed_formulas(layer, expected):
     assert theoretical_costs(layer, 81, kernel=3, window=27) == expected
 

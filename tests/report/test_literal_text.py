@@ -5,7 +5,6 @@ import random
 import string
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -23,16 +22,8 @@ from pipeline.report.names import Labels, report_title
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 STRANGE = [
-    "a | b",
-    "a \\| b",
-    "a \\\\| b \\",
-    "<script>alert(1)</script>",
-    "<!-- hidden",
-    "&lt;unk&gt; &#124;",
-    "`code` and ``",
-    "*stressed* _so_ __too__ ~~gone~~",
-    "![x](http://y) [z](w)",
-    "\\*",
+    *("a | b", "a \\| b", "a \\\\| b \\", "\\*", "<script>alert(1)</script>", "<!-- hidden", "&lt;unk&gt; &#124;"),
+    *("`code` and ``", "*stressed* _so_ __too__ ~~gone~~", "![x](http://y) [z](w)"),
 ]
 
 
@@ -50,11 +41,8 @@ def shown(markdown: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("text", STRANGE)
 def test_a_cell_is_shown_as_it_is_and_leaves_the_table_whole(text):
-    assert shown(grid(["name", text], [["one", text], [text, "plain"]])) == [
-        ["name", text],
-        ["one", text],
-        [text, "plain"],
-    ]
+    rows = [["name", text], ["one", text], [text, "plain"]]
+    assert shown(grid(rows[0], rows[1:])) == rows
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x1b", "\x9b", "\0", "\x7f"])
@@ -74,17 +62,12 @@ def test_subwords_are_drawn_as_they_are(tmp_path):
     axes.plot([1, 2], [1, 10], label="$a_b$ \\ _")
     axes.legend()
     columns(axes, tokens, "$title_1$", None)
-    logarithmic = figure.add_axes((0, 0, 0.1, 0.1))
-    logarithmic.set(yscale="log", ylim=(1, 1e4))
+    figure.add_axes((0, 0, 0.1, 0.1)).set(yscale="log", ylim=(1, 1e4))
     save(figure, tmp_path / "x.svg")
-    texts = [
-        "".join(element.itertext())
-        for element in ElementTree.parse(tmp_path / "x.svg").iter()
-        if element.tag.endswith("text")
-    ]
-    for expected in ["$x^2$", "·$", "·\\alpha", "·a_b", "·_", "·$\\frac{$", "$title_1$", "$a_b$ \\ _"]:
-        assert expected in texts
-    assert not any("mathdefault" in text for text in texts)
+    elements = ElementTree.parse(tmp_path / "x.svg").iter()
+    texts = ["".join(element.itertext()) for element in elements if element.tag.endswith("text")]
+    expected = {"$x^2$", "·$", "·\\alpha", "·a_b", "·_", "·$\\frac{$", "$title_1$", "$a_b$ \\ _"}
+    assert expected <= {*texts} and not any("mathdefault" in text for text in texts)
 
 
 BLOCKS = ["# a", "## a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "1.", "---", "***", "===", "```", "~~~", "    a"]
@@ -105,22 +88,13 @@ def test_prose_is_one_paragraph_of_its_text(text):
     assert shown.split() == text.split()
 
 
-def test_prose_of_random_text_is_one_paragraph_of_it():
+def test_prose_of_random_text_is_one_paragraph_and_is_undone():
     for _ in range(2000):
         text = "".join(random.choices("a1 \n" + string.punctuation, k=random.randrange(1, 12)))
-        if text.strip():
+        line = text.replace("\n", " ").strip()
+        if line:
             assert paragraph(prose(text)).split() == text.split(), repr(text)
-
-
-def test_plain_undoes_prose():
-    for _ in range(2000):
-        text = "".join(random.choices("a1 " + string.punctuation, k=random.randrange(1, 12))).strip()
-        assert plain(prose(text)) == text
-
-
-@pytest.mark.parametrize("text", ["Scores, 0.12 [0.1, 0.2].", "1.5 times", "2017 it was", "-", "P_drop and d_model"])
-def test_prose_leaves_ordinary_text_unchanged(text):
-    assert prose(text) == text or plain(prose(text)) == text
+        assert plain(prose(line)) == line
 
 
 FORMULAS = ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "- no", "=", "'=1", "''=1", "+x", "--1"]
@@ -154,25 +128,20 @@ def test_only_columns_of_outputs_are_written_as_text(tmp_path):
     assert {(row["difference"], row["score"]) for row in found} == {("+0.5 bleu", "-0.5")}
 
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 @pytest.mark.parametrize("name", ["better-two-layers", "faster-two-layers"])
 def test_systems_of_scores_and_trainings_are_named(name):
     project = real_project()
+    evidence = Evidence("C − attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")
+    found = Findings("attention/C1 3.0, C 4.0", [evidence], "t")
+    cause = "9 is high: symbol frequencies alone give less in most vocabularies"
     claim = project.claims["weighted"].claims[name]
-    evidence = [Evidence("C − attention/C1", 1.0, 0.5, noise="of 20 trainings of attention/C1")]
-    why = "C: wer of 9 is high: symbol frequencies alone give less in most vocabularies"
-    one = ClaimResult(
-        name, claim, "other", Verdict.NOT_TRAINED, why, Findings("attention/C1 3.0, C 4.0", evidence, "t")
-    )
-    found = Labels(PaperView(project, "weighted")).result(one)
+    result = ClaimResult(name, claim, "other", Verdict.NOT_TRAINED, f"C: wer of {cause}", found)
+    named = Labels(PaperView(project, "weighted")).result(result)
     ours, theirs = "Weighted Transformer, N = 2", "Transformer C"
-    assert found.why == f"{ours}: WER of 9 is high: symbol frequencies alone give less in most vocabularies"
-    assert found.found is not None and found.found.ours == f"{theirs} 3.0, {ours} 4.0"
-    assert found.found.evidence == [
-        replace(evidence[0], name=f"{ours} − {theirs}", noise=f"of 20 trainings of {theirs}")
-    ]
+    assert named.why == f"{ours}: WER of {cause}"
+    assert named.found is not None and named.found.ours == f"{theirs} 3.0, {ours} 4.0"
+    expected = replace(evidence, name=f"{ours} − {theirs}", noise=f"of 20 trainings of {theirs}")
+    assert named.found.evidence == [expected]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
 """Means over test sets, gains and the chosen example, from made-up scores."""
 
-import csv
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
+from made_reports import make_report
 from real_project import real_project
 
-from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import CellContext, PrintedTable
 from pipeline.analysis.cells.scores import DomainGapCell, GainCell, ScoreCell
 from pipeline.analysis.evidence import training_sample
@@ -18,7 +16,6 @@ from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import resampled
 
-ROOT = Path(__file__).resolve().parents[2]
 PAPER, DATA = "multichannel", "nist-zh-en"
 SPLITS = ["test", "test2", "test3", "test4", "test5"]
 EXAMPLE = ("RNN", "NTM", "NTM-RNN", "RNN-EMB", "NTM-EMB", "NTM-RNN-EMB")
@@ -50,35 +47,30 @@ def put_lengths(project, lengths):
             store.append(np.full(int(words.sum()), 5), words)
 
 
-def written(project, *arguments, out):
-    command = [*arguments, "--root", str(ROOT), "--paper", PAPER, "--set", f"work={project.config.work}"]
-    assert main([*command, "--set", "scale=demo", "--out", str(out)]) == 0
-    return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8")))
+def rows_by_model(project):
+    return {row["model"]: row for row in table_rows(project, PAPER, "table1")}
 
 
 def test_mean_over_test_sets_has_the_interval_of_the_mean(project):
     put_scores(project, ["RNN", "DL4MT"])
-    row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
+    row = rows_by_model(project)["RNN"]
     values = [float(bleu(rows_of("RNN", split).sum(axis=0))) for split in SPLITS]
-    assert float(row["nist08_ours"]) == pytest.approx(values[3], abs=0.005)
-    assert float(row["avg_ours"]) == pytest.approx(np.mean(values), abs=0.005)
     draws = np.mean([resampled(rows_of("RNN", split), bleu) for split in SPLITS], axis=0)
-    assert [float(row["avg_low"]), float(row["avg_high"])] == pytest.approx(
-        np.percentile(draws, [2.5, 97.5]), abs=0.006
-    )
+    expected = [values[3], np.mean(values), *np.percentile(draws, [2.5, 97.5])]
+    found = [float(row[name]) for name in ("nist08_ours", "avg_ours", "avg_low", "avg_high")]
+    assert found == pytest.approx(expected, abs=0.006)
     assert row["avg_printed"] == "33.67" and row["avg_test_set"].count("toy (200 lines") == 5
 
 
 def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     put_scores(project, ["RNN"])
-    rows = {row["model"]: row for row in table_rows(project, PAPER, "table1")}
-    assert rows["RNN"]["gain_ours"] == "" and rows["RNN"]["gain_printed"] == "+4.94"
+    alone = rows_by_model(project)["RNN"]
+    assert (alone["gain_ours"], alone["gain_printed"]) == ("", "+4.94")
     put_scores(project, ["DL4MT"])
-    rows = {row["model"]: row for row in table_rows(project, PAPER, "table1")}
-    gain = float(rows["RNN"]["gain_ours"])
+    rows = rows_by_model(project)
+    low, gain, high = (float(rows["RNN"][f"gain_{name}"]) for name in ("low", "ours", "high"))
     assert gain == pytest.approx(float(rows["RNN"]["avg_ours"]) - float(rows["DL4MT"]["avg_ours"]), abs=0.011)
-    assert float(rows["RNN"]["gain_low"]) <= gain <= float(rows["RNN"]["gain_high"])
-    assert rows["DL4MT"]["gain_ours"] == ""
+    assert low <= gain <= high and rows["DL4MT"]["gain_ours"] == ""
 
 
 def test_both_sides_of_a_gain_have_their_own_decoding():
@@ -114,7 +106,7 @@ def test_domain_gap_pairs_the_seeds_of_its_three_systems():
 def test_a_gain_of_which_no_noise_is_known_has_no_interval(project):
     """Single trainings get nothing right, so every resample has a difference of zero."""
     put_scores(project, ["RNN", "DL4MT"], lambda system, split: rows_of(system, split) * 0)
-    row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
+    row = rows_by_model(project)["RNN"]
     assert (row["gain_ours"], row["gain_low"], row["gain_high"]) == ("+0.00", "", "")
 
 
@@ -123,7 +115,7 @@ def test_the_figure_scores_what_is_longer_of_one_sample(project, tmp_path):
     lengths = {split: np.random.default_rng(number).integers(1, 40, SENTENCES) for number, split in enumerate(SPLITS)}
     put_lengths(project, lengths)
     put_scores(project, systems)
-    rows = written(project, "figure", "--figure", "figure3", out=tmp_path / "figure3.svg")
+    rows = make_report("figure", PAPER, "figure3", tmp_path / "figure3.svg")
     every = np.concatenate(list(lengths.values()))
     assert [int(row["longer_than"]) for row in rows if row["system"] == "RNN"] == [0, 10, 20, 30]
     for row in rows:
@@ -142,11 +134,8 @@ def test_example_is_the_allowed_sentence_with_most_spread(project, tmp_path):
 
     def rows(system, split):
         plain = bleu_statistics(0.6, seed=SPLITS.index(split))
-        divided = {"test": 5, "test3": 77}.get(split)
-        if divided is not None and "EMB" not in system:
-            plain[divided, 2:6] = 0
-        elif divided is not None:
-            plain[divided, 2:6] = plain[divided, 6:]
+        if divided := {"test": 5, "test3": 77}.get(split):
+            plain[divided, 2:6] = plain[divided, 6:] if "EMB" in system else 0
         return plain
 
     put_scores(project, EXAMPLE, rows)
@@ -161,7 +150,7 @@ def test_example_is_the_allowed_sentence_with_most_spread(project, tmp_path):
             path = folder_of(project, run) / f"translations/beam10/{split}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{split} {system} {line}\n" for line in range(SENTENCES)), encoding="utf-8")
-    rows = written(project, "example-table", "--table", "table3", out=tmp_path / "table3.csv")
+    rows = make_report("example-table", PAPER, "table3", tmp_path / "table3.csv")
     assert [row["ours"] for row in rows] == [f"test3 {kind} 77" for kind in ("zh", "en", *EXAMPLE)]
     assert {row["item"]: row["bleu"] for row in rows if "EMB" in row["item"]}["RNN-EMB"] == "100.0"
     assert rows[0]["printed"].startswith("Hua Ren Zhi Ye")

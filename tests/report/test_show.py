@@ -20,6 +20,20 @@ def tables():
                 yield paper, table
 
 
+def put_bleu(project, **shares):
+    """Train systems, and score each of their runs by a share of matching n-grams."""
+    for system, values in shares.items():
+        runs = project.runs_of("weighted", system.replace("attention_", "attention/"), "wmt14-en-de")
+        for run, share in zip(runs, values, strict=True):
+            write_training(project, run, [2.0], [2.0])
+            for metric in ("bleu_paper", "gleu"):
+                write_score(project, run, metric, "final", "dev", bleu_statistics(share))
+
+
+def show(work, *words, paper="weighted", table="table2"):
+    return main(["show", "--set", f"work={work}", "--paper", paper, "--table", table, *words])
+
+
 @pytest.mark.parametrize(("paper", "table"), list(tables()))
 def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
     lines = narrow(fill(real_project({"work": str(tmp_path)}), paper, table)).split("\n")
@@ -28,72 +42,56 @@ def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
 
 def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
     project = real_project({"work": str(tmp_path)})
-    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
-    write_training(project, run, [2.0], [2.0])
-    for metric in ("bleu_paper", "gleu"):
-        write_score(project, run, metric, "final", "dev", bleu_statistics(0.5))
-    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
+    put_bleu(project, C=[0.5])
+    assert show(tmp_path) == 0
     shown = capsys.readouterr().out
     ours = fill(project, "weighted", "table2").values("bleu")[1]["ours"]
     row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
     assert ours in row and "24.8" in row and "not comparable" in row
     assert "9 not run, 1 not comparable" in shown and "have 1 parameters" in " ".join(shown.split())
     assert max(map(len, shown.split("\n"))) <= WIDTH
-    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2", "--wide"]) == 0
+    assert show(tmp_path, "--wide") == 0
     assert "Deviations:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("paper", ["anchors", "coldfusion", "weighted"])
 def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
-    words = ["show", "--set", f"work={tmp_path}", "--paper", paper, "--table", "claims"]
-    assert main(words) == 0
+    assert show(tmp_path, paper=paper, table="claims") == 0
     shown, claims = capsys.readouterr().out, real_project().claims[paper]
     assert max(map(len, shown.split("\n"))) <= WIDTH
     assert "not run" in shown if list(claims.claims) else "The paper has no claims." in shown
     if paper == "weighted":
-        assert main([*words, "--wide"]) == 0
+        assert show(tmp_path, "--wide", table="claims") == 0
         assert "claims at scale demo" in capsys.readouterr().out
 
 
-def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):
-    project = real_project({"work": str(tmp_path)})
-    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
-    write_training(project, run, [2.0], [2.0])
-    for metric in ("bleu_paper", "gleu"):
-        write_score(project, run, metric, "final", "dev", bleu_statistics(0.5))
-    assert "bleu ours" in narrow(fill(project, "weighted", "ablations")).split("\n")[0]
+def test_header_names_unprinted_scores_and_scores_of_verdicts(tmp_path):
+    def header(table):
+        return narrow(fill(project, "weighted", table)).split("\n")[0]
 
-
-def test_show_names_the_score_of_each_verdict(tmp_path):
-    header = narrow(fill(real_project({"work": str(tmp_path), "seeds": 2}), "weighted", "table3")).split("\n")[0]
-    assert "bleu verdict" in header and "gleu verdict" in header
+    put_bleu(project := real_project({"work": str(tmp_path)}), C=[0.5])
+    assert "bleu ours" in header("ablations")
+    assert "bleu verdict" in header("table3") and "gleu verdict" in header("table3")
 
 
 def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
-    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
+    assert show(tmp_path) == 0
     shown = capsys.readouterr().out
     assert "(further scores: gleu; --wide shows all)" in shown
     assert "At scale demo nothing is trained yet; `snakemake " in " ".join(shown.split())
 
 
-def test_a_table_of_another_scale_is_answered_with_that_scale(capsys):
-    settings = ["--set", "scale=demo", "--paper", "anchors"]
-    assert main(["show", *settings, "--table", "an4"]) == 1
-    assert (
-        "--table an4: is made at scale small only; add --config scale=small (snakemake) or --set scale=small"
-        in capsys.readouterr().err
-    )
+def test_a_table_of_another_scale_is_answered_with_that_scale(tmp_path, capsys):
+    assert show(tmp_path, "--set", "scale=demo", paper="anchors", table="an4") == 1
+    said = "--table an4: is made at scale small only; add --config scale=small (snakemake) or --set scale=small"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("share", "alike"), [(0.3, 1), (0.7, 0)])
 def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, capsys):
-    project = real_project({"work": str(tmp_path)})
-    for system, right in (("attention/C1", share), ("C", 0.5)):  # printed as 23.7 and 24.8
-        run = project.runs_of("weighted", system, "wmt14-en-de")[0]
-        write_training(project, run, [2.0], [2.0])
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, run, metric, "final", "dev", bleu_statistics(right))
-    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
+    """The two rows are printed as 23.7 and 24.8."""
+    put_bleu(real_project({"work": str(tmp_path)}), attention_C1=[share], C=[0.5])
+    assert show(tmp_path) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"{alike} of 1 pairs of rows are in the printed order" in said
 
@@ -104,8 +102,8 @@ def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
     low = random.uniform(10, 20)
     high = low + random.uniform(1, 5)
     ours, printed = (low + high) / 2, {"below": low - 0.1, "inside": (low + high) / 2, "above": high + 0.1}[place]
-    for key, value in (("ours", ours), ("printed", printed), ("low", low), ("high", high), ("why_not", "")):
-        filled.cells["bleu"].loc[1, key] = str(value) if value != "" else ""
+    for key, value in {"ours": ours, "printed": printed, "low": low, "high": high, "why_not": ""}.items():
+        filled.cells["bleu"].loc[1, key] = str(value)
     assert filled.verdict("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
 
 
@@ -116,13 +114,9 @@ def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):
 
 
 def test_shown_score_has_its_spread_over_seeds(tmp_path, capsys):
-    settings = {"work": str(tmp_path), "seeds": 3}
-    project = real_project(settings)
-    for run, share in zip(project.runs_of("weighted", "C", "wmt14-en-de"), (0.3, 0.5, 0.6), strict=True):
-        write_training(project, run, [2.0], [2.0])
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, run, metric, "final", "dev", bleu_statistics(share))
+    project = real_project({"work": str(tmp_path), "seeds": 3})
+    put_bleu(project, C=[0.3, 0.5, 0.6])
     values = fill(project, "weighted", "table2").values("bleu")[1]
     assert float(values["spread"]) > 0
-    assert main(["show", *(f"--set={key}={value}" for key, value in settings.items()), "--paper", "weighted"]) == 0
+    assert show(tmp_path, "--set", "seeds=3") == 0
     assert f"| {values['ours']} ± {values['spread']} " in capsys.readouterr().out

@@ -26,6 +26,11 @@ def project_in(folder, **settings):
     return real_project({"work": str(folder), **settings})
 
 
+def cells_at(project, table, row, column="bleu", paper="weighted"):
+    """Return the runs behind one cell of a table."""
+    return [cell for cell in cell_runs(project, paper, table) if (cell.row, cell.cell) == (row, column)]
+
+
 def fabricate(project, cell_run, split, value):
     """Write a run folder as the stages do, with a made-up score."""
     folder = project.layout.run(cell_run.run)
@@ -40,37 +45,37 @@ def fabricate(project, cell_run, split, value):
 
 def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
     rows = table_rows(project_in(tmp_path), "weighted", "table2")
-    assert len(rows) == 10
-    assert {row["status"] for row in rows} == {"not run"}
-    assert {row["bleu_ours"] for row in rows} == {""}
-    assert all(row["bleu_printed"] for row in rows)
+    assert len(rows) == 10 and all(row["bleu_printed"] for row in rows)
+    assert {(row["status"], row["bleu_ours"]) for row in rows} == {("not run", "")}
+    assert [row["deviations"] for row in rows[:2]] == ["1 4 5 6 7 8", "3 4 5 6 7 8 10"]
 
 
-def test_a_cited_row_is_shown_as_cited(tmp_path):
+def test_cited_rows_are_shown_as_cited_with_their_flops(tmp_path):
     rows = table_rows(project_in(tmp_path), "attention", "table2")
     assert [row["status"] for row in rows].count("cited") == 8
+    (cited,) = (row for row in rows if row["model"] == "Deep-Att + PosUnk")
+    assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
 
 
 def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
-    project = project_in(tmp_path, seeds=3)
-    cells = [cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
+    """The interval beside it is that of all seeds, too."""
+    project = project_in(tmp_path, seeds=[7, 2, 11])
+    cells = cells_at(project, "table2", 1)
     values = [random.uniform(10, 40) for _ in cells]
-    for cell, value in zip(cells[:2], values, strict=False):
+    for cell, value in zip(cells, values, strict=True):
+        assert table_rows(project, "weighted", "table2")[1]["status"] == "not run"
         fabricate(project, cell, "dev", value)
-    assert table_rows(project, "weighted", "table2")[1]["status"] == "not run"
-    fabricate(project, cells[2], "dev", values[2])
     row = table_rows(project, "weighted", "table2")[1]
-    assert row["status"] == "run"
-    assert float(row["bleu_ours"]) == pytest.approx(statistics.fmean(values), abs=0.005)
-    assert float(row["bleu_spread"]) == pytest.approx(statistics.stdev(values), abs=0.005)
-    assert row["parameters_here_ours"] == "123456"
-    assert row["device_hours"] == "1.5000"
+    assert (row["status"], row["parameters_here_ours"], row["device_hours"]) == ("run", "123456", "1.5000")
+    mean = statistics.fmean(values)
+    found = [float(row[f"bleu_{name}"]) for name in ("ours", "low", "high", "spread")]
+    assert found == pytest.approx([mean, mean - 1, mean + 1, statistics.stdev(values)], abs=0.005)
     assert row["runs"].count(";") == 2
 
 
 def test_row_names_number_of_lines_and_references(tmp_path):
     project = project_in(tmp_path)
-    cell = next(run for run in cell_runs(project, "weighted", "table2") if run.row == 1 and run.cell == "bleu")
+    (cell,) = cells_at(project, "table2", 1)
     fabricate(project, cell, "dev", 20.0)
     (path,) = project.layout.run(cell.run).rglob("dev.json")
     path.write_text(path.read_text().replace('"references": "toy"', f'"references": "{"0123456789abcdef" * 4}"'))
@@ -91,12 +96,6 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
 
 
-def test_flops_of_cited_systems_are_shown_for_both_pairs(tmp_path):
-    rows = {row["model"]: row for row in table_rows(project_in(tmp_path), "attention", "table2")}
-    cited = rows["Deep-Att + PosUnk"]
-    assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
-
-
 def test_several_decodings_of_a_row_are_averaged(tmp_path):
     project = project_in(tmp_path)
     cell = next(cell for cell in cell_runs(project, "weighted", "table3") if len(cell.decodings) == 5)
@@ -105,31 +104,16 @@ def test_several_decodings_of_a_row_are_averaged(tmp_path):
     assert (row["bleu_ours"], row["bleu_spread"]) == ("20.00", "0.00")
 
 
-def test_rows_name_the_deviations_that_concern_them(tmp_path):
-    rows = table_rows(project_in(tmp_path), "weighted", "table2")
-    assert rows[0]["deviations"] == "1 4 5 6 7 8"
-    assert rows[1]["deviations"] == "3 4 5 6 7 8 10"
-
-
 def test_the_grid_is_aligned_and_leaves_out_empty_columns():
-    text = grid(["model", "x", "BLEU"], [["a", "", "1.0"], ["longer", "", "23.4"]])
-    lines = text.split("\n")
-    assert len({len(line) for line in lines}) == 1
-    assert "x" not in lines[0]
+    lines = grid(["model", "x", "BLEU"], [["a", "", "1.0"], ["longer", "", "23.4"]]).split("\n")
+    assert len({len(line) for line in lines}) == 1 and "x" not in lines[0]
 
 
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        ("", ""),
-        ("65073152", "65.1M"),
-        ("42064", "42.1K"),
-        ("3.283e18", "3.28e+18"),
-        ("12", "12"),
-        ("999499", "999K"),
-        ("999600", "1M"),
-        ("999960000", "1.00e+09"),
-        ("9999.7", "10K"),
+        *(("", ""), ("12", "12"), ("42064", "42.1K"), ("65073152", "65.1M"), ("3.283e18", "3.28e+18")),
+        *(("999499", "999K"), ("999600", "1M"), ("999960000", "1.00e+09"), ("9999.7", "10K")),
     ],
 )
 def test_large_numbers_are_shortened(number, text):
@@ -163,7 +147,7 @@ def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
 
 def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
     project = project_in(tmp_path)
-    cell = next(cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 0)
+    (cell,) = cells_at(project, "table2", 0)
     fabricate(project, cell, "dev", 20.0)
     folder = project.layout.run(cell.run)
     score = folder / "scores/final/dev.json"
@@ -171,15 +155,14 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
         write_json(path, read_json(path) | {key: "a" * 64})
     assert table_rows(project, "weighted", "table2")[0]["bleu_ours"] == "20.00"
     write_json(score, read_json(score) | {"training": "b" * 64})
-    with pytest.raises(
-        UserError, match=r"scores/final/dev\.json: scores weights of another training \(it ended in bbb"
-    ):
+    said = r"scores/final/dev\.json: scores weights of another training \(it ended in bbb"
+    with pytest.raises(UserError, match=said):
         table_rows(project, "weighted", "table2")
 
 
 def test_missing_metric_is_named_with_those_that_exist(tmp_path):
     project = project_in(tmp_path)
-    cell = next(cell for cell in cell_runs(project, "attention", "table3") if cell.row == 0 and cell.cell == "bleu")
+    (cell,) = cells_at(project, "table3", 0, paper="attention")
     fabricate(project, cell, "dev", 20.0)
     path = project.layout.run(cell.run) / "scores/final/dev.json"
     record = read_json(path)
@@ -189,20 +172,11 @@ def test_missing_metric_is_named_with_those_that_exist(tmp_path):
         table_rows(project, "attention", "table3")
 
 
-def test_the_interval_beside_a_mean_is_that_of_all_seeds(tmp_path):
-    project = project_in(tmp_path, seeds=[7, 2, 11])
-    cells = [cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
-    for cell, value in zip(cells, (20.0, 26.0, 23.0), strict=True):
-        fabricate(project, cell, "dev", value)
-    row = table_rows(project, "weighted", "table2")[1]
-    assert [row[f"bleu_{name}"] for name in ("ours", "low", "high", "spread")] == ["23.00", "22.00", "24.00", "3.00"]
-
-
 def test_a_row_is_run_when_each_of_its_scores_is_there(tmp_path):
     """The base model has two pairs of languages."""
     project = project_in(tmp_path)
-    cells = {cell.cell: cell for cell in cell_runs(project, "attention", "table2") if cell.row == 8}
-    for cell, status in (("ende", "not run"), ("enfr", "run")):
-        fabricate(project, cells[cell], "test", 25.0)
+    for column, status in (("ende", "not run"), ("enfr", "run")):
+        (cell,) = cells_at(project, "table2", 8, column, "attention")
+        fabricate(project, cell, "test", 25.0)
         row = table_rows(project, "attention", "table2")[8]
-        assert row["status"] == status and row[f"{cell}_ours"] == "25.00"
+        assert row["status"] == status and row[f"{column}_ours"] == "25.00"

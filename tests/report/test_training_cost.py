@@ -24,22 +24,23 @@ DAY_S = 24 * 3600
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def on_eight_p100(seconds):
+    return start_cost(seconds=seconds, processes=8, threads=4, device="Tesla P100-SXM2-16GB")
+
+
 @pytest.mark.parametrize(("seconds", "printed"), [(DAY_S / 2, "3.3e+18"), (3.5 * DAY_S, "2.3e+19")])
 def test_the_papers_formula_gives_its_printed_costs(seconds, printed):
-    """The paper trains for 12 hours and 3.5 days on eight P100, and prints two digits."""
-    start = start_cost(seconds=seconds, processes=8, threads=4, device="Tesla P100-SXM2-16GB")
-    assert f"{flops_by_time([start], None):.1e}" == printed
+    """The paper trains for 12 hours and 3.5 days, and prints two digits."""
+    assert f"{flops_by_time([on_eight_p100(seconds)], None):.1e}" == printed
 
 
 def test_the_big_model_costs_less_than_a_quarter_of_the_best():
     """The best earlier English-French model of Table 2 by its printed BLEU, ensembles left out."""
     rows = list(csv.DictReader((ROOT / "workflow/papers/attention/table2.csv").open(encoding="utf-8")))
     priced = [row for row in rows if row["flops_enfr"] and row["bleu_enfr"] and "Ensemble" not in row["model"]]
-    earlier = [row for row in priced if not row["system_enfr"]]
-    best = max(earlier, key=lambda row: float(row["bleu_enfr"]))
-    start = start_cost(seconds=3.5 * DAY_S, processes=8, threads=4, device="Tesla P100-SXM2-16GB")
+    best = max((row for row in priced if not row["system_enfr"]), key=lambda row: float(row["bleu_enfr"]))
     assert best["model"].startswith("MoE")
-    assert flops_by_time([start], None) < float(best["flops_enfr"]) / 4
+    assert flops_by_time([on_eight_p100(3.5 * DAY_S)], None) < float(best["flops_enfr"]) / 4
 
 
 def test_starts_are_added_and_an_unknown_device_leaves_no_number():
@@ -66,17 +67,12 @@ def curve(train, dev, every=10):
 
 def test_steps_to_a_loss_are_interpolated():
     dev = [4.0, 2.0, 1.0]
-    assert curve(dev, dev).steps_to(3.0) == 15
-    assert curve(dev, dev).steps_to(1.5) == 25
-    assert curve(dev, dev).steps_to(5.0) == 10
-    assert curve(dev, dev).steps_to(0.5) == float("inf")
+    assert [curve(dev, dev).steps_to(loss) for loss in (3.0, 1.5, 5.0, 0.5)] == [15, 25, 10, float("inf")]
 
 
 def test_the_best_loss_so_far_counts_up_to_a_step():
     dev = [4.0, 2.0, 3.0]
-    assert curve(dev, dev).best_dev_within(15) == 3.0
-    assert curve(dev, dev).best_dev_within(30) == 2.0
-    assert curve(dev, dev).best_dev_within(1000) == 2.0
+    assert [curve(dev, dev).best_dev_within(step) for step in (15, 30, 1000)] == [3.0, 2.0, 2.0]
 
 
 def test_the_gap_between_shifted_lines_is_the_shift():
@@ -107,29 +103,26 @@ def test_the_gaps_within_a_system_are_the_noise_of_its_curves():
     assert mean_gaps(curves, [curve([2, 1], [1, 1])]) is None
 
 
-@pytest.mark.parametrize(("last", "gain"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.05), ([2.5, 2.1], 0.0)])
-def test_progress_is_the_fall_of_the_best_loss_in_the_last_fifth(last, gain):
-    assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).late_gain == pytest.approx(gain)
-
-
-@pytest.mark.parametrize(("last", "rise"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.0), ([2.5, 2.1], 0.05)])
-def test_over_fitting_is_the_last_loss_above_the_lowest(last, rise):
-    assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).rise == pytest.approx(rise)
+@pytest.mark.parametrize(
+    ("last", "gain", "rise"), [([2.0, 2.0], 0.0, 0.0), ([2.0, 1.9], 0.05, 0.0), ([2.5, 2.1], 0.0, 0.05)]
+)
+def test_late_gain_and_rise_compare_the_last_fifth_with_the_best(last, gain, rise):
+    """The gain is the fall of the best loss in the last fifth, the rise the last loss above the lowest."""
+    found = curve([1.0] * 10, [4.0, *[2.0] * 7, *last])
+    assert (found.late_gain, found.rise) == (pytest.approx(gain), pytest.approx(rise))
 
 
 def write(folder, records):
     (folder / "progress.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path):
-    for layers, expected in ((1, 0.0), (2, 1.0), (3, 1.0)):
-        values = {f"encoder.{layer}.kappa": [float(layer)] for layer in range(layers)} | {"decoder.0.kappa": [9.0]}
-        write(tmp_path, [{"event": "monitor", "step": 1, "values": values}])
-        (found,) = branch_curves(tmp_path, 2)
-        assert found.name == "kappa"
-        assert found.weights.tolist() == [[expected]]
-        (found,) = branch_curves(tmp_path, 2, "decoder")
-        assert (found.name, found.weights.tolist()) == ("kappa", [[9.0]])
+@pytest.mark.parametrize(("layers", "expected"), [(1, 0.0), (2, 1.0), (3, 1.0)])
+def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path, layers, expected):
+    values = {f"encoder.{layer}.kappa": [float(layer)] for layer in range(layers)} | {"decoder.0.kappa": [9.0]}
+    write(tmp_path, [{"event": "monitor", "step": 1, "values": values}])
+    for stack, weight in (("encoder", expected), ("decoder", 9.0)):
+        (found,) = branch_curves(tmp_path, 2, stack)
+        assert (found.name, found.weights.tolist()) == ("kappa", [[weight]])
 
 
 def test_a_missing_or_damaged_log_is_one_message(tmp_path):

@@ -4,7 +4,7 @@ import csv
 from contextlib import nullcontext
 
 import pytest
-from made_claims import NOT_RUN, claims_of, direction, put_perplexities, row_of, runs
+from made_claims import NOT_RUN, claims_of, direction, order, put_perplexities, row_of, runs
 from made_records import trained_run
 
 from pipeline.__main__ import main
@@ -17,28 +17,27 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
 
 
 def test_a_claim_for_other_scales_is_not_run(project_with):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], scales=["paper"]))
+    project = project_with(order(scales=["paper"]))
     put_perplexities(project, A=1.0, C=2.0)
     assert row_of(project)["verdict"] == NOT_RUN
     assert claim_products(project, "weighted") == []
 
 
+PROVED = claims_of(kind="test", tests=["tests/a.py::test_b"])
+
+
 def test_a_statement_proved_by_a_test_names_it(project_with):
-    row = row_of(project_with(claims_of(kind="test", tests=["tests/a.py::test_b"])))
-    assert (row["verdict"], row["test"]) == ("tested", "tests/a.py::test_b")
+    row = row_of(project_with(PROVED))
+    assert (row["verdict"], row["test"], row["statement"]) == ("tested", "tests/a.py::test_b", "It is so.")
 
 
 def test_a_claim_of_ours_says_that_it_is(project_with):
-    claim = {"kind": "test", "tests": ["tests/a.py::test_b"]}
-    assert row_of(project_with(claims_of(**claim, extra=True)))["statement"].endswith(
-        "(Ours: the paper does not say so.)"
-    )
-    assert "Ours" not in row_of(project_with(claims_of(**claim)))["statement"]
+    ours = claims_of(kind="test", tests=["tests/a.py::test_b"], extra=True)
+    assert row_of(project_with(ours))["statement"].endswith("(Ours: the paper does not say so.)")
 
 
 def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
-    claims = claims_of(kind="order", score="ppl", ascending=["A", "C"])
-    proved = {"kind": "test", "statement": "It is so.", "printed": "Table 9", "tests": ["tests/a.py::test_b"]}
+    claims, proved = order(), PROVED["claims"]["one"]
     ours = claims["claims"]["one"] | {"extra": True}
     for primary, fault in (
         (["on"], "primary: unknown name 'on'; allowed: one, three, two; did you mean 'one'"),
@@ -68,13 +67,11 @@ def test_stage_writes_every_claim_as_not_run_without_runs(tmp_path):
 
 
 def test_score_of_another_training_gives_no_verdict(project_with):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
+    project = project_with(order())
     put_perplexities(project, A=1.0, C=2.0)
-    run = runs(project, "C")[0]
-    scored, trained = (
-        project.layout.path(product) for product in (Score(run, "perplexities", "final", "dev"), Trained(run))
-    )
-    trained_run(weights_digest="a" * 64).write(trained)
+    (run,) = runs(project, "C")
+    scored = project.layout.path(Score(run, "perplexities", "final", "dev"))
+    trained_run(weights_digest="a" * 64).write(project.layout.path(Trained(run)))
     for digest, refused in (("a", False), ("b", True)):
         write_json(scored, read_json(scored) | {"training": digest * 64})
         with pytest.raises(UserError, match="weights of another training") if refused else nullcontext():

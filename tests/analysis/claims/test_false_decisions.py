@@ -37,10 +37,11 @@ PRIMARY = ["order", "order-perplexity", "ratio", "steps", "curves"]
 AS_SINGLES = ("order", "order-perplexity", "steps", "equal_time", "curves", "training_loss")
 
 
-PARAMS = ["transformer", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "transformer")]
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.fixture(scope="module", params=PARAMS)
+@pytest.fixture(scope="module", params=["transformer", slow("recurrent"), slow("recogniser")])
 def family(request):
     return request.param
 
@@ -75,17 +76,13 @@ def every_kind(many: ManySeeds, a: str, b: str, c: str, d: str, level: float) ->
     level: of the first score, of all systems.
     """
     pair, (first, *_) = {"system": a, "baseline": b}, many.scores
+    lowest = "ppl" if "ppl" in many.scores else first
     kinds = {
         "order": {"kind": "order", "score": first, "ascending": [a, b]},
         "order-perplexity": {"kind": "order", "score": "ppl", "ascending": [a, b]},
         "close": {"kind": "close", "score": first, "terms": [a, b], "margin": 0.25},
         "level": {"kind": "level", "score": first, "term": a, "at_least": level},
-        "ratio": {
-            "kind": "ratio",
-            "score": "ppl" if "ppl" in many.scores else first,
-            "smaller": [a, b],
-            "larger": [c, d],
-        },
+        "ratio": {"kind": "ratio", "score": lowest, "smaller": [a, b], "larger": [c, d]},
         "agreement": {"kind": "agreement", "scores": ["bleu", "gleu"], "pairs": [[a, b]]},
         "long_sentences": {"kind": "long_sentences", "score": "bleu", **pair, "longer_than": 20},
         "beyond_training": {"kind": "beyond_training", "score": "ppl", **pair, "longer": "test2"},
@@ -95,11 +92,8 @@ def every_kind(many: ManySeeds, a: str, b: str, c: str, d: str, level: float) ->
         "curves": {"kind": "curves", "dataset": DATA, **pair},
         "training_loss": {"kind": "training_loss", "dataset": DATA, "ascending": [a, b]},
     }
-    return {
-        name: claim
-        for name, claim in kinds.items()
-        if {claim.get("score"), *claim.get("scores", ())} - {None} <= {*many.scores}
-    }
+    used = {name: {claim.get("score"), *claim.get("scores", ())} - {None} for name, claim in kinds.items()}
+    return {name: claim for name, claim in kinds.items() if used[name] <= {*many.scores}}
 
 
 def dealt(deal: Deal, generator: np.random.Generator, count: int, first: int = 0) -> Deal:
@@ -176,10 +170,9 @@ def test_single_equal_seeds_are_decided_once_in_twenty(deal, many, family):
     """The recorded noise is used. Without it, ten of ten curves and seven of ten losses differed significantly."""
     false, judgements, verdicts = 0, 0, set()
     for first, other in combinations(range(many.count), 2):
-        found = judge(
-            replace(deal, seeds_of={"X0": [first], "X1": [other]}),
-            {name: claim for name, claim in every_kind(many, "X0", "X1", "", "", 0.0).items() if name in AS_SINGLES},
-        )
+        kinds = every_kind(many, "X0", "X1", "", "", 0.0)
+        kinds = {name: kinds[name] for name in AS_SINGLES if name in kinds}
+        found = judge(replace(deal, seeds_of={"X0": [first], "X1": [other]}), kinds)
         false += sum(map(false_before_adjustment, found))
         judgements += len(found)
         verdicts |= {str(judged.verdict) for judged in found}
@@ -193,12 +186,8 @@ SEEN = {"order-perplexity": "perplexity", "steps": "dev_loss"}
 @pytest.mark.parametrize(
     ("family", "name"),
     [
-        ("transformer", "order-perplexity"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("transformer", "steps"), ("recurrent", "order-perplexity"), ("recurrent", "steps"))
-        ),
-        pytest.param("recogniser", "steps", marks=pytest.mark.slow),
+        *(("transformer", "order-perplexity"), slow("transformer", "steps"), slow("recogniser", "steps")),
+        *(slow("recurrent", "order-perplexity"), slow("recurrent", "steps")),
     ],
     indirect=["family"],
     scope="module",

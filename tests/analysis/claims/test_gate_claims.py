@@ -1,7 +1,6 @@
 """Claims about gate values and about layers."""
 
 import itertools
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -17,8 +16,6 @@ from pipeline.core.json_csv import write_json
 from pipeline.metrics import write_statistics
 from pipeline.papers.reports import claim_products
 from pipeline.probes.layer_cost import KERNEL, WINDOW
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def put_gates(project, claim, means: dict[str, float], words: int = 2) -> None:
@@ -95,28 +92,29 @@ def put_layer_times(project, attention, recurrent):
     layer_costs(times, kernel=KERNEL, window=WINDOW).write(layer_times_of(project))
 
 
+PAIR = {"layer": "self-attention", "than": "recurrent"}
+EXPONENT = claims_of(kind="exponent", layer="self-attention", variable="n", at_least=1.6, at_most=2.4)
+
+
 @pytest.mark.parametrize(("power", "expected"), [(2.0, UPHELD), (1.0, CONTRADICTED), (3.0, CONTRADICTED)])
 def test_exponents_are_judged_by_their_range(project_with, power, expected):
-    claim = claims_of(kind="exponent", layer="self-attention", variable="n", at_least=1.6, at_most=2.4)
-    project = project_with(claim)
+    project = project_with(EXPONENT)
     assert row_of(project)["verdict"] == NOT_RUN
     put_layer_times(project, (1e-9, power, 1), (1e-9, 1, 2))
     row = row_of(project)
-    assert row["verdict"] == expected
-    assert row["ours"] == f"n^{power:.2f}"
+    assert (row["verdict"], row["ours"]) == (expected, f"n^{power:.2f}")
 
 
 @pytest.mark.parametrize(("constant", "expected"), [(1e-9, UPHELD), (1e-7, CONTRADICTED)])
 def test_a_layer_is_cheaper_only_if_it_is_so_at_every_size(project_with, constant, expected):
-    project = project_with(claims_of(kind="cheaper_below_width", layer="self-attention", than="recurrent"))
+    project = project_with(claims_of(kind="cheaper_below_width", **PAIR))
     put_layer_times(project, (constant, 2, 1), (1e-9, 1, 2))
     assert row_of(project)["verdict"] == expected
 
 
 @pytest.mark.parametrize(("constant", "expected", "ours"), [(1.3e-9, UPHELD, "1.30"), (1.7e-9, CONTRADICTED, "1.70")])
 def test_a_layer_takes_at_most_so_many_times_as_long(project_with, constant, expected, ours):
-    claim = claims_of(kind="time_ratio", layer="self-attention", than="recurrent", at_most=1.5)
-    project = project_with(claim)
+    project = project_with(claims_of(kind="time_ratio", **PAIR, at_most=1.5))
     put_layer_times(project, (constant, 1, 2), (1e-9, 1, 2))
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (expected, f"{ours} times as long")
@@ -124,19 +122,11 @@ def test_a_layer_takes_at_most_so_many_times_as_long(project_with, constant, exp
 
 def test_a_ratio_leaves_out_sizes_that_one_layer_lacks(project_with):
     """Times that differ by size: the ratio is 4 at n = 512, which the other layer lacks, and 2 elsewhere."""
-    seconds = {n: [1e-6 * n * factor for factor in (1.0, 1.01, 0.99)] for n in (64, 128, 256, 512)}
-    times = [{"layer": "recurrent", "n": n, "d": 64, "seconds": seconds[n]} for n in (64, 128, 256)]
-    times += [
-        {
-            "layer": "self-attention",
-            "n": n,
-            "d": 64,
-            "seconds": [(4 if n == 512 else 2) * value for value in seconds[n][::-1]],
-        }
-        for n in seconds
-    ]
-    claim = claims_of(kind="time_ratio", layer="self-attention", than="recurrent", at_most=3)
-    project = project_with(claim)
+    seconds = {n: 1e-6 * n * np.array([1.0, 1.01, 0.99]) for n in (64, 128, 256, 512)}
+    rows = [("recurrent", n, seconds[n]) for n in (64, 128, 256)]
+    rows += [("self-attention", n, (4 if n == 512 else 2) * seconds[n][::-1]) for n in seconds]
+    times = [{"layer": layer, "n": n, "d": 64, "seconds": values.tolist()} for layer, n, values in rows]
+    project = project_with(claims_of(kind="time_ratio", **PAIR, at_most=3))
     layer_costs(times, kernel=KERNEL, window=WINDOW).write(layer_times_of(project))
     assert row_of(project)["ours"] == "2.00 times as long"
 
@@ -145,5 +135,4 @@ def test_a_layer_that_was_not_timed_makes_no_verdict(project_with):
     project = project_with(claims_of(kind="time_ratio", layer="self-attention", than="additive attention", at_most=1))
     put_layer_times(project, (1e-9, 2, 1), (1e-9, 1, 2))
     row = row_of(project)
-    assert row["verdict"] == NOT_RUN
-    assert "no times of additive attention" in row["evidence"]
+    assert (row["verdict"], "no times of additive attention" in row["evidence"]) == (NOT_RUN, True)

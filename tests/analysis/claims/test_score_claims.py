@@ -1,7 +1,5 @@
 """Claims about scores: made-up ones bring out every verdict of every kind."""
 
-import itertools
-
 import numpy as np
 import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, perplexity_statistics, write_score, write_training
@@ -15,6 +13,9 @@ from made_claims import (
     claim_rows,
     claims_of,
     direction,
+    order,
+    put_bleu,
+    put_late_losses,
     put_perplexities,
     row_of,
     runs,
@@ -32,7 +33,7 @@ from pipeline.papers.project import Project
 
 @pytest.mark.parametrize(("second", "expected"), [(1.2, UPHELD), (0.8, CONTRADICTED), (1.005, UNCLEAR)])
 def test_a_metric_rises_from_one_system_to_the_next_or_not(project_with, second, expected):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
+    project = project_with(order())
     put_perplexities(project, A=1.0, C=second)
     row = row_of(project)
     assert direction(row) == expected
@@ -49,50 +50,44 @@ def test_every_link_of_a_chain_is_judged_alone(project_with):
 
 
 def test_claim_without_one_of_its_runs_shows_no_number(project_with):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
+    project = project_with(order())
     put_perplexities(project, A=1.0)
     row = row_of(project)
     assert (row["verdict"], row["ours"], row["p_value"]) == (NOT_RUN, "", "")
     assert "weighted/C/" in row["evidence"]
 
 
-@pytest.mark.parametrize(("second", "expected"), [(0.599, UPHELD), (0.605, UPHELD), (0.5, CONTRADICTED)])
-def test_no_worse_by_a_margin_is_less_than_better(project_with, second, expected):
-    """A margin of 4 BLEU: equal systems are found no worse, though none is better."""
-    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"], margin=4))
-    for system, precision in (("A", 0.6), ("C", second)):
-        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 1))
+NO_WORSE, CLOSE = order("bleu", margin=4), claims_of(kind="close", score="bleu", terms=["A", "C"], margin=4)
+
+
+@pytest.mark.parametrize(
+    ("claim", "second", "expected"),
+    [
+        *((NO_WORSE, 0.599, UPHELD), (NO_WORSE, 0.605, UPHELD), (NO_WORSE, 0.5, CONTRADICTED)),
+        *((CLOSE, 0.601, UPHELD), (CLOSE, 0.45, CONTRADICTED), (CLOSE, 0.64, UNCLEAR)),
+    ],
+)
+def test_a_margin_makes_equal_systems_no_worse_and_close(project_with, claim, second, expected):
+    """Of 4 BLEU. Values are close if the whole interval is within it."""
+    project = project_with(claim)
+    put_bleu(project, A=0.6, C=second, seed=2)
     assert direction(row_of(project)) == expected
 
 
-@pytest.mark.parametrize(("second", "expected"), [(0.601, UPHELD), (0.45, CONTRADICTED), (0.64, UNCLEAR)])
-def test_values_are_close_if_the_interval_is_within_the_margin(project_with, second, expected):
-    project = project_with(claims_of(kind="close", score="bleu", terms=["A", "C"], margin=4))
-    for system, precision in (("A", 0.6), ("C", second)):
-        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 2))
-    assert direction(row_of(project)) == expected
-
-
-@pytest.mark.parametrize(("bound", "expected"), [(2.5, UPHELD), (2.9, CONTRADICTED), (np.e, UNCLEAR)])
-def test_a_level_is_reached_or_not(project_with, bound, expected):
-    project = project_with(claims_of(kind="level", score="ppl", term="A", at_least=float(bound)))
+@pytest.mark.parametrize("side", ["at_least", "at_most"])
+@pytest.mark.parametrize(("bound", "expected"), [(2.5, UPHELD), (2.9, CONTRADICTED), (float(np.e), UNCLEAR)])
+def test_a_level_is_reached_or_kept_below_or_not(project_with, side, bound, expected):
+    project = project_with(claims_of(kind="level", score="ppl", term="A", **{side: bound}))
     put_perplexities(project, A=1.0)
-    assert direction(row_of(project)) == expected
-
-
-@pytest.mark.parametrize(("bound", "expected"), [(2.9, UPHELD), (2.5, CONTRADICTED), (np.e, UNCLEAR)])
-def test_a_level_is_kept_below_or_not(project_with, bound, expected):
-    project = project_with(claims_of(kind="level", score="ppl", term="A", at_most=float(bound)))
-    put_perplexities(project, A=1.0)
-    assert direction(row_of(project)) == expected
+    other = {UPHELD: CONTRADICTED, CONTRADICTED: UPHELD, UNCLEAR: UNCLEAR}
+    assert direction(row_of(project)) == (expected if side == "at_least" else other[expected])
 
 
 def test_several_decodings_are_averaged(project_with):
     terms = [{"system": "C", "decodings": ["random-1", "random-2"]}, {"system": "C", "decodings": ["uniform"]}, "C"]
     project = project_with(claims_of(kind="order", score="bleu", ascending=terms))
-    (run,) = runs(project, "C")
     for name, precision in (("random-1", 0.3), ("random-2", 0.5), ("uniform", 0.6), ("final", 0.7)):
-        write_score(project, run, "bleu_paper", name, "dev", bleu_statistics(precision))
+        put_bleu(project, C=precision, decoding=name)
     rows = claim_rows(project, "weighted")
     assert [direction(row) for row in rows] == [UPHELD, UPHELD]
     assert rows[0]["ours"].count("random-1") == 1
@@ -101,11 +96,10 @@ def test_several_decodings_are_averaged(project_with):
 @pytest.mark.parametrize(("spread", "expected"), [(0.01, UPHELD), (0.2, UNCLEAR)])
 def test_noise_between_seeds_counts(project_with, spread, expected):
     """The spread of the seeds decides if the same mean difference is significant."""
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
-    for system, mean in (("A", 1.0), ("C", 1.15)):
-        for run, shift in zip(runs(project, system), (-spread, 0, spread), strict=True):
-            shift = shift if system == "C" else 0
-            write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(mean + shift, run.seed))
+    project = project_with(order(), seeds=3)
+    put_perplexities(project, A=1.0)
+    for run, shift in zip(runs(project, "C"), (-spread, 0, spread), strict=True):
+        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(1.15 + shift, run.seed))
     row = row_of(project)
     assert direction(row) == expected
     assert row["test"].endswith("run-to-run variance pooled over 2 systems (transformer, 4 degrees of freedom)")
@@ -113,8 +107,7 @@ def test_noise_between_seeds_counts(project_with, spread, expected):
 
 def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
     """Seeds differ much under one decoding and little under the other; what is judged first changes nothing."""
-    claim = claims_of(kind="order", score="bleu", ascending=["A", "C"])
-    facts, searched = claim["claims"]["one"], {"searched": SCORES["bleu"] | {"decoding": "uniform"}}
+    facts, searched = order("bleu")["claims"]["one"], {"searched": SCORES["bleu"] | {"decoding": "uniform"}}
     second = facts | {"score": "searched"}
     alone, beside = (
         project_with({"scores": SCORES | searched, "claims": claims}, seeds=3)
@@ -123,8 +116,7 @@ def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
     for system, mean in (("A", 0.5), ("C", 0.53)):
         for run, shift in zip(runs(alone, system), (-1, 0, 1), strict=True):
             for decoding, spread in (("final", 0.1), ("uniform", 0.001)):
-                rows = bleu_statistics(mean + spread * shift, 1)
-                write_score(alone, run, "bleu_paper", decoding, "dev", rows)
+                write_score(alone, run, "bleu_paper", decoding, "dev", bleu_statistics(mean + spread * shift, 1))
     rows = {row["claim"]: row for row in claim_rows(beside, "weighted")}
     assert rows["one"]["p_value"] == row_of(alone)["p_value"]
     assert (direction(row_of(alone)), rows["first"]["verdict"]) == (UPHELD, UNCLEAR)
@@ -177,44 +169,35 @@ def test_perplexity_pair_is_won_by_the_lower_value(project_with, decides, nats, 
     assert "no gain" not in row["ours"]
 
 
-@pytest.mark.parametrize("claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "close", "terms": ["A", "C"]}])
+@pytest.mark.parametrize("claim", [order("bleu", margin=1), CLOSE], ids=["order", "close"])
 def test_a_system_below_the_floor_upholds_nothing(project_with, claim):
     """One is enough, and the numbers are shown all the same."""
-    project = project_with(claims_of(score="bleu", margin=1, **claim))
-    for system, precision in (("A", -1.0), ("C", 0.6)):
-        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision))
+    project = project_with(claim)
+    put_bleu(project, A=-1.0, C=0.6)
     row = row_of(project)
     assert (row["verdict"], row["ours"].startswith("A 0.00, C ")) == ("not trained", True)
     assert row["evidence"].startswith("A: bleu_paper of 0 is not better than 5: outputs below share")
 
 
-def test_a_baseline_that_still_learns_decides_nothing(project_with):
+@pytest.mark.parametrize("equal_budgets", [False, True])
+def test_a_baseline_that_still_learns_decides_nothing(project_with, equal_budgets):
     """Only the system that the claim calls worse; 0.5 % over the last fifth of its steps is the bound."""
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
-    for system, loss, last in (("A", 1.0, 1.0), ("C", 1.5, 0.994)):
-        run = runs(project, system)[0]
-        write_training(project, run, [2.0] * 8 + [2 * last] * 2, [1.0] * 10)
-        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(loss))
+    project = project_with(order(equal_budgets=equal_budgets))
+    put_late_losses(project, A=2.0, C=1.988)
+    put_perplexities(project, A=1.0, C=1.5)
     row = row_of(project)
-    assert row["verdict"] == "not trained far enough"
-    assert row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its steps; C − A")
-    project.claims["weighted"].claims["one"] = (
-        project.claims["weighted"].claims["one"].model_copy(update={"equal_budgets": True})
-    )
-    assert row_of(project)["verdict"] == "provisional upheld"
+    learns = row["evidence"].startswith("C: its dev loss fell by 0.6% over the last fifth of its steps; C − A")
+    expected = ("provisional upheld", False) if equal_budgets else ("not trained far enough", True)
+    assert (row["verdict"], learns) == expected
 
 
-@pytest.mark.parametrize(
-    "claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "level", "term": "C", "at_least": 50.0}]
-)
+@pytest.mark.parametrize("claim", [order("bleu"), claims_of(kind="level", score="bleu", term="C", at_least=50.0)])
 @pytest.mark.parametrize(("precision", "verdict"), [(0.7, "provisional upheld"), (0.4, "not trained far enough")])
 def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim, precision, verdict):
     """More training could only have helped it: what it has not reached yet is no evidence that it can't."""
-    project = project_with(claims_of(score="bleu", **claim))
-    for system, found, last in (("A", 0.55, 2.0), ("C", precision, 1.98)):
-        (run,) = runs(project, system)
-        write_training(project, run, [2.0] * 8 + [last] * 2, [1.0] * 10)
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(found))
+    project = project_with(claim)
+    put_late_losses(project, A=2.0, C=1.98)
+    put_bleu(project, A=0.55, C=precision)
     row = row_of(project)
     assert row["verdict"] == verdict
     assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
@@ -230,7 +213,7 @@ def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim,
 )
 @pytest.mark.parametrize(("loss", "verdict"), [(1.5, "upheld"), (1.02, "not distinguishable"), (0.5, "contradicted")])
 def test_over_fitted_system_is_named_and_keeps_its_verdict(project_with, ends, said, loss, verdict):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
+    project = project_with(order(), seeds=3)
     for system, mean in (("A", 1.0), ("C", loss)):
         for run, own in zip(runs(project, system), (-0.03, 0.0, 0.03), strict=True):
             write_training(project, run, [2.5, *[2.0] * 7, ends[system], ends[system]], [1.0] * 10)
@@ -241,10 +224,10 @@ def test_over_fitted_system_is_named_and_keeps_its_verdict(project_with, ends, s
 
 def test_upper_bound_is_not_upheld_while_the_system_learns(project_with):
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_most=50.0))
-    (run,) = runs(project, "C")
-    write_training(project, run, [2.0] * 8 + [1.98] * 2, [1.0] * 10)
-    write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
+    put_late_losses(project, C=1.98)
+    put_bleu(project, C=0.4)
     assert row_of(project)["verdict"] == "not trained far enough"
+    (run,) = runs(project, "C")
     (folder_of(project, run) / "progress.jsonl").unlink()
     write_training(project, run, [2.0], [1.0])
     assert row_of(project)["evidence"].startswith("C: its dev loss was not measured before the last fifth of its ste")
@@ -253,18 +236,12 @@ def test_upper_bound_is_not_upheld_while_the_system_learns(project_with):
 def test_unconverged_winner_is_excluded_from_adjustment(project_with):
     """It is not decided, so that it is none of those by which Benjamini and Hochberg let others be."""
     bleu = float(metric_named("bleu_paper").total(bleu_statistics(0.55).sum(axis=0)))
-    claims = {
-        "learning": {"kind": "level", "score": "bleu", "term": "C", "at_least": 50.0},
-        "near": {"kind": "level", "score": "bleu", "term": "A", "at_least": bleu - 1.9},
-        "no-more": {"kind": "level", "score": "bleu", "term": "A", "at_least": bleu - 0.2},
-    }
-    one = claims_of()
-    facts = one["claims"]["one"]
-    project = project_with(one | {"claims": {name: facts | claim for name, claim in claims.items()}})
-    for system, found, last in (("A", 0.55, 2.0), ("C", 0.4, 1.98)):
-        (run,) = runs(project, system)
-        write_training(project, run, [2.0] * 8 + [last] * 2, [1.0] * 10)
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(found))
+    levels = {"learning": ("C", 50.0), "near": ("A", bleu - 1.9), "no-more": ("A", bleu - 0.2)}
+    facts = claims_of(kind="level", score="bleu")["claims"]["one"]
+    claims = {name: facts | {"term": term, "at_least": bound} for name, (term, bound) in levels.items()}
+    project = project_with({"scores": SCORES, "claims": claims})
+    put_late_losses(project, A=2.0, C=1.98)
+    put_bleu(project, A=0.55, C=0.4)
     rows = {row["claim"]: row for row in claim_rows(project, "weighted")}
     assert rows["learning"]["verdict"] == "not trained far enough"
     assert (float(rows["learning"]["p_value"]) < 0.001, rows["learning"]["p_adjusted"]) == (True, "")
@@ -273,43 +250,30 @@ def test_unconverged_winner_is_excluded_from_adjustment(project_with):
 
 def test_claim_without_loss_curve_is_not_run(project_with):
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_least=50.0))
-    (run,) = runs(project, "C")
-    write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
-    (folder_of(project, run) / "done.json").unlink()
+    put_bleu(project, C=0.4)
+    (folder_of(project, runs(project, "C")[0]) / "done.json").unlink()
     assert row_of(project)["verdict"] == NOT_RUN
 
 
 def test_system_with_zero_score_leaves_the_pool_of_factors(project_with):
     """No logarithm of its scores is a number: others are judged as if it were not there."""
     ratio = claims_of(kind="ratio", score="bleu", smaller=["A", "C"], larger=["N4", "N8"])
-    facts = ratio["claims"]["one"]
-    beside = {"kind": "order", "score": "bleu", "ascending": ["B", "A"], "statement": "It is.", "printed": "Table 9"}
-    project = project_with(ratio | {"claims": {"one": facts, "beside": beside}}, seeds=3)
+    beside = claims_of(kind="order", score="bleu", ascending=["B", "A"])["claims"]["one"]
+    project = project_with(ratio | {"claims": ratio["claims"] | {"beside": beside}}, seeds=3)
     for system, precision in (("A", 0.5), ("C", 0.55), ("N4", 0.5), ("N8", 0.7)):
         for run in runs(project, system):
             rows = bleu_statistics(precision + 0.005 * run.seed, 1)
             write_score(project, run, "bleu_paper", "final", "dev", rows)
-    alone = {row["claim"]: row for row in claim_rows(project, "weighted")}["one"]
-    for run in runs(project, "B"):
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(-1.0, 1))
-    row = {row["claim"]: row for row in claim_rows(project, "weighted")}["one"]
+    _, alone = claim_rows(project, "weighted")
+    put_bleu(project, B=-1.0, seed=1)
+    _, row = claim_rows(project, "weighted")
     assert (row["verdict"], row["p_value"]) == (alone["verdict"], alone["p_value"]) == (UPHELD, row["p_value"])
-
-
-@pytest.mark.parametrize(("seeds", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])
-def test_fewer_than_three_trainings_decide_provisionally(project_with, seeds, verdict):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=seeds)
-    for system, mean in (("A", 1.0), ("C", 1.5)):
-        for run in runs(project, system):
-            rows = perplexity_statistics(mean + 0.01 * run.seed, run.seed)
-            write_score(project, run, "perplexity", "final", "dev", rows)
-    assert row_of(project)["verdict"] == verdict
 
 
 @pytest.mark.parametrize("system", ["A", "C"])
 @pytest.mark.parametrize(("fewest", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])
 def test_system_with_fewest_trainings_makes_a_claim_provisional(project_with, system, fewest, verdict):
-    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=fewest)
+    project = project_with(order(), seeds=fewest)
     seeds = {"/".join(project.locate(system, "weighted")): 4}
     project.scale = project.scale.model_copy(update={"seeds": seeds})
     assert sorted(len(runs(project, name)) for name in "AC") == [fewest, 4]
@@ -343,10 +307,8 @@ def test_losses_beyond_trained_lengths_are_compared(project_with, longer, expect
     """Both start from the same perplexity; what counts is by which factor it grows, not how high it is."""
     project = project_with(beyond_training())
     put_corpus(project, train_src=[5, 9, 70], train_tgt=[5, 9, 2], test2_src=[10, 14])  # 70: left out of training
-    for system, start, value in (("A", 1.0, longer[0]), ("C", 1.4, longer[1] + 0.4)):
-        (run,) = runs(project, system)
-        write_score(project, run, "perplexity", "final", "test", perplexity_statistics(start, 1))
-        write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(value, 2))
+    put_perplexities(project, "test", A=1.0, C=1.4)
+    put_perplexities(project, "test2", A=longer[0], C=longer[1] + 0.4)
     row = row_of(project)
     assert direction(row) == expected
     assert row["ours"].startswith(f"A {np.exp(1.0):.2f} to {np.exp(longer[0]):.2f} (x {np.exp(longer[0] - 1):.2f})")
@@ -357,28 +319,23 @@ def test_untrained_system_upholds_nothing_beyond_training(project_with):
     """Each symbol is as likely as any of 300, on short sentences and on long ones."""
     project = project_with(beyond_training())
     put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[10, 14])
-    for system, within, beyond in (("A", np.log(300), np.log(300)), ("C", 1.4, 2.9)):
-        (run,) = runs(project, system)
-        write_score(project, run, "perplexity", "final", "test", perplexity_statistics(within, 1))
-        write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(beyond, 2))
+    put_perplexities(project, "test", A=np.log(300), C=1.4)
+    put_perplexities(project, "test2", A=np.log(300), C=2.9)
     row = row_of(project)
-    assert (row["verdict"], row["evidence"].startswith("A: perplexity of 300 is not better than 100")) == (
-        "not trained",
-        True,
-    )
+    assert row["verdict"] == "not trained"
+    assert row["evidence"].startswith("A: perplexity of 300 is not better than 100")
 
 
 def test_beyond_training_counts_sentences_that_are_too_short(project_with):
     project = project_with(beyond_training())
     assert row_of(project)["verdict"] == NOT_RUN
     put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 7])
-    for system, split in itertools.product(("A", "C"), ("test", "test2")):
-        write_score(project, runs(project, system)[0], "perplexity", "final", split, perplexity_statistics(1.0))
+    for split in ("test", "test2"):
+        put_perplexities(project, split, A=1.0, C=1.0)
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (NOT_RUN, "")
-    assert row["evidence"].startswith(
-        "2 of 3 sentences of test2 are no longer than the longest trained on (9 subwords)"
-    )
+    said = "2 of 3 sentences of test2 are no longer than the longest trained on (9 subwords)"
+    assert row["evidence"].startswith(said)
 
 
 @pytest.mark.parametrize("changes", [{"metric": "bleu_paper"}, {"split": ["test", "test3"]}, {"split": "test2"}])
@@ -390,114 +347,69 @@ def test_beyond_training_needs_a_perplexity_of_several_splits(project_with, chan
 WHOLE = {"metric": "bleu_paper", "dataset": DATA, "split": ["dev", "test"], "decoding": "final"}
 
 
-def long_sentences(project_with, lengths, **says):
+def long_sentences(project_with, lengths, metric="bleu_paper", **says):
     """A project with sources of some lengths in words."""
     claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20, **says)
-    project = project_with(claim | {"scores": {"whole": WHOLE}})
+    project = project_with(claim | {"scores": {"whole": WHOLE | {"metric": metric}}})
     put_corpus(project, dev_src=lengths, test_src=lengths)
     return project
 
 
-@pytest.mark.parametrize(("better_at", "expected"), [("long", UPHELD), ("short", CONTRADICTED)])
-def test_advantage_on_long_sentences_differs_from_short_ones(project_with, better_at, expected):
-    lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
-    project = long_sentences(project_with, lengths)
-    helped = lengths > 20 if better_at == "long" else lengths <= 20
-    for seed, split in enumerate(WHOLE["split"]):
-        plain, better = (bleu_statistics(precision, seed) for precision in (0.5, 0.7))
-        write_score(project, runs(project, "A")[0], "bleu_paper", "final", split, plain)
-        system = np.where(helped[:, None], better, plain)
-        write_score(project, runs(project, "C")[0], "bleu_paper", "final", split, system)
-    assert direction(row_of(project)) == expected
-
-
 @pytest.mark.parametrize(
-    ("says", "long", "short", "expected"),
+    ("metric", "says", "long", "short", "expected"),
     [
-        ("is better", (0.5, 0.7), (0.5, 0.5), UPHELD),
-        ("is better", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
-        ("both do worse", (0.5, 0.5), (0.7, 0.7), UPHELD),
-        ("both do worse", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
+        ("bleu_paper", None, (0.5, 0.7), (0.5, 0.5), UPHELD),
+        ("bleu_paper", None, (0.5, 0.5), (0.5, 0.7), CONTRADICTED),
+        ("bleu_paper", "is better", (0.5, 0.7), (0.5, 0.5), UPHELD),
+        ("bleu_paper", "is better", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
+        ("bleu_paper", "both do worse", (0.5, 0.5), (0.7, 0.7), UPHELD),
+        ("bleu_paper", "both do worse", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
+        ("perplexity", "is better", (2.0, 1.5), (1.0, 1.0), UPHELD),
+        ("perplexity", "is better", (1.5, 2.0), (1.0, 0.5), CONTRADICTED),
+        ("perplexity", "advantage is no smaller", (2.0, 1.5), (1.0, 1.0), UPHELD),
+        ("perplexity", "advantage is no smaller", (1.5, 1.5), (1.5, 1.0), CONTRADICTED),
+        ("perplexity", "both do worse", (1.5, 1.5), (1.0, 1.0), UPHELD),
+        ("perplexity", "both do worse", (1.0, 1.0), (1.5, 1.5), CONTRADICTED),
     ],
 )
-def test_long_sentences_alone_and_beside_all(project_with, says, long, short, expected):
-    """long, short: precision of the baseline and of the system on sentences of either kind."""
+def test_long_sentences_are_judged_as_the_claim_says(project_with, metric, says, long, short, expected):
+    """long, short: precision, or nats a symbol, of the baseline and of the system on sentences of either kind."""
     lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
-    project = long_sentences(project_with, lengths, says=says)
-    for seed, split in enumerate(WHOLE["split"]):
-        for system, precisions in zip(("A", "C"), zip(long, short, strict=True), strict=True):
-            far, near = (bleu_statistics(precision, seed) for precision in precisions)
-            rows = np.where((lengths > 20)[:, None], far, near)
-            write_score(project, runs(project, system)[0], "bleu_paper", "final", split, rows)
-    assert direction(row_of(project)) == expected
-
-
-@pytest.mark.parametrize(
-    ("says", "long", "short", "expected"),
-    [
-        ("is better", (2.0, 1.5), (1.0, 1.0), UPHELD),
-        ("is better", (1.5, 2.0), (1.0, 0.5), CONTRADICTED),
-        ("advantage is no smaller", (2.0, 1.5), (1.0, 1.0), UPHELD),
-        ("advantage is no smaller", (1.5, 1.5), (1.5, 1.0), CONTRADICTED),
-        ("both do worse", (1.5, 1.5), (1.0, 1.0), UPHELD),
-        ("both do worse", (1.0, 1.0), (1.5, 1.5), CONTRADICTED),
-    ],
-)
-def test_lower_perplexity_on_long_sentences_wins(project_with, says, long, short, expected):
-    """long, short: nats a symbol of the baseline and of the system."""
-    lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
-    claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20, says=says)
-    project = project_with(claim | {"scores": {"whole": WHOLE | {"metric": "perplexity"}}})
-    put_corpus(project, dev_src=lengths, test_src=lengths)
+    project = long_sentences(project_with, lengths, metric, **({"says": says} if says else {}))
+    made = bleu_statistics if metric == "bleu_paper" else perplexity_statistics
     for system, far, near in zip(("A", "C"), long, short, strict=True):
-        for split in WHOLE["split"]:
-            rows = np.where((lengths > 20)[:, None], perplexity_statistics(far), perplexity_statistics(near))
-            write_score(project, runs(project, system)[0], "perplexity", "final", split, rows)
+        for seed, split in enumerate(WHOLE["split"]):
+            rows = np.where((lengths > 20)[:, None], made(far, seed), made(near, seed))
+            write_score(project, runs(project, system)[0], metric, "final", split, rows)
     assert direction(row_of(project)) == expected
 
 
 def test_claim_without_long_sentences_is_not_decided(project_with):
     project = long_sentences(project_with, np.full(SENTENCES, 8))
-    for system, split in itertools.product(("A", "C"), WHOLE["split"]):
-        write_score(project, runs(project, system)[0], "bleu_paper", "final", split, bleu_statistics(0.5))
+    for split in WHOLE["split"]:
+        put_bleu(project, split, A=0.5, C=0.5)
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (UNCLEAR, "no source of more than 20 words, or nothing right")
 
 
-def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
-    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
-    for system, test_set in (("A", "newstest2013"), ("C", "newstest2014")):
-        (run,) = runs(project, system)
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.5))
-        path = project.layout.path(Score(run, "scores", "final", "dev"))
-        ScoreFile.read(path).model_copy(update={"test_set": test_set}).write(path)
-    with pytest.raises(UserError, match=r"can't compare scores on newstest201\d and newstest201\d"):
-        row_of(project)
-
-
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("key", "value", "said"),
     [
-        (
-            {"references": "another"},
-            r"can't compare scores on references \S+ by toy and references \S+ by toy \(C − A\)",
-        ),
-        ({"metrics": "chr"}, r"can't compare scores on references \S+ by chr and references \S+ by toy"),
+        ("test_set", "newstest", "newstest and toy"),
+        ("references", "another", r"references \S+ by toy and references \S+ by toy \(C − A\)"),
+        ("metrics", "chr", r"references \S+ by chr and references \S+ by toy"),
     ],
+    ids=["another test set", "prepared again between both", "counted in another way"],
 )
-def test_systems_scored_differently_are_not_compared(project_with, changes, said):
-    """The same test set, prepared again between both; and the same references, counted in another way."""
-    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
-    for system in ("A", "C"):
-        (run,) = runs(project, system)
-        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.5))
-    path = project.layout.path(Score(run, "scores", "final", "dev"))
+def test_systems_scored_differently_are_not_compared(project_with, key, value, said):
+    project = project_with(order("bleu"))
+    put_bleu(project, A=0.5, C=0.5)
+    path = project.layout.path(Score(runs(project, "C")[0], "scores", "final", "dev"))
     score = ScoreFile.read(path)
-    if "metrics" in changes:
-        counted = score.metrics["bleu_paper"].model_copy(update={"signature": changes["metrics"]})
-        changes = {"metrics": {"bleu_paper": counted}}
-    score.model_copy(update=changes).write(path)
-    with pytest.raises(UserError, match=said):
+    if key == "metrics":
+        value = {"bleu_paper": score.metrics["bleu_paper"].model_copy(update={"signature": value})}
+    score.model_copy(update={key: value}).write(path)
+    with pytest.raises(UserError, match=f"can't compare scores on {said}"):
         row_of(project)
 
 
