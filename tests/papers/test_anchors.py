@@ -57,26 +57,29 @@ def test_folds_tune_a_weight_on_speakers_nobody_trained_on(small, recipe):
         assert (spec.model, spec.training) == (settings.model, settings.training)
 
 
+def taken(parts, paths):
+    """Return which of some members of archives the parts of a split take, with their source."""
+    return {(part.source, path) for part in parts for path in paths if fnmatch(path, part.members)}
+
+
 def test_folds_of_an4_share_no_development_speaker(small):
     letters = [a + b for a in "fm" for b in "abcdefghijklmnopqrstuvwxyz"]
     paths = [f"an4/{part}/{letter}xx/a.flac" for part in ("train", "dev") for letter in letters]
     held_out = []
     for name in ("an4-complete", "an4-without-j", "an4-without-m", "an4-without-s"):
-        taken = {
-            split: {(part.source, path) for part in parts for path in paths if fnmatch(path, part.members)}
-            for split, parts in small.dataset_records[name].splits.items()
-        }
-        assert not taken["train"] & taken["dev"]
-        held_out.append(taken["dev"])
+        splits = small.dataset_records[name].splits
+        held_out.append(taken(splits["dev"], paths))
+        assert not taken(splits["train"], paths) & held_out[-1]
     assert sum(map(len, held_out)) == len(set().union(*held_out))
 
 
 def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
-    spec = small.run_spec(small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0])
+    runs = small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")
+    assert [run.seed for run in runs] == [1, 2, 3]
+    spec = small.run_spec(runs[0])
     schedule = Schedule(spec.model, spec.training)
     rates = [schedule.weights(update) for update in range(4000)]
-    assert rates.index(max(rates)) + 1 == 2000
-    assert max(rates) == pytest.approx(0.005, rel=1e-6)
+    assert rates.index(max(rates)) + 1 == 2000 and max(rates) == pytest.approx(0.005, rel=1e-6)
 
 
 def test_reports_of_user_data_are_made_on_request_only(small):
@@ -87,40 +90,28 @@ def test_reports_of_user_data_are_made_on_request_only(small):
 
 
 def test_every_language_and_test_set_has_the_recipe_unchanged(small):
-    run, *others = (
-        small.run_spec(small.runs_of("anchors", "tiny-transformer", f"multi30k-en-{name}")[0])
-        for name in ("de-lowercased", "de-all-tests", "fr-all-tests", "cs-all-tests")
-    )
-    for other in others:
-        assert (other.model, other.training) == (run.model, run.training)
-    prepared = [small.dataset_records[other.dataset] for other in (run, *others)]
+    names = ("de-lowercased", "de-all-tests", "fr-all-tests", "cs-all-tests")
+    runs = [small.runs_of("anchors", "tiny-transformer", f"multi30k-en-{name}")[0] for name in names]
+    first, *others = map(small.run_spec, runs)
+    assert all((other.model, other.training) == (first.model, first.training) for other in others)
+    prepared = [small.dataset_records[run.dataset] for run in runs]
     for key in ("cleaning", "tokeniser", "lowercase", "subwords", "src"):
         assert all(getattr(record, key) == getattr(prepared[0], key) for record in prepared)
 
 
 @pytest.mark.parametrize("speaker", SPEAKERS)
 def test_the_speaker_who_is_left_out_is_heard_in_the_test_alone(small, speaker):
-    splits = small.dataset_records[f"fsdd-without-{speaker}"].splits
-    members = [
-        f"fsdd/{part}/{digit}_{name}_7.flac" for part in ("train", "test") for digit in "09" for name in SPEAKERS
-    ]
-    taken = {
-        split: {member for member in members for part in parts if fnmatch(member, part.members)}
-        for split, parts in splits.items()
-    }
-    assert {member for member in members if f"_{speaker}_" in member} == taken["test"]
-    assert taken["train"] | taken["dev"] == set(members) - taken["test"] and not taken["train"] & taken["dev"]
+    parts = small.dataset_records[f"fsdd-without-{speaker}"].splits
+    paths = [f"fsdd/{part}/{digit}_{name}_7.flac" for part in ("train", "test") for digit in "09" for name in SPEAKERS]
+    train, dev, test = ({path for _, path in taken(parts[split], paths)} for split in ("train", "dev", "test"))
+    assert test == {path for path in paths if f"_{speaker}_" in path}
+    assert train | dev == set(paths) - test and not train & dev
 
 
 def test_all_leaves_out_anchors_and_other_scales_name_theirs(small):
     assert "anchors" not in small.reproduced and set(small.papers) == {*small.reproduced, "anchors"}
     assert unknown_target(small, "anchors", {"anchors"}) is None
     demo = real_project({"scale": "demo"})
-    assert unknown_target(demo, "anchors", {"anchors"}) == (
-        "anchors is made at scale small only; add --config scale=small (snakemake) or --set scale=small (reprise)"
-    )
+    said = "anchors is made at scale small only; add --config scale=small (snakemake) or --set scale=small (reprise)"
+    assert unknown_target(demo, "anchors", {"anchors"}) == said
     assert Graph(demo).reports(["anchors"]) == []
-
-
-def test_three_seeds_are_trained_where_three_are_asked_for(small):
-    assert [run.seed for run in small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")] == [1, 2, 3]

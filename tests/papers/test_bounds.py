@@ -1,13 +1,12 @@
 """Settings have lower and upper bounds, and any number of faults is reported at once."""
 
-import time
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel
 from real_project import real_project
+from time_limit import within
 
 from pipeline.config import DecodingConfig, RunSpec, TrainingConfig
 from pipeline.core.digests import ROOT
@@ -29,11 +28,8 @@ def numbers(kind: Any, metadata: tuple = ()) -> list[tuple[type, tuple]]:
     if kind in (int, float):
         return [(kind, metadata)]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return [
-            number
-            for field in kind.model_fields.values()
-            for number in numbers(field.annotation, tuple(field.metadata))
-        ]
+        fields = kind.model_fields.values()
+        return [number for field in fields for number in numbers(field.annotation, tuple(field.metadata))]
     extra = tuple(
         part for metadatum in getattr(kind, "__metadata__", ()) for part in getattr(metadatum, "metadata", [metadatum])
     )
@@ -55,15 +51,16 @@ def test_every_number_has_bounds_on_both_sides(record):
         assert any(isinstance(constraint, Le | Lt) for constraint in constraints), (kind, constraints)
 
 
+SETTINGS = {"max_steps": 10, "validate_every": 5, "checkpoint_every": 5, "tokens_per_update": 9, "warmup_steps": 2}
+
+
 @pytest.mark.parametrize("key", ["max_steps", "validate_every", "micro_batch_tokens", "keep_checkpoints"])
 @pytest.mark.parametrize("value", [2**62, 0, -1, 10**10])
 def test_size_beyond_all_use_is_refused(key, value):
-    settings = {"max_steps": 10, "validate_every": 5, "checkpoint_every": 5, "tokens_per_update": 9, "warmup_steps": 2}
-    validate(TrainingConfig, settings, "x")
-    with pytest.raises(
-        UserError, match=rf"^x: {key}: Input should be (less|greater) than or equal to .*, got {value}$"
-    ):
-        validate(TrainingConfig, settings | {key: value}, "x")
+    validate(TrainingConfig, SETTINGS, "x")
+    said = rf"^x: {key}: Input should be (less|greater) than or equal to .*, got {value}$"
+    with pytest.raises(UserError, match=said):
+        validate(TrainingConfig, SETTINGS | {key: value}, "x")
 
 
 @pytest.mark.parametrize("value", [1e300, 11, -0.1, float("inf"), float("nan")])
@@ -74,21 +71,18 @@ def test_alpha_beyond_all_use_is_refused(value):
 
 @pytest.mark.parametrize("value", [[], [1.0], [1.0, 2.0, 3.0], [1e5, 2e5], ["a"], [None], {}, "", [[], []]])
 def test_list_that_is_no_pair_is_refused_in_a_line(value):
-    settings = {"max_steps": 10, "validate_every": 5, "checkpoint_every": 5, "tokens_per_update": 9, "warmup_steps": 2}
     with pytest.raises(UserError, match=r"^x: noise_snr_db"):
-        validate(TrainingConfig, settings | {"noise_snr_db": value}, "x")
+        validate(TrainingConfig, SETTINGS | {"noise_snr_db": value}, "x")
 
 
-@pytest.mark.parametrize("where", ["top", "deep"])
-def test_20000_unknown_keys_are_refused_at_once(where):
-    keys = {f"key{number}": number for number in range(20_000)}
-    started = time.process_time()
-    with pytest.raises(UserError) as raised:
-        if where == "top":
-            validate(DecodingConfig, keys, "x")
-        else:
-            validate(Scale, {"systems": {name: {"model": {}, name: 1} for name in keys}}, "x")
-    assert time.process_time() - started < 5
+KEYS = {f"key{number}": number for number in range(20_000)}
+DEEP = {"systems": {name: {"model": {}, name: 1} for name in KEYS}}
+
+
+@pytest.mark.parametrize(("kind", "keys"), [(DecodingConfig, KEYS), (Scale, DEEP)], ids=["top", "deep"])
+def test_20000_unknown_keys_are_refused_at_once(kind, keys):
+    with within(5), pytest.raises(UserError) as raised:
+        validate(kind, keys, "x")
     assert len(str(raised.value).split("\n")) <= 21
 
 
@@ -96,12 +90,6 @@ def test_20000_unknown_keys_are_refused_at_once(where):
 def test_work_folder_that_reads_as_an_option_is_refused(work):
     with pytest.raises(UserError, match=r"config.yaml: work: starts with `-`.*write \./ before it"):
         load_project(ROOT, {"work": work})
-
-
-def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="longer than 255 bytes"):
-        require_work(real_project({"work": f"a/{'b' * 300}/c"}).config, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +102,7 @@ def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
         ("docs", "own folder docs"),
         ("qa/work", "own folder qa"),
         ("results/../pipeline", "own folder pipeline"),
+        (f"a/{'b' * 300}/c", "longer than 255 bytes"),
         ("/".join(["a" * 200] * 20), "work: the path is longer than 3500 bytes; choose a shorter one"),
     ],
 )
@@ -135,6 +124,4 @@ def test_home_that_is_no_folder_is_not_used(home, monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", home)
     found = cache_folder()
-    if home in ("/dev/null",):
-        assert found == own_folder()
-    assert Path(found).is_absolute()
+    assert found.is_absolute() and (home != "/dev/null" or found == own_folder())

@@ -30,10 +30,9 @@ def names(project):
 
 
 def test_folder_name_is_readable_and_ends_in_eight_digits(project):
-    assert re.fullmatch(
-        r"work/smoke/runs/attention/base/grammar-smoke-en-de/seed1-[0-9a-f]{8}", str(folder_of(project, RUN))
-    )
-    assert re.fullmatch(r"work/corpora/grammar-smoke-en-de-[0-9a-f]{8}", str(project.layout.corpus(RUN.dataset)))
+    run, corpus = folder_of(project, RUN), project.layout.corpus(RUN.dataset)
+    assert re.fullmatch(r"work/smoke/runs/attention/base/grammar-smoke-en-de/seed1-[0-9a-f]{8}", str(run))
+    assert re.fullmatch(r"work/corpora/grammar-smoke-en-de-[0-9a-f]{8}", str(corpus))
 
 
 DATASET, BASE = "workflow/datasets/grammar-smoke-en-de.yaml", "workflow/papers/attention/paper.yaml"
@@ -77,19 +76,27 @@ def test_a_specification_names_folders_as_seen_from_its_own(project):
     assert os.path.normpath(folder / spec["language_model"]["run"]) == str(folder_of(project, language_model))
 
 
+def changed_contents(dataset, path, folders=None) -> list[bool]:
+    """Return whether the content of a corpus changes after an access, and after a change, and if that is undone."""
+    text = path.read_text()
+
+    def content():
+        return CorpusContents(path.with_name("notes.json"), folders or {}).of(dataset)
+
+    before = content()
+    os.utime(path, (1, 1))
+    found = [content() != before]
+    for written in ("another line\n", text):
+        path.write_text(written)
+        found.append(content() != before)
+    return found
+
+
 def test_files_of_ones_own_count_by_what_is_in_them(tmp_path):
     dataset = load_dataset(ROOT / "workflow/datasets/own-text-source.yaml")
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.txt").write_text(f"a line of {split}\n")
-
-    def content():
-        return CorpusContents(tmp_path / "notes.json", {dataset.package: str(tmp_path)}).of(dataset)
-
-    before = content()
-    os.utime(tmp_path / "train.txt", (1, 1))
-    assert content() == before
-    (tmp_path / "train.txt").write_text("another line\n")
-    assert content() != before
+    assert changed_contents(dataset, tmp_path / "train.txt", {dataset.package: str(tmp_path)}) == [False, True, False]
 
 
 def test_edited_own_text_changes_the_corpus_despite_its_checksum(tmp_path):
@@ -101,19 +108,11 @@ def test_edited_own_text_changes_the_corpus_despite_its_checksum(tmp_path):
     part = {"src": {"source": "text.en"}, "tgt": {"source": "text.de"}, "lines": 1}
     splits = {split: {"parts": [part]} for split in ("train", "dev", "test")}
     record |= {"sources": sources, "splits": splits, "expected": {}, "licence": "one's own"}
-    (tmp_path / "datasets").mkdir()
+    for name in ("datasets", "files"):
+        (tmp_path / name).mkdir()
     (tmp_path / "datasets/mine.yaml").write_text(yaml.safe_dump(record))
-    (tmp_path / "files").mkdir()
     dataset = load_dataset(tmp_path / "datasets/mine.yaml")
-
-    def content():
-        return CorpusContents(tmp_path / "notes.json", {}).of(dataset)
-
-    before = content()
-    text["en"].write_text("another line\n")
-    assert content() != before
-    text["en"].write_text("a line of en\n")
-    assert content() == before
+    assert changed_contents(dataset, text["en"]) == [False, True, False]
 
 
 def test_own_file_is_rehashed_if_its_size_or_time_changes(tmp_path, monkeypatch):

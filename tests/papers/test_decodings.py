@@ -25,61 +25,47 @@ def test_differences_apply_over_the_bases_from_the_outermost_on():
     known = papers(
         one={"final": {"beam_size": 7, "average_last": 3}, "wide": {"base": "final", "beam_size": 9}},
         two={"last": {"base": "one/wide", "average_last": 1}, "again": {"base": "last", "length_penalty": 0}},
+        three={"final": {"beam_size": 7}, "default": {"base": "final", "beam_size": 4}},
     )
     assert paper_decoding(known, "one", "wide") == DecodingConfig(beam_size=9, average_last=3)
     assert paper_decoding(known, "two", "last") == DecodingConfig(beam_size=9, average_last=1)
     assert paper_decoding(known, "two", "again") == DecodingConfig(beam_size=9, average_last=1, length_penalty=0)
-
-
-def test_a_difference_to_the_default_is_a_difference():
-    known = papers(one={"final": {"beam_size": 7}, "default": {"base": "final", "beam_size": 4}})
-    assert paper_decoding(known, "one", "default") == DecodingConfig()
+    assert paper_decoding(known, "three", "default") == DecodingConfig()  # a difference, too
 
 
 def test_a_language_model_keeps_its_paper():
-    shallow = {"language_model": "lm@text", "lm_weight": 0.3}
-    known = papers(
-        one={"shallow": shallow}, two={"mine": {"base": "one/shallow"}, "its": {"base": "three/a"}}, three={}
-    )
+    shallow, mine = {"language_model": "lm@text", "lm_weight": 0.3}, {"base": "one/shallow"}
+    known = papers(one={"shallow": shallow}, two={"mine": mine, "its": {"base": "three/a"}}, three={})
     known["three"].decodings["a"] = DecodingEntry(language_model="one/lm@text", lm_weight=0.3)
-    assert paper_decoding(known, "one", "shallow").language_model == "lm@text"
-    assert paper_decoding(known, "two", "mine").language_model == "one/lm@text"
-    assert paper_decoding(known, "two", "its").language_model == "one/lm@text"
+    found = [
+        paper_decoding(known, *name).language_model for name in (("one", "shallow"), ("two", "mine"), ("two", "its"))
+    ]
+    assert found == ["lm@text", "one/lm@text", "one/lm@text"]
 
 
 def test_decoding_is_validated_after_its_bases_are_applied():
-    known = papers(
-        one={
-            "shallow": {"language_model": "lm@text"},
-            "weighed": {"base": "shallow", "lm_weight": 0.5},
-            "alone": {"lm_weight": 0.5},
-        }
-    )
+    shallow = {"shallow": {"language_model": "lm@text"}, "weighed": {"base": "shallow", "lm_weight": 0.5}}
+    known = papers(one=shallow | {"alone": {"lm_weight": 0.5}})
     assert paper_decoding(known, "one", "weighed").lm_weight == 0.5
     with pytest.raises(UserError, match=r"one/paper\.yaml: decodings\.alone: .*need a language_model"):
         paper_decoding(known, "one", "alone")
 
 
 FAULTS = {
-    "unknown": ("two", "finl", r"two/paper\.yaml: decodings: unknown name 'finl'.*; did you mean 'final'\?"),
-    "unknown base": ("two", "final", r"two/paper\.yaml: decodings: unknown name 'wid'; allowed: round, wide; did"),
-    "unknown paper": (
-        "two",
-        "other",
-        r"two/paper\.yaml: decodings: unknown name 'noe'; allowed: one, two; did you mean 'one'",
-    ),
-    "circle": ("one", "wide", r"one/paper\.yaml: decodings: the bases of one/wide form a cycle"),
+    "unknown": ("two", "finl", r"unknown name 'finl'.*; did you mean 'final'\?"),
+    "unknown base": ("two", "final", "unknown name 'wid'; allowed: round, wide; did"),
+    "unknown paper": ("two", "other", "unknown name 'noe'; allowed: one, two; did you mean 'one'"),
+    "circle": ("one", "wide", "the bases of one/wide form a cycle"),
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_base_that_is_not_there_or_leads_back_is_one_line(fault):
+@pytest.mark.parametrize(("paper", "name", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_base_that_is_not_there_or_leads_back_is_one_line(paper, name, message):
     known = papers(
         one={"wide": {"base": "round"}, "round": {"base": "one/wide"}},
         two={"final": {"base": "one/wid"}, "other": {"base": "noe/wide"}},
     )
-    paper, name, message = FAULTS[fault]
-    with pytest.raises(UserError, match=message) as raised:
+    with pytest.raises(UserError, match=rf"{paper}/paper\.yaml: decodings: {message}") as raised:
         paper_decoding(known, paper, name)
     assert "\n" not in str(raised.value)
 

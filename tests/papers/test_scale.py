@@ -28,11 +28,19 @@ def test_scaled_integers_stay_positive_and_within_bounds(value, factor, one, oth
     assert low - 0.5 <= scaled <= high + 0.5
 
 
-def test_scaling_keeps_zero_and_null_and_rounds_fractions():
-    halved = Rule(divide=2, minimum=5)
-    assert (halved.apply(0), halved.apply(None), Rule(set=7).apply(None)) == (0, None, None)
-    assert Rule(multiply=3).apply(0.1) == 0.3
-    assert (Rule(set=7).apply(9), Rule(set=False).apply(True), Rule(set=0).apply(9)) == (7, False, 0)
+@pytest.mark.parametrize(
+    ("rule", "value", "expected"),
+    [
+        *(({"divide": 8}, 512, 64), ({"divide": 8}, None, None), ({"divide": 100}, 0, 0), ({"divide": 1000}, 100, 1)),
+        *(({"divide": 4, "minimum": 1}, 2, 1), ({"divide": 2, "minimum": 5}, 0, 0), ({"multiply": 3}, 0.1, 0.3)),
+        *(({"multiply": 3, "maximum": 0.5}, 0.3, 0.5), ({"multiply": 3, "maximum": 0.5}, 0.0, 0.0)),
+        *(({"set": 7}, 3, 7), ({"set": 7}, None, None), ({"set": "bf16"}, "fp32", "bf16")),
+        *(({"set": False}, True, False), ({"set": 0}, 9, 0)),
+    ],
+)
+def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
+    scaled = Rule.model_validate(rule).apply(value)
+    assert (scaled, type(scaled)) == (expected, type(expected))
 
 
 def test_rule_of_the_innermost_system_applies():

@@ -9,68 +9,50 @@ from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
 from reprise.opening import change_decoding
 
-ATTENTION, COLD_FUSION = "attention", "coldfusion"
+
+def training(**settings):
+    return "attention", lambda paper: paper["systems"]["base"]["training"].update(settings)
 
 
-def training_of_base(**settings):
-    return ATTENTION, lambda paper: paper["systems"]["base"]["training"].update(settings)
-
-
-def decoding(paper: str, name: str, **settings):
+def decoding(name: str, paper: str = "coldfusion", **settings):
     return paper, lambda record: record["decodings"][name].update(settings)
 
 
-CHOSEN = {"language_model": "coldfusion/lm-target@target-text", "lm_weights": [0.1, 0.2]}
+def systems(change):
+    return "coldfusion", lambda paper: change(paper["systems"])
+
+
+ONLY_IF = "has an effect only if"
 FUSED_BRANCHES = {"base": "weighted/C", "description": "branches and a language model", "fusion": {"kind": "cold"}}
 FUSED_BRANCHES |= {"language_model": "lm-full@full-text"}
-WITHOUT_EFFECT = {
-    "a rate of another schedule": (
-        training_of_base(lr=0.0003),
-        r"base: training: lr: has an effect only if schedule is constant",
+CHOSEN = {"language_model": "coldfusion/lm-target@target-text", "lm_weights": [0.1, 0.2]}
+WITHOUT_EFFECT = [
+    (training(lr=0.0003), f"base: training: lr: {ONLY_IF} schedule is constant"),
+    (
+        training(schedule="constant", lr=3e-4),
+        rf"warmup_steps: {ONLY_IF} schedule is .*, not constant, got 4000; .*null`",
     ),
-    "an inherited warm-up": (
-        training_of_base(schedule="constant", lr=0.0003),
-        "warmup_steps: has an effect only if schedule is inverse_sqrt or cosine, not constant, got 4000; .*: null`",
+    (training(momentum=0.9), f"momentum: {ONLY_IF} optimiser is nag, not adam"),
+    (training(train_share=0.1), "train_share is for speech and text"),
+    (training(scheduled_sampling=0.2), "transformer is always fed the reference"),
+    (
+        decoding("final", length_penalty=1.0),
+        f"length_penalty: {ONLY_IF} length_normalisation is gnmt or length, not none",
     ),
-    "another optimiser's": (
-        training_of_base(momentum=0.9),
-        "momentum: has an effect only if optimiser is nag, not adam",
+    (decoding("final", language_model="lm-target@target-text"), "decodings.final: its language model has weight 0"),
+    (decoding("final", ngram_order=3, word_bonus=1.5, lm_weights=[0.1]), "word_bonus must be 0 if lm_weights is set"),
+    (decoding("beam10", "multichannel", **CHOSEN), "decodings.beam10: lm_weights are for speech; set lm_weight"),
+    (
+        systems(lambda all: all.update(mine=FUSED_BRANCHES)),
+        "weighted_transformer is not trained by the loss of its decoder alone",
     ),
-    "a share of sentence pairs": (training_of_base(train_share=0.1), "train_share is for speech and text"),
-    "sampling by who reads references": (
-        training_of_base(scheduled_sampling=0.2),
-        "transformer is always fed the reference",
-    ),
-    "a penalty without normalisation": (
-        decoding(COLD_FUSION, "final", length_penalty=1.0),
-        "decodings.final: length_penalty: has an effect only if length_normalisation is gnmt or length, not none",
-    ),
-    "a language model without weight": (
-        decoding(COLD_FUSION, "final", language_model="lm-target@target-text"),
-        "decodings.final: its language model has weight 0",
-    ),
-    "a weight beside those to choose among": (
-        decoding(COLD_FUSION, "final", ngram_order=3, lm_weights=[0.1, 0.2], word_bonus=1.5),
-        "lm_weight and word_bonus must be 0 if lm_weights is set",
-    ),
-    "weights to choose for text": (
-        decoding("multichannel", "beam10", **CHOSEN),
-        "decodings.beam10: lm_weights are for speech; set lm_weight",
-    ),
-    "a fusion with what its own loss would not teach": (
-        (COLD_FUSION, lambda paper: paper["systems"].update(mine=FUSED_BRANCHES)),
-        "architecture weighted_transformer is not trained by the loss of its decoder alone",
-    ),
-    "a fusion without language model": (
-        (COLD_FUSION, lambda paper: paper["systems"]["CF1"].pop("language_model")),
-        "fusion needs a language model: set language_model",
-    ),
-}
+    (systems(lambda all: all["CF1"].pop("language_model")), "fusion needs a language model: set language_model"),
+]
 
 
-@pytest.mark.parametrize("case", WITHOUT_EFFECT)
-def test_paper_settings_without_effect_are_named(edited, case):
-    (paper, change), message = WITHOUT_EFFECT[case]
+@pytest.mark.parametrize(("changed", "message"), WITHOUT_EFFECT)
+def test_paper_settings_without_effect_are_named(edited, changed, message):
+    paper, change = changed
     edited.edit(f"workflow/papers/{paper}/paper.yaml", change)
     with pytest.raises(UserError, match=message):
         edited.load(scale="demo").check()
@@ -83,14 +65,14 @@ def test_rules_for_a_published_recipe_are_refused(edited):
         edited.load(scale="small")
 
 
+NOISY = {"schedule": "constant", "lr": 1e-4, "noise_probability": 0.4, "noise_snr_db": [15, 0]}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"schedule": "plateau", "lr": 1e-4, "min_lr": 1e-3}, r"min_lr 0\.001 is above lr 0\.0001"),
-        (
-            {"schedule": "constant", "lr": 1e-4, "noise_probability": 0.4, "noise_snr_db": [15, 0]},
-            r"write the lowest ratio first, got 15\.0, 0\.0",
-        ),
+        (NOISY, r"write the lowest ratio first, got 15\.0, 0\.0"),
     ],
 )
 def test_bounds_the_wrong_way_round_are_refused(settings, message):
@@ -108,7 +90,7 @@ def test_old_run_with_ignored_settings_can_be_read(tmp_path):
 
 
 def test_decoding_is_refused_for_changed_settings_only():
-    final = real_project().decoding(COLD_FUSION, "attention-source", "final")
+    final = real_project().decoding("coldfusion", "attention-source", "final")
     scaled = final.model_copy(update={"length_penalty": 1.0})
     assert change_decoding(scaled, {}) == scaled
     assert change_decoding(scaled, {"beam": "3"}).beam_size == 3
