@@ -7,6 +7,7 @@ import soundfile
 
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, ManifestDataset
+from pipeline.data.speech.manifest import Utterance, write_manifest
 
 RATE = 8000
 
@@ -27,3 +28,12 @@ def write_noise(path: Path, seconds: float, rate: int = RATE, channels: int = 1,
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, samples, rate, **settings)
     return path
+
+
+def write_manifests(folder: Path, **utterances: list[Utterance]) -> dict[str, Path]:
+    """Write the manifest of each split, and return them; a split has one good utterance unless it is given."""
+    manifests = {split: folder / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for split, path in manifests.items():
+        good = Utterance(write_noise(folder / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
+        write_manifest(path, utterances.get(split, [good]))
+    return manifests

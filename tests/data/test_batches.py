@@ -38,11 +38,9 @@ def batches(corpus, **changes):
 
 
 def same(left, right):
-    return len(left) == len(right) and all(
-        torch.equal(a, b)
-        for x, y in zip(left, right, strict=True)
-        for a, b in ((x.src, y.src), (x.tgt_in, y.tgt_in), (x.tgt_out, y.tgt_out))
-    )
+    pairs = zip(left, right, strict=True)
+    fields = ("src", "tgt_in", "tgt_out")
+    return all(torch.equal(getattr(a, field), getattr(b, field)) for a, b in pairs for field in fields)
 
 
 def test_every_epoch_holds_each_pair_once_in_as_many_updates(corpus):
@@ -67,15 +65,15 @@ def test_an_update_does_not_depend_on_those_taken_before(corpus, seed):
 def test_seed_and_epoch_change_order_and_company(corpus):
     """A step of whole cells keeps its company; of so few pairs, such steps may be most."""
     data, other = batches(corpus), batches(corpus, seed=2)
-    first = [frozenset(data.sequences_of(step).tolist()) for step in range(len(data))]
-    second = [frozenset(data.sequences_of(step + len(data)).tolist()) for step in range(len(data))]
-    seeded = [frozenset(other.sequences_of(step).tolist()) for step in range(len(other))]
-    of_cells = np.isin(data.cuts, data.cell_bounds)
-    steps = pairwise(data.cuts)
-    whole = {
-        frozenset(data.order[slice(*cuts)]) for cuts, ends in zip(steps, pairwise(of_cells), strict=True) if all(ends)
-    }
-    for later in (second, seeded):
+
+    def company(data, epoch):
+        steps = range(epoch * len(data), (epoch + 1) * len(data))
+        return [frozenset(data.sequences_of(step).tolist()) for step in steps]
+
+    first, ends = company(data, 0), pairwise(np.isin(data.cuts, data.cell_bounds))
+    steps = zip(pairwise(data.cuts), ends, strict=True)
+    whole = {frozenset(data.order[slice(*cuts)]) for cuts, at_cells in steps if all(at_cells)}
+    for later in (company(data, 1), company(other, 0)):
         assert later != first and whole < set(later)
         mixed = set(later) - whole
         assert len(mixed & set(first)) < len(mixed) / 2
@@ -91,30 +89,22 @@ def test_content_is_independent_of_micro_batches_and_processes(corpus):
         assert same(dealt, split.micro_batches(step))
 
 
-def test_budgets_hold_with_padding_counted(corpus):
-    data = batches(corpus)
-    for step in range(len(data)):
-        parts = data.micro_batches(step)
-        rows = sum(part.src.shape[0] for part in parts)
-        assert rows * max(max(part.src.shape[1], part.tgt_out.shape[1]) for part in parts) <= BUDGET
-        for part in parts:
-            assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
+def size(part):
+    """Return the positions of the wider side, padding counted."""
+    return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1])
 
 
 def test_steps_counted_in_sentences_are_even_and_complete(corpus):
     data = batches(corpus, tokens_per_update=None, sentences_per_update=48)
-    kept = len(data.order)
+    kept, sizes = len(data.order), []
     assert len(data) == -(-kept // 48)
-    sizes = []
     for step in range(len(data)):
         parts = data.micro_batches(step)
         sizes.append(sum(len(part.src) for part in parts))
-        update = int(np.argsort(random_keys(1, 0, 0, len(data), stream=1))[step])
-        widest = data.step_widths[update]
+        widest = data.step_widths[int(np.argsort(random_keys(1, 0, 0, len(data), stream=1))[step])]
         assert all((part.src.shape[1], part.tgt_out.shape[1]) <= tuple(widest) for part in parts)
         assert max(part.tgt_out.shape[1] for part in parts) <= widest[1]
-        for part in parts:
-            assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
+        assert max(map(size, parts)) <= MICRO
     assert max(sizes) <= 48 and max(sizes) - min(sizes) <= 1 and sum(sizes) == kept
     seen = np.concatenate([data.sequences_of(step) for step in range(len(data))])
     assert np.array_equal(np.sort(seen), np.sort(data.order))
@@ -232,6 +222,7 @@ def test_order_of_steps_differs_by_epoch_and_seed(corpus):
 
 @pytest.mark.parametrize("wider", ["src", "tgt"])
 def test_the_wider_side_counts_in_steps_and_micro_batches(tmp_path, seed, wider):
+    """With padding counted, steps keep their budget and micro-batches theirs."""
     generator = np.random.default_rng(seed)
     short = generator.integers(1, 13, 300)
     long = 3 * short + generator.integers(-1, 2, 300)
@@ -239,10 +230,10 @@ def test_the_wider_side_counts_in_steps_and_micro_batches(tmp_path, seed, wider)
     data = batches(tmp_path)
     for step in range(len(data)):
         parts = data.micro_batches(step)
-        for side in ("src", "tgt_out"):
-            assert sum(len(part.src) for part in parts) * max(getattr(part, side).shape[1] for part in parts) <= BUDGET
-            assert all(getattr(part, side).numel() <= MICRO for part in parts)
-    assert all(max(part.src.numel(), part.tgt_out.numel()) <= MICRO for part in data.largest_micro_batches())
+        widest = max(max(part.src.shape[1], part.tgt_out.shape[1]) for part in parts)
+        assert sum(len(part.src) for part in parts) * widest <= BUDGET
+        assert max(map(size, parts)) <= MICRO
+    assert max(map(size, data.largest_micro_batches())) <= MICRO
 
 
 def test_sampled_shapes_are_those_of_the_micro_batches(corpus):
@@ -262,8 +253,7 @@ def random_shapes(count: int) -> list[tuple[int, int, int]]:
 
 
 def test_few_shapes_are_a_grid_as_they_are():
-    shapes = random_shapes(10)
-    grid = ShapeGrid(shapes)
+    grid = ShapeGrid(shapes := random_shapes(10))
     assert [grid.fit(shape) for shape in shapes] == shapes
 
 

@@ -28,18 +28,16 @@ def server():
         yield running
 
 
-def source(*urls, **changes):
-    return Source(
-        **{"urls": list(urls) or ["http://127.0.0.1:9/none"], "sha256": SHA256, "bytes": len(CONTENT)} | changes
-    )
+def source(*urls):
+    return Source(urls=list(urls) or ["http://127.0.0.1:9/none"], sha256=SHA256, bytes=len(CONTENT))
 
 
 def state(tmp_path, wanted=None, mirror=None, verify=False):
     return fetched_file("a.bin", wanted or source(), tmp_path / "downloads", mirror, verify)
 
 
-def put(folder, content, name="a.bin"):
-    folder.mkdir(exist_ok=True)
+def put(folder, content=b"", name="a.bin"):
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content)
 
 
@@ -83,15 +81,9 @@ def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("path", "fault"),
     [
-        ("good", None),
-        ("no-ranges", None),
-        ("moved", None),
-        ("no-length", None),
-        ("missing", "status 404"),
-        ("short", "another file"),
-        ("loop", "TooManyRedirects"),
-        ("moved-nowhere", "ValueError"),
-        ("says-no-end", "another file"),
+        *(("good", None), ("no-ranges", None), ("moved", None), ("no-length", None)),
+        *(("missing", "status 404"), ("short", "another file"), ("says-no-end", "another file")),
+        *(("loop", "TooManyRedirects"), ("moved-nowhere", "ValueError")),
     ],
 )
 def test_an_address_is_asked_without_fetching(server, path, fault):
@@ -106,11 +98,9 @@ def toy_project(tmp_path, **config):
 
 def with_source(project, url, name="multi30k-en-de"):
     """Return a project with every file of a dataset at one address."""
-    record = project.dataset_records[name]
-    sources = dict.fromkeys(record.sources, source(url))
-    project.__dict__["dataset_records"] = project.dataset_records | {
-        name: record.model_copy(update={"sources": sources})
-    }
+    records = project.dataset_records
+    record = records[name].model_copy(update={"sources": dict.fromkeys(records[name].sources, source(url))})
+    project.__dict__["dataset_records"] = records | {name: record}
     return project
 
 
@@ -145,9 +135,7 @@ def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
 
 def test_extracted_text_needs_no_source_files(tmp_path):
     project = toy_project(tmp_path)
-    done = project.layout.corpus("multi30k-en-de") / "raw.done"
-    done.parent.mkdir(parents=True)
-    done.touch()
+    put(project.layout.corpus("multi30k-en-de"), b"", "raw.done")
     check(project, ["multi30k-en-de"], offline=True)
 
 
@@ -155,17 +143,14 @@ def test_a_licensed_package_is_looked_at_file_by_file(tmp_path):
     wsj = load_dataset(ROOT / "workflow/datasets/wsj.yaml")
     files = package_files(wsj, {"LDC99T42": str(tmp_path)})
     assert len(files) > 2000 and {file.state for file in files} == {"missing"}
-    present = Path(files[7].note)
-    present.parent.mkdir(parents=True)
-    present.touch()
+    *others, present = (Path(file.note) for file in files)
+    put(present.parent, name=present.name)
     project = toy_project(tmp_path, scale="paper", licensed={"LDC99T42": str(tmp_path)})
-    with pytest.raises(
-        UserError, match=rf"wsj: {len(files) - 1} files of LDC99T42 are missing: .*wsj_0200.*`licensed:`"
-    ):
+    said = rf"wsj: {len(others)} files of LDC99T42 are missing: .*wsj_0200.*`licensed:`"
+    with pytest.raises(UserError, match=said):
         check(project, ["wsj"])
-    for file in files:
-        Path(file.note).parent.mkdir(parents=True, exist_ok=True)
-        Path(file.note).touch()
+    for path in others:
+        put(path.parent, name=path.name)
     check(project, ["wsj"])
 
 

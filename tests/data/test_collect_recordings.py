@@ -2,12 +2,12 @@
 
 import gzip
 import io
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from made_archives import entry, hard_link, pack, symbolic_link, tar
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
@@ -25,14 +25,19 @@ def audio(seconds: float, kind: str = "FLAC") -> bytes:
     return buffer.getvalue()
 
 
+SPLITS = ("train", "dev", "test")
+
+
 def archive(path: Path, members: dict[str, bytes | str]) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in members.items():
-            data = content.encode() if isinstance(content, str) else content
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
+    files = {name: content.encode() if isinstance(content, str) else content for name, content in members.items()}
+    path.write_bytes(pack(files.items(), "gz"))
     return path
+
+
+def collected(folder: Path, layout: str, parts: dict[str, list[dict]], files: dict[str, Path]) -> dict[str, list]:
+    """Collect recordings, and return the utterances of each split."""
+    collect(dataset(layout, parts), files, folder / "corpus")
+    return {split: list(read_manifest(manifest_path(folder / "corpus", split))) for split in parts}
 
 
 def dataset(layout: str, parts: dict[str, list[dict]]) -> RecordedDataset:
@@ -44,66 +49,54 @@ def dataset(layout: str, parts: dict[str, list[dict]]) -> RecordedDataset:
     return validate(Dataset, record, "test")
 
 
-def unpacked(corpus: Path) -> list[str]:
-    return sorted(path.name for path in (corpus / "audio").rglob("*") if path.is_file())
-
-
 def test_librispeech_is_listed_by_its_transcripts(tmp_path):
-    members = {"LibriSpeech/README.TXT": "read me"}
-    for split, reader in (("train-clean-100", 7), ("dev-clean", 8), ("test-clean", 9)):
+    members, splits = {"LibriSpeech/README.TXT": "read me"}, {"train": "train-clean-100", "dev": "dev-clean"}
+    splits["test"] = "test-clean"
+    for reader, split in enumerate(splits.values(), start=7):
         folder = f"LibriSpeech/{split}/{reader}/1"
         members |= {f"{folder}/{reader}-1-000{number}.flac": audio(0.5 + number / 4) for number in range(2)}
         members[f"{folder}/{reader}-1.trans.txt"] = f"{reader}-1-0000 FIRST LINE\n{reader}-1-0001 SECOND\n"
     path = archive(tmp_path / "libri.tar.gz", members)
-    splits = {"train": "train-clean-100", "dev": "dev-clean", "test": "test-clean"}
     parts = {split: [{"source": "libri.tar.gz", "members": f"LibriSpeech/{name}/*"}] for split, name in splits.items()}
-    collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
-    listed = list(read_manifest(manifest_path(tmp_path / "corpus", "dev")))
-    assert [(utterance.text, utterance.speaker, utterance.seconds) for utterance in listed] == [
-        ("FIRST LINE", "8", 0.5),
-        ("SECOND", "8", 0.75),
-    ]
+    listed = collected(tmp_path, "librispeech", parts, {"libri.tar.gz": path})["dev"]
+    assert [(one.text, one.speaker, one.seconds) for one in listed] == [("FIRST LINE", "8", 0.5), ("SECOND", "8", 0.75)]
     assert all(utterance.audio.is_file() for utterance in listed)
-    assert len(unpacked(tmp_path / "corpus")) == 9
+    assert len([path for path in (tmp_path / "corpus/audio").rglob("*") if path.is_file()]) == 9
 
 
 def test_tedlium_segments_exclude_test_talks_from_training(tmp_path):
-    head = "{talk} 1 {talk} {start} {end} <o,f0,male> {text}\n"
+    lines = [("0.25", "1.50", "it 's the <sil> end{SMACK} of(2) it"), ("1.5", "1.9", "<unk> word")]
+    lines.append(("1.9", "2.0", "ignore_time_segment_in_scoring"))
     members = {}
-    for folder, talks in (("data", ["A", "B"]), ("legacy/dev", ["C"]), ("legacy/test", ["B"])):
+    for folder, talks in (("data", "AB"), ("legacy/dev", "C"), ("legacy/test", "B")):
         for talk in talks:
-            lines = [("0.25", "1.50", "it 's the <sil> end{SMACK} of(2) it"), ("1.5", "1.9", "<unk> word")]
-            lines.append(("1.9", "2.0", "ignore_time_segment_in_scoring"))
-            text = ";; the second listener on day 3 of it\n;;\n" + "".join(
-                head.format(talk=talk, start=a, end=b, text=t) for a, b, t in lines
-            )
-            members |= {f"T/{folder}/stm/{talk}.stm": text, f"T/{folder}/sph/{talk}.sph": audio(2, "NIST")}
+            text = "".join(f"{talk} 1 {talk} {start} {end} <o,f0,male> {words}\n" for start, end, words in lines)
+            members[f"T/{folder}/stm/{talk}.stm"] = f";; the second listener on day 3 of it\n;;\n{text}"
+            members[f"T/{folder}/sph/{talk}.sph"] = audio(2, "NIST")
     path = archive(tmp_path / "ted.tgz", members)
     folders = {"train": "T/data/*", "dev": "T/legacy/dev/*", "test": "T/legacy/test/*"}
     parts = {split: [{"source": "ted.tgz", "members": members}] for split, members in folders.items()}
-    collect(dataset("tedlium", parts), {"ted.tgz": path}, tmp_path / "corpus")
-    train = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
-    assert [(utterance.speaker, utterance.start, utterance.seconds, utterance.text.split()) for utterance in train] == [
+    train = collected(tmp_path, "tedlium", parts, {"ted.tgz": path})["train"]
+    assert [(one.speaker, one.start, one.seconds, one.text.split()) for one in train] == [
         ("A", 0.25, 1.25, ["it's", "the", "end", "of", "it"]),
         ("A", 1.5, 0.4, ["<unk>", "word"]),
     ]
 
 
+HEADER = "path\tspeaker\ttranscript\n"
+
+
 def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
-    path = archive(tmp_path / "a.tar", {f"a/{who}/{n}.flac": audio(0.5) for who in "xyz" for n in range(2)})
-    rows = "".join(f"a/{who}/{n}.flac\t{who}\tWORD {n}\n" for who in "xyz" for n in range(2))
-    (tmp_path / "a.tsv").write_text(f"path\tspeaker\ttranscript\n{rows}")
+    names = [(who, n, f"a/{who}/{n}.flac") for who in "xyz" for n in range(2)]
+    path, table = archive(tmp_path / "a.tar", {name: audio(0.5) for *_, name in names}), tmp_path / "a.tsv"
+    table.write_text(HEADER + "".join(f"{name}\t{who}\tWORD {n}\n" for who, n, name in names))
     parts = {
         split: [{"source": "a.tar", "table": "a.tsv", "members": f"a/{who}/*"}]
-        for split, who in (("train", "[!yz]"), ("dev", "y"), ("test", "z"))
+        for split, who in zip(SPLITS, ("[!yz]", "y", "z"), strict=True)
     }
-    files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
-    collect(dataset("table", parts), files, tmp_path / "corpus")
-    listed = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
-    assert [(utterance.speaker, utterance.text, utterance.seconds) for utterance in listed] == [
-        ("x", "WORD 0", 0.5),
-        ("x", "WORD 1", 0.5),
-    ]
+    files = {"a.tar": path, "a.tsv": table}
+    listed = collected(tmp_path, "table", parts, files)["train"]
+    assert [(one.speaker, one.text, one.seconds) for one in listed] == [("x", "WORD 0", 0.5), ("x", "WORD 1", 0.5)]
     parts["dev"][0]["members"] = "a/none/*"
     with pytest.raises(UserError, match="split dev has no utterance"):
         collect(dataset("table", parts), files, tmp_path / "corpus")
@@ -111,18 +104,17 @@ def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
 
 @pytest.mark.parametrize("named", ["a/../../../../other.flac", "{outside}"])
 def test_table_with_audio_outside_its_archive_is_refused(tmp_path, named):
-    outside = tmp_path / "other.flac"
+    outside, table = tmp_path / "other.flac", tmp_path / "t.tsv"
     outside.write_bytes(audio(0.5))
-    path = archive(tmp_path / "a.tar", {"a/1.flac": audio(0.5)})
-    table = tmp_path / "t.tsv"
-    table.write_text(f"path\tspeaker\ttranscript\n{named.format(outside=outside)}\tx\tWORD\n")
-    parts = {split: [{"source": "a.tar", "table": "t.tsv", "members": "*"}] for split in ("train", "dev", "test")}
+    table.write_text(f"{HEADER}{named.format(outside=outside)}\tx\tWORD\n")
+    files = {"a.tar": archive(tmp_path / "a.tar", {"a/1.flac": audio(0.5)}), "t.tsv": table}
+    parts = {split: [{"source": "a.tar", "table": "t.tsv", "members": "*"}] for split in SPLITS}
     with pytest.raises(UserError, match=r"t\.tsv: names '\.\./\.\./\.\./other\.flac', which is not in a\.tar"):
-        collect(dataset("table", parts), {"a.tar": path, "t.tsv": table}, tmp_path / "corpus")
+        collect(dataset("table", parts), files, tmp_path / "corpus")
 
 
 def test_a_row_that_is_cut_off_has_no_text(tmp_path):
-    (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\na.flac\tx\n")
+    (tmp_path / "a.tsv").write_text(f"{HEADER}a.flac\tx\n")
     (cut,) = LAYOUTS["table"].utterances(tmp_path, "*", "read", tmp_path / "a.tsv")
     assert (cut.speaker, cut.text) == ("x", "")
 
@@ -136,12 +128,11 @@ def test_a_segment_whose_times_are_none_is_named(tmp_path, start, end):
 
 
 def test_an_archive_that_escapes_its_folder_is_not_used(tmp_path):
-    path = archive(tmp_path / "a.tar", {"../a/x/1.flac": audio(0.5)})
-    (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\n")
-    part = [{"source": "a.tar", "table": "a.tsv", "members": "*"}]
-    files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
+    path, table = archive(tmp_path / "a.tar", {"../a/x/1.flac": audio(0.5)}), tmp_path / "a.tsv"
+    table.write_text(HEADER)
+    parts = {split: [{"source": "a.tar", "table": "a.tsv", "members": "*"}] for split in SPLITS}
     with pytest.raises(UserError, match="points outside its folder"):
-        collect(dataset("table", {"train": part, "dev": part, "test": part}), files, tmp_path / "corpus")
+        collect(dataset("table", parts), {"a.tar": path, "a.tsv": table}, tmp_path / "corpus")
     assert not (tmp_path / "corpus/audio").exists() and not list(tmp_path.glob("a/*"))
 
 
@@ -161,106 +152,86 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     assert list(part_content(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
 
 
+def transcribed(split: str, reader: int, count: int) -> dict[str, bytes]:
+    """Return recordings of a reader in LibriSpeech's layout, from half a second on, and their transcripts."""
+    names = [f"{reader}-1-000{number}" for number in range(count)]
+    files = {f"Set/{split}/{name}.flac": audio(0.5 + number / 4) for number, name in enumerate(names)}
+    return files | {f"Set/{split}/{reader}-1.trans.txt": "".join(f"{name} WORD\n" for name in names).encode()}
+
+
 @pytest.mark.parametrize("kind", ["folder", "hard", "table"])
 def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
     """A link to a folder, or hard links to its files, which the pattern of the split matches too."""
-    path, listing = tmp_path / "libri.tar.gz", ["path\tspeaker\ttranscript"]
-    with tarfile.open(path, "w:gz") as tar:
-        for reader, split in enumerate(("train", "dev", "test"), start=1):
-            names = [f"{reader}-1-000{n}" for n in range(3)]
-            files = {f"Set/{split}/{name}.flac": audio(0.5 + n / 4) for n, name in enumerate(names)}
-            listing += [f"{name}\tx\tWORD" for name in files]
-            files[f"Set/{split}/{reader}-1.trans.txt"] = "".join(f"{name} WORD\n" for name in names).encode()
-            for name, data in files.items():
-                entry = tarfile.TarInfo(name)
-                entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-                if kind == "hard":
-                    link = tarfile.TarInfo(f"{Path(name).parent}/same/{Path(name).name}")
-                    link.type, link.linkname = tarfile.LNKTYPE, name
-                    tar.addfile(link)
-            if kind != "hard":
-                link = tarfile.TarInfo(f"Set/{split}-link" if split != "dev" else f"Set/{split}/circle")
-                link.type, link.linkname = tarfile.SYMTYPE, split if split != "dev" else "."
-                tar.addfile(link)
-    (tmp_path / "t.tsv").write_text("\n".join(listing) + "\n")
-    more = {"table": "t.tsv"} if kind == "table" else {}
-    parts = {
-        split: [{"source": "libri.tar.gz", "members": f"Set/{split}*"} | more] for split in ("train", "dev", "test")
-    }
-    layout, files = "table" if more else "librispeech", {"libri.tar.gz": path, "t.tsv": tmp_path / "t.tsv"}
-    collect(dataset(layout, parts), files, tmp_path / "corpus")
-    for split in parts:
-        listed = list(read_manifest(manifest_path(tmp_path / "corpus", split)))
+    entries, listing = [], HEADER
+    for reader, split in enumerate(SPLITS, start=1):
+        files = transcribed(split, reader, 3)
+        listing += "".join(f"{name}\tx\tWORD\n" for name in files if name.endswith(".flac"))
+        entries += [entry(*file) for file in files.items()]
+        if kind == "hard":
+            entries += [hard_link(f"{Path(name).parent}/same/{Path(name).name}", name) for name in files]
+        elif split == "dev":
+            entries.append(symbolic_link("Set/dev/circle", "."))
+        else:
+            entries.append(symbolic_link(f"Set/{split}-link", split))
+    files = {"libri.tar.gz": tmp_path / "libri.tar.gz", "t.tsv": tmp_path / "t.tsv"}
+    files["libri.tar.gz"].write_bytes(tar(*entries, kind="gz"))
+    files["t.tsv"].write_text(listing)
+    table = {"table": "t.tsv"} if kind == "table" else {}
+    parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}*"} | table] for split in SPLITS}
+    for listed in collected(tmp_path, "table" if table else "librispeech", parts, files).values():
         assert [one.seconds for one in listed] == [0.5, 0.75, 1.0]
         assert all(one.audio.is_file() for one in listed)
-    assert ("3 utterances are in the archives under several names; each counts once" in caplog.text) == (not more)
+    said = "3 utterances are in the archives under several names; each counts once"
+    assert (said in caplog.text) == (not table)
 
 
 def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     """The two have the same size, so that only their order differs."""
     old, new = (np.random.default_rng(number).integers(-9, 9, RATE).astype(np.int16) for number in (1, 2))
-    path = tmp_path / "r.tar"
-    with tarfile.open(path, "w") as tar:
-        for samples in (old, new):
-            buffer = io.BytesIO()
-            soundfile.write(buffer, samples, RATE, format="WAV", subtype="PCM_16")
-            entry = tarfile.TarInfo("R/a.wav")
-            entry.size = len(buffer.getvalue())
-            tar.addfile(entry, io.BytesIO(buffer.getvalue()))
-    unpack(path, ["R/*"], (".wav",), tmp_path / "out")
+    sounds = [io.BytesIO(), io.BytesIO()]
+    for sound, samples in zip(sounds, (old, new), strict=True):
+        soundfile.write(sound, samples, RATE, format="WAV", subtype="PCM_16")
+    (tmp_path / "r.tar").write_bytes(pack([("R/a.wav", sound.getvalue()) for sound in sounds], "tar"))
+    unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
     assert (soundfile.read(tmp_path / "out/R/a.wav", dtype="int16")[0] == new).all()
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
 
 
+def texts(path: Path, member: str) -> list[str]:
+    return list(part_content(TextPart(source="t.tar", member=member, layout="plain"), path))
+
+
 def test_the_last_of_two_texts_of_one_name_is_read(tmp_path, caplog):
     path = tmp_path / "t.tar"
-    with tarfile.open(path, "w") as tar:
-        for name, content in (("a", b"one\n"), ("b", b"b\n"), ("a", b"two\n")):
-            entry = tarfile.TarInfo(f"T/{name}.txt")
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    assert list(part_content(TextPart(source="t.tar", member="T/*.txt", layout="plain"), path)) == ["b", "two"]
+    path.write_bytes(pack([("T/a.txt", b"one\n"), ("T/b.txt", b"b\n"), ("T/a.txt", b"two\n")], "tar"))
+    assert texts(path, "T/*.txt") == ["b", "two"]
     assert caplog.messages.count("t.tar: has T/a.txt more than once; the last one counts") == 1
 
 
-@pytest.mark.parametrize("kind", ["hard", "file", "folder"])
-def test_text_under_two_names_is_read_once(tmp_path, caplog, kind):
+@pytest.mark.parametrize(
+    ("link", "alias"),
+    [
+        (hard_link("T/b.txt", "T/a.txt"), "T/b.txt"),
+        (symbolic_link("T/b.txt", "a.txt"), "T/b.txt"),
+        (symbolic_link("T/b", "../T"), "T/b/a.txt"),
+    ],
+    ids=["hard", "file", "folder"],
+)
+def test_text_under_two_names_is_read_once(tmp_path, caplog, link, alias):
     path = tmp_path / "t.tar"
-    with tarfile.open(path, "w") as tar:
-        entry = tarfile.TarInfo("T/a.txt")
-        entry.size = 8
-        tar.addfile(entry, io.BytesIO(b"one\ntwo\n"))
-        link = tarfile.TarInfo("T/b" if kind == "folder" else "T/b.txt")
-        link.type = tarfile.LNKTYPE if kind == "hard" else tarfile.SYMTYPE
-        link.linkname = {"hard": "T/a.txt", "file": "a.txt", "folder": "../T"}[kind]
-        tar.addfile(link)
-    assert list(part_content(TextPart(source="t.tar", member="T/*.txt", layout="plain"), path)) == ["one", "two"]
+    path.write_bytes(tar(entry("T/a.txt", b"one\ntwo\n"), link))
+    assert texts(path, "T/*.txt") == texts(path, alias) == ["one", "two"]
     assert "is a link to a file that was read under another name" in caplog.text
-    alias = "T/b/a.txt" if kind == "folder" else "T/b.txt"
-    assert list(part_content(TextPart(source="t.tar", member=alias, layout="plain"), path)) == ["one", "two"]
 
 
 def test_hard_links_and_apple_double_lose_no_utterance(tmp_path):
-    path, sounds, quirks = tmp_path / "libri.tar.gz", [audio(0.5 + n / 4) for n in range(4)], b"\0\5\x16\7\xa3\xff"
-    with tarfile.open(path, "w:gz") as tar:
-        for reader, split in enumerate(("train", "dev", "test"), start=1):
-            folder = f"Set/{split}/{reader}/1"
-            names = [f"{reader}-1-000{n}" for n in range(4)]
-            transcripts = "".join(f"{name} WORD\n" for name in names).encode()
-            files = {f"{folder}/{name}.flac": sound for name, sound in zip(names, sounds, strict=True)}
-            for name, data in (files | {f"{folder}/{reader}-1.trans.txt": transcripts}).items():
-                quirk = tarfile.TarInfo(f"{folder}/._{Path(name).name}")
-                quirk.size = len(quirks)
-                tar.addfile(quirk, io.BytesIO(quirks))
-                entry = tarfile.TarInfo(name)
-                if name.endswith("2.flac"):
-                    entry.type, entry.linkname = tarfile.LNKTYPE, f"{folder}/{names[1]}.flac"
-                else:
-                    entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-    parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}/*"}] for split in ("train", "dev", "test")}
-    collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
-    for split in parts:
-        seconds = [utterance.seconds for utterance in read_manifest(manifest_path(tmp_path / "corpus", split))]
-        assert seconds == [0.5, 0.75, 0.75, 1.25]
+    entries, quirks = [], b"\0\5\x16\7\xa3\xff"
+    for reader, split in enumerate(SPLITS, start=1):
+        for name, content in transcribed(split, reader, 4).items():
+            entries.append(entry(f"{Path(name).parent}/._{Path(name).name}", quirks))
+            is_link = name.endswith("2.flac")
+            entries.append(hard_link(name, name.replace("2.flac", "1.flac")) if is_link else entry(name, content))
+    (tmp_path / "libri.tar.gz").write_bytes(tar(*entries, kind="gz"))
+    parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}/*"}] for split in SPLITS}
+    for listed in collected(tmp_path, "librispeech", parts, {"libri.tar.gz": tmp_path / "libri.tar.gz"}).values():
+        assert [utterance.seconds for utterance in listed] == [0.5, 0.75, 0.75, 1.25]

@@ -23,41 +23,45 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.0)
 
 
-def collect(
-    tmp_path: Path, record: dict, mirror: Path | None = None, packages: tuple[str, ...] = ()
-) -> dict[str, list]:
+SPLITS = ("train", "dev", "test")
+
+
+def collect(tmp_path: Path, record: dict, **options) -> dict[str, list]:
     """Run the stage on a dataset file and return the trees of each split."""
     dataset = tmp_path / "toy-trees.yaml"
     dataset.write_text(yaml.safe_dump(record), encoding="utf-8")
     folders = {"downloads": tmp_path / "downloads", "corpus": tmp_path / "corpus"}
-    options = {"mirror": mirror and str(mirror), "package": list(packages)}
     collect_trees.collect_trees(dataset=dataset, **folders, **options)
-    return {
-        split: (tmp_path / f"corpus/raw/{split}.trees").read_text(encoding="utf-8").split("\n")[:-1]
-        for split in ("train", "dev", "test")
-    }
+    texts = {split: (tmp_path / f"corpus/raw/{split}.trees").read_text(encoding="utf-8") for split in SPLITS}
+    return {split: text.split("\n")[:-1] for split, text in texts.items()}
 
 
 def fetched(source: dict, **changes) -> dict:
     """Return a dataset of ten trees in one file: seven train, two dev, one test."""
     places = {"train": (1, 7), "dev": (8, 2), "test": (10, 1)}
-    splits = {
-        split: {"parts": [{"source": "t.gz", "first": first, "trees": count}]}
-        for split, (first, count) in places.items()
-    }
+    parts = {split: {"source": "t.gz", "first": first, "trees": count} for split, (first, count) in places.items()}
+    splits = {split: {"parts": [part]} for split, part in parts.items()}
     return treebank_record(kind="treebank", sources={"t.gz": source}, splits=splits, **changes)
 
 
-def test_a_file_of_the_mirror_is_cut_into_splits(tmp_path):
-    source = write_gz(tmp_path / "mirror/t.gz", TREES)
-    expected = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
-    found = collect(tmp_path, fetched(source, expected=expected), tmp_path / "mirror")
-    assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
+@pytest.fixture
+def mirrored(tmp_path):
+    """A function that collects trees from a mirror."""
+
+    def collected(trees=TREES, **changes):
+        source = write_gz(tmp_path / "mirror/t.gz", trees)
+        return collect(tmp_path, fetched(source, **changes), mirror=str(tmp_path / "mirror"))
+
+    return collected
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_tree(tmp_path):
-    source = write_gz(tmp_path / "mirror/t.gz", [f"\ufeff{TREES[0]}", *TREES[1:]])
-    assert collect(tmp_path, fetched(source), tmp_path / "mirror")["train"] == TREES[:7]
+CUT = {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
+EXPECTED = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "with a byte order mark"])
+def test_a_file_of_the_mirror_is_cut_into_splits(mirrored, mark):
+    assert mirrored([mark + TREES[0], *TREES[1:]], expected=EXPECTED) == CUT
 
 
 def test_documents_are_fetched_and_joined_without_a_mirror(tmp_path, monkeypatch):
@@ -70,17 +74,15 @@ def test_documents_are_fetched_and_joined_without_a_mirror(tmp_path, monkeypatch
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(web))) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         source["documents"] = {"folder": f"http://127.0.0.1:{server.server_port}/", "names": ["a.tree", "b.tree"]}
-        expected = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
-        found = collect(tmp_path, fetched(source, expected=expected))
+        found = collect(tmp_path, fetched(source, expected=EXPECTED))
         server.shutdown()
-    assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
+    assert found == CUT
 
 
 def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
-    with pytest.raises(
-        UserError, match=r"127.0.0.1:9/a\.tree.*put t\.gz into .*set `mirror:` to a folder that has it as t\.gz"
-    ):
+    said = r"127.0.0.1:9/a\.tree.*put t\.gz into .*set `mirror:` to a folder that has it as t\.gz"
+    with pytest.raises(UserError, match=said):
         collect(tmp_path, fetched(source))
 
 
@@ -91,23 +93,22 @@ def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
         ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove the"),
     ],
 )
-def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected, message):
-    source = write_gz(tmp_path / "mirror/t.gz", TREES)
+def test_split_with_another_digest_is_refused_and_not_written(tmp_path, mirrored, expected, message):
     with pytest.raises(UserError, match=message):
-        collect(tmp_path, fetched(source, expected=expected), tmp_path / "mirror")
+        mirrored(expected=expected)
     assert not (tmp_path / f"corpus/raw/{next(iter(expected))}.trees").exists()
 
 
-def test_fewer_trees_than_a_part_names_are_an_error(tmp_path):
-    source = write_gz(tmp_path / "mirror/t.gz", TREES[:8])
-    with pytest.raises(UserError, match="1 trees from number 8 on, expected 2"):
-        collect(tmp_path, fetched(source), tmp_path / "mirror")
-
-
-def test_a_file_that_is_no_bracketing_is_named_with_its_line(tmp_path):
-    source = write_gz(tmp_path / "mirror/t.gz", [*TREES[:2], "(S (NN broken)", *TREES[2:]])
-    with pytest.raises(UserError, match=r"t\.gz: line 3: this tree is not closed"):
-        collect(tmp_path, fetched(source), tmp_path / "mirror")
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        (TREES[:8], "1 trees from number 8 on, expected 2"),
+        ([*TREES[:2], "(S (NN broken)", *TREES[2:]], r"t\.gz: line 3: this tree is not closed"),
+    ],
+)
+def test_file_with_too_few_or_broken_trees_is_refused(mirrored, trees, message):
+    with pytest.raises(UserError, match=message):
+        mirrored(trees)
 
 
 def licensed() -> dict:
@@ -130,7 +131,7 @@ def write_package(folder: Path) -> None:
 
 def test_a_licensed_folder_is_read_in_the_order_of_its_files(tmp_path):
     write_package(tmp_path / "ldc")
-    found = collect(tmp_path, licensed(), packages=(f"LDC0={tmp_path / 'ldc'}", "LDC1=/nowhere"))
+    found = collect(tmp_path, licensed(), package=[f"LDC0={tmp_path / 'ldc'}", "LDC1=/nowhere"])
     assert found == {"train": TREES[:6], "dev": TREES[6:7], "test": TREES[7:8]}
 
 
@@ -139,52 +140,48 @@ def test_missing_licensed_files_are_listed_before_reading(tmp_path):
     for name in ("wsj/02/w_0202.mrg", "wsj/03/w_01.mrg"):
         (tmp_path / "ldc" / name).unlink()
     with pytest.raises(UserError, match=r"LDC0: 2 of 6 files are missing: \S*w_0202\.mrg, \S*w_01\.mrg; correct"):
-        collect(tmp_path, licensed(), packages=(f"LDC0={tmp_path / 'ldc'}",))
+        collect(tmp_path, licensed(), package=[f"LDC0={tmp_path / 'ldc'}"])
     assert not (tmp_path / "corpus").exists()
 
 
 @pytest.mark.parametrize(
     ("packages", "message"),
     [
-        ((), r"needs LDC0 \(a toy; the folder that holds wsj\), which is licensed; name its folder .*licensed: {LDC0:"),
-        (("LDC0=/dev/null/folder",), "/dev/null/folder: no such folder; correct `licensed: LDC0`"),
+        ([], r"needs LDC0 \(a toy; the folder that holds wsj\), which is licensed; name its folder .*licensed: {LDC0:"),
+        (["LDC0=/dev/null/folder"], "/dev/null/folder: no such folder; correct `licensed: LDC0`"),
     ],
 )
 def test_a_package_that_is_not_there_says_what_to_set(tmp_path, packages, message):
     with pytest.raises(UserError, match=message):
-        collect(tmp_path, licensed(), packages=packages)
+        collect(tmp_path, licensed(), package=packages)
 
 
 def test_numbers_of_files_are_spelt_out():
-    assert expand_numbers("a/w_{0098..0101}.mrg") == [
-        f"a/w_{number}.mrg" for number in ("0098", "0099", "0100", "0101")
-    ]
+    assert expand_numbers("a/w_{0098..0101}.mrg") == [f"a/w_{n}.mrg" for n in ("0098", "0099", "0100", "0101")]
     assert expand_numbers("a.mrg") == ["a.mrg"]
 
 
 def test_the_wsj_has_the_2058_files_of_its_22_sections():
     # of 100 files a section, sections 03, 08, 21 and 22 have 81, 21, 73 and 83
     splits = load_dataset(SHIPPED / "wsj.yaml").splits
-    counts = {
-        split: sum(len(expand_numbers(name)) for name in splits[split].parts[0].files)
-        for split in ("train", "dev", "test")
-    }
+    counts = {split: sum(len(expand_numbers(name)) for name in splits[split].parts[0].files) for split in SPLITS}
     assert counts == {"train": 2000 - 19 - 79 - 27, "dev": 83, "test": 100}
 
 
-FAULTS = {
-    "no place": ({"train": {"parts": [{"trees": 1}]}}, "needs either a source, or a package and its files"),
-    "two places": ({"train": {"parts": [{"source": "t.gz", "package": "p"}]}}, "needs either a source"),
-    "a package without files": ({"train": {"parts": [{"package": "p"}]}}, "needs either a source"),
-    "a split too few": ({"train": {"parts": [{"source": "t.gz"}]}}, "split dev, test is missing"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_a_treebank_file_is_named(tmp_path, fault):
-    splits, message = FAULTS[fault]
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"trees": 1}, "needs either a source, or a package and its files"),
+        ({"source": "t.gz", "package": "p"}, "needs either a source"),
+        ({"package": "p"}, "needs either a source"),
+        ({"source": "t.gz"}, "split dev, test is missing"),
+    ],
+    ids=["no place", "two places", "a package without files", "a split too few"],
+)
+def test_a_fault_of_a_treebank_file_is_named(tmp_path, part, message):
+    sources = {"t.gz": write_gz(tmp_path / "t.gz", TREES)}
     with pytest.raises(UserError, match=message):
-        make_treebank(kind="treebank", sources={"t.gz": write_gz(tmp_path / "t.gz", TREES)}, splits=splits)
+        make_treebank(kind="treebank", sources=sources, splits={"train": {"parts": [part]}})
 
 
 def test_sources_and_packages_are_those_that_splits_name(tmp_path):

@@ -51,18 +51,14 @@ def test_zeroed_bytes_are_refused_with_a_remedy(encoded):
 
 
 def test_files_are_hashed_again_only_when_one_changed(encoded, monkeypatch):
-    hashed = []
+    hashed, real = [], encoded_files.sha256_file
     monkeypatch.setattr(encoded_files, "sha256_file", lambda path: hashed.append(path) or real(path))
-    require_whole(encoded)
-    assert len(hashed) == 8
-    require_whole(encoded)
-    assert len(hashed) == 8
+    for expected in (8, 8):
+        require_whole(encoded)
+        assert len(hashed) == expected
     os.utime(encoded / "dev.src.tokens")
     require_whole(encoded)
     assert len(hashed) == 16
-
-
-real = encoded_files.sha256_file
 
 
 def test_a_folder_that_may_not_be_written_is_hashed_each_time(encoded, monkeypatch):
@@ -70,15 +66,9 @@ def test_a_folder_that_may_not_be_written_is_hashed_each_time(encoded, monkeypat
         raise UserError("can't write")
 
     monkeypatch.setattr(encoded_files.VerifiedCorpus, "write", refuse)
-    require_whole(encoded)
-    require_whole(encoded)
+    for _ in range(2):
+        require_whole(encoded)
     assert not (encoded / ".verified.json").exists()
-
-
-def write(stem, sentences, vocab_size):
-    with write_tokens(stem, vocab_size) as store:
-        for part in (sentences[:7], sentences[7:]):
-            store.append(np.array([i for s in part for i in s]), [len(s) for s in part])
 
 
 @pytest.fixture
@@ -87,45 +77,48 @@ def sentences(seed):
     return [generator.integers(4, 60000, generator.integers(0, 9)).tolist() for _ in range(20)]
 
 
+@pytest.fixture
+def store(tmp_path, sentences):
+    """A function that writes the sentences in two parts, and returns the stem of their files."""
+
+    def write(vocab_size=1 << 16):
+        with write_tokens(tmp_path / "train.src", vocab_size) as writer:
+            for part in (sentences[:7], sentences[7:]):
+                writer.append(np.array([i for s in part for i in s]), [len(s) for s in part])
+        return tmp_path / "train.src"
+
+    return write
+
+
 @pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1])
-def test_sentences_round_trip_in_the_narrowest_integer_type(tmp_path, sentences, vocab_size):
-    write(tmp_path / "train.src", sentences, vocab_size)
-    store = TokenStore(tmp_path / "train.src")
-    assert len(store) == len(sentences)
-    assert [store[i].tolist() for i in range(len(store))] == sentences
-    assert store.lengths().tolist() == [len(s) for s in sentences]
-    assert store.values.dtype == token_type(vocab_size) == np.dtype("<u2" if vocab_size == 1 << 16 else "<u4")
+def test_sentences_round_trip_in_the_narrowest_integer_type(store, sentences, vocab_size):
+    found = TokenStore(store(vocab_size))
+    assert len(found) == len(sentences)
+    assert [found[i].tolist() for i in range(len(found))] == sentences
+    assert found.lengths().tolist() == [len(s) for s in sentences]
+    assert found.values.dtype == token_type(vocab_size) == np.dtype("<u2" if vocab_size == 1 << 16 else "<u4")
 
 
-def test_rows_are_padded_and_framed(tmp_path, sentences, seed):
-    write(tmp_path / "train.src", sentences, 1 << 16)
-    store = TokenStore(tmp_path / "train.src")
+@pytest.mark.parametrize(("first", "last"), [(None, 3), (2, None), (2, 3), (None, None)])
+def test_rows_are_padded_and_framed(store, sentences, seed, first, last):
     indices = np.random.default_rng(seed).permutation(len(sentences))[:6]
-    longest = max(len(sentences[i]) for i in indices)
-    for first, last in ((None, 3), (2, None), (2, 3), (None, None)):
-        frame = (first is not None) + (last is not None)
-        expected = [
-            ([] if first is None else [first])
-            + sentences[i]
-            + ([] if last is None else [last])
-            + [0] * (longest - len(sentences[i]))
-            for i in indices
-        ]
-        rows = store.padded(indices, first, last, pad=0)
-        assert rows.dtype == np.int64 and rows.shape == (6, longest + frame)
-        assert rows.tolist() == expected
+    before, after = ([] if frame is None else [frame] for frame in (first, last))
+    framed = [before + sentences[i] + after for i in indices]
+    longest = max(map(len, framed))
+    rows = TokenStore(store()).padded(indices, first, last, pad=0)
+    assert rows.dtype == np.int64 and rows.shape == (6, longest)
+    assert rows.tolist() == [row + [0] * (longest - len(row)) for row in framed]
 
 
 @pytest.mark.parametrize("name", ["train.src.tokens", "train.src.offsets"])
-def test_missing_and_cut_files_are_named(tmp_path, sentences, name):
-    write(tmp_path / "train.src", sentences, 1 << 16)
-    path = tmp_path / name
+def test_missing_and_cut_files_are_named(store, name):
+    path = store().with_name(name)
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UserError, match=name):
-        TokenStore(tmp_path / "train.src")
+        TokenStore(path.with_name("train.src"))
     path.unlink()
     with pytest.raises(UserError, match=f"{name}: no such file"):
-        TokenStore(tmp_path / "train.src")
+        TokenStore(path.with_name("train.src"))
 
 
 def test_a_failed_write_leaves_no_store(tmp_path):

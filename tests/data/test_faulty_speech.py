@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from own_speech import RATE, own, write_noise
+from own_speech import RATE, own, write_manifests, write_noise
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
@@ -15,7 +15,7 @@ from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
 from pipeline.data.speech.features import compute_features
-from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.speech.manifest import Utterance
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,19 @@ def test_recording_with_a_bad_sample_is_left_out_alone(tmp_path, sample, reason)
     samples[RATE // 2] = sample
     soundfile.write(tmp_path / "bad.wav", samples, RATE, subtype="DOUBLE")
     bad = Utterance(tmp_path / "bad.wav", "spoilt", "me", "x", 1.0)
-    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
-    for split, path in manifests.items():
-        good = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
-        write_manifest(path, [bad, good] if split == "train" else [good])
-    corpus = compute_features(own(), manifests, tmp_path / "corpus", 1)
+    good = Utterance(write_noise(tmp_path / "good.wav", 1.0), "good", "me", "x", 1.0)
+    corpus = compute_features(own(), write_manifests(tmp_path, train=[bad, good]), tmp_path / "corpus", 1)
     assert np.isfinite([corpus.statistics.mean, corpus.statistics.deviation]).all()
-    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
+    report = report_of(tmp_path)["splits"]["train"]
     assert report["rejected"] == {reason: 1} and report["kept"] == 1
     assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).values).all()
-    write_manifest(manifests["train"], [Utterance(write_noise(tmp_path / "t.wav", 1.0), "good", "me", "x", 1.0)])
-    write_manifest(manifests["dev"], [good, bad])
-    write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])
+    expected = own(expected={"dev": {"utterances": 2}})
     with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
-        compute_features(own(expected={"dev": {"utterances": 2}}), manifests, tmp_path / "corpus", 1)
+        compute_features(expected, write_manifests(tmp_path, dev=[good, bad]), tmp_path / "corpus", 1)
+
+
+def report_of(folder):
+    return json.loads((folder / "corpus/prepared/report.json").read_text())
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "x/" * 3000 + "y", "", ".", "a.wav/b", "new\nline", "none.wav"])
@@ -69,32 +68,26 @@ def test_statistics_that_are_not_finite_are_refused():
 
 def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:
     """Write manifests of utterances of half a second, given as (file, start)."""
-    manifests = {}
-    for split, rows in splits.items():
-        manifests[split] = folder / f"{split}.tsv"
-        sounds = [(write_noise(folder / name, 1.0), start) for name, start in rows]
-        write_manifest(manifests[split], [Utterance(sound, "a", "me", "x", 0.5, start) for sound, start in sounds])
-    return manifests
+
+    def utterance(name, start):
+        return Utterance(write_noise(folder / name, 1.0), "a", "me", "x", 0.5, start)
+
+    return write_manifests(folder, **{split: [utterance(*row) for row in rows] for split, rows in splits.items()})
 
 
 def test_repeated_utterance_is_left_out_and_counted(tmp_path):
-    manifests = listed(
-        tmp_path,
-        train=[("a.wav", 0), ("b.wav", 0), ("a.wav", 0.5), ("a.wav", 0), ("sub/../a.wav", 0)],
-        dev=[("c.wav", 0), ("c.wav", 0)],
-        test=[("d.wav", 0)],
-    )
-    compute_features(own(), manifests, tmp_path / "corpus", 1)
-    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]
-    assert report["train"]["rejected"] == {"listed twice": 2} and report["train"]["kept"] == 3
-    assert report["dev"]["rejected"] == {"listed twice": 1} and report["test"]["rejected"] == {}
+    train = [("a.wav", 0), ("b.wav", 0), ("a.wav", 0.5), ("a.wav", 0), ("sub/../a.wav", 0)]
+    compute_features(own(), listed(tmp_path, train=train, dev=[("c.wav", 0)] * 2), tmp_path / "corpus", 1)
+    report = report_of(tmp_path)["splits"]
+    rejected = {split: (found["rejected"], found["kept"]) for split, found in report.items()}
+    assert rejected == {"train": ({"listed twice": 2}, 3), "dev": ({"listed twice": 1}, 1), "test": ({}, 1)}
     assert len(FrameStore(tmp_path / "corpus/encoded/train", FEATURES)) == 3
 
 
 def test_shared_utterances_are_reported_or_refused_in_train(tmp_path):
     splits = {"train": [("a.wav", 0)], "dev": [("b.wav", 0), ("c.wav", 0.25)], "test": [("c.wav", 0.25)]}
     compute_features(own(), listed(tmp_path, **splits), tmp_path / "corpus", 1)
-    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())
+    report = report_of(tmp_path)
     assert report["shared"] == 1 and report["shared_examples"] == ["c.wav at 0.25 s: dev, test"]
     for split in ("dev", "test"):
         manifests = listed(tmp_path, **splits | {split: [("x.wav", 0), ("./a.wav", 0)]})
@@ -122,12 +115,9 @@ def test_rates_that_no_recording_has_are_refused_by_key(fault):
 )
 def test_scaled_utterances_are_counted_in_the_log(tmp_path, scale, said, caplog):
     soundfile.write(tmp_path / "scaled.wav", np.linspace(-0.5, 0.5, RATE) * scale, RATE, subtype="FLOAT")
-    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
-    for split, path in manifests.items():
-        plain = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
-        scaled = Utterance(tmp_path / "scaled.wav", "loud", "me", "x", 1.0)
-        write_manifest(path, [scaled, plain] if split == "dev" else [plain])
-    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    scaled = Utterance(tmp_path / "scaled.wav", "loud", "me", "x", 1.0)
+    plain = Utterance(write_noise(tmp_path / "plain.wav", 1.0), "good", "me", "x", 1.0)
+    compute_features(own(), write_manifests(tmp_path, dev=[scaled, plain]), tmp_path / "corpus", 1)
     lines = [line for line in caplog.messages if "16-bit units" in line]
     assert len(lines) == bool(said)
     assert all(re.search(rf"^\S+ dev: .*{said}$", line) for line in lines)

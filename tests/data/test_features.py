@@ -1,11 +1,12 @@
 """Features are normalised by speaker and computed at each speed."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import soundfile
-from own_speech import RATE, own
+from own_speech import RATE, own, write_manifests
 from shifted_seeds import SHIFT
 
 from pipeline.core.errors import UserError
@@ -34,15 +35,13 @@ def said(speaker: str, number: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recordings")
-    manifests = {}
+    manifests = {split: folder / f"{split}.tsv" for split in SPEAKERS}
     for split, speakers in SPEAKERS.items():
         utterances = []
-        for speaker in speakers:
-            for number in range(6):
-                path = folder / f"{split}-{speaker}-{number}.wav"
-                soundfile.write(path, said(speaker, number), RATE, subtype="FLOAT")
-                utterances.append(Utterance(path, "yes", speaker, "x", 0.5))
-        manifests[split] = folder / f"{split}.tsv"
+        for speaker, number in product(speakers, range(6)):
+            path = folder / f"{split}-{speaker}-{number}.wav"
+            soundfile.write(path, said(speaker, number), RATE, subtype="FLOAT")
+            utterances.append(Utterance(path, "yes", speaker, "x", 0.5))
         write_manifest(manifests[split], utterances)
     return manifests
 
@@ -114,21 +113,19 @@ def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
 
 def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_path):
     """Speakers are normalised by the statistics of their own corpus, even if the model was trained on another."""
-    louder = {}
+    louder = {split: tmp_path / f"{split}.tsv" for split in recordings}
     for split, manifest in recordings.items():
-        utterances = list(read_manifest(manifest))
-        for utterance in utterances:
-            samples, rate = soundfile.read(utterance.audio)
-            soundfile.write(tmp_path / utterance.audio.name, 2 * samples, rate, subtype="FLOAT")
-        louder[split] = tmp_path / f"{split}.tsv"
-        write_manifest(
-            louder[split], [replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances]
-        )
+        utterances = [replace(one, audio=tmp_path / one.audio.name) for one in read_manifest(manifest)]
+        write_manifest(louder[split], utterances)
+        for one in utterances:
+            samples, rate = soundfile.read(manifest.with_name(one.audio.name))
+            soundfile.write(one.audio, 2 * samples, rate, subtype="FLOAT")
     compute_features(own(speaker_cmvn=True, speeds=SPEEDS), louder, tmp_path / "louder", 1)
-    learnt_on = corpora[1]
-    heard, as_learnt = (SpeechSplit(encoded, "test", learnt_on) for encoded in (tmp_path / "louder/encoded", learnt_on))
-    numbers = np.arange(6)
-    np.testing.assert_allclose(heard.batch(numbers).frames, as_learnt.batch(numbers).frames, atol=0.1)
+    numbers, learnt_on = np.arange(6), corpora[1]
+    heard, as_learnt = (
+        SpeechSplit(encoded, "test", learnt_on).batch(numbers) for encoded in (tmp_path / "louder/encoded", learnt_on)
+    )
+    np.testing.assert_allclose(heard.frames, as_learnt.frames, atol=0.1)
 
 
 @pytest.mark.parametrize("speaker", ["", "unnamed"])
@@ -174,12 +171,11 @@ def test_speed_one_leaves_the_signal_unchanged():
 
 def test_only_training_utterances_are_kept_at_each_speed(tmp_path):
     dataset = own(speeds=[0.8, 1.0, 1.25], sample_rate=SPEED_RATE, high_hz=7600)
-    manifests = {}
-    for number, split in enumerate(("train", "dev", "test")):
-        soundfile.write(tmp_path / f"{split}.wav", tone(500 + 100 * number, 1.0), SPEED_RATE)
-        manifests[split] = tmp_path / f"{split}.tsv"
-        write_manifest(manifests[split], [Utterance(tmp_path / f"{split}.wav", "yes", split, "census", 1.0)])
-    record = compute_features(dataset, manifests, tmp_path / "corpus", 1)
+    utterances = {}
+    for hertz, split in ((500, "train"), (600, "dev"), (700, "test")):
+        soundfile.write(path := tmp_path / f"{split}-tone.wav", tone(hertz, 1.0), SPEED_RATE)
+        utterances[split] = [Utterance(path, "yes", split, "census", 1.0)]
+    record = compute_features(dataset, write_manifests(tmp_path, **utterances), tmp_path / "corpus", 1)
     frames = FrameStore(tmp_path / "corpus/encoded/train", 40).lengths().tolist()
     assert frames == [123, 98, 78]  # windows of 25 ms every 10 ms in 1.25, 1.0 and 0.8 s
     assert [record.splits[split].pairs for split in ("train", "dev", "test")] == [3, 1, 1]

@@ -40,9 +40,14 @@ def sgml(texts: dict[str, list[tuple[str, str]]], side: int) -> str:
     return "\n".join(lines)
 
 
-def collected(tmp_path, *packages: str) -> list[tuple[str, str]]:
-    collect_ldc(package=packages, out=tmp_path / "out")
+def collected(tmp_path, encoding: str) -> list[tuple[str, str]]:
+    """Collect the package in folder `p`, whose Chinese is in some encoding."""
+    collect_ldc(package=(f"{encoding}={tmp_path / 'p'}",), out=tmp_path / "out")
     return list(zip(*((tmp_path / f"out/train.{side}").read_text().splitlines() for side in ("zh", "en")), strict=True))
+
+
+def numbered(pairs, side: int) -> str:
+    return "\n".join(f"<s id={number}> {pair[side]}" for number, pair in enumerate(pairs))
 
 
 @pytest.mark.parametrize("encoding", ["big5hkscs", "gb18030", "utf-8"])
@@ -51,7 +56,7 @@ def test_documents_meet_by_name_and_number(tmp_path, draw, encoding):
     other_order = {name: texts[name] for name in draw.sample([*texts], len(texts))}
     write(tmp_path / "p/data/Chinese/X_c.sgm", sgml(texts, 0), encoding)
     write(tmp_path / "p/data/English/X_e.sgm", sgml(other_order, 1), "utf-8")
-    found = collected(tmp_path, f"{encoding}={tmp_path / 'p'}")
+    found = collected(tmp_path, encoding)
     assert sorted(found) == sorted(pair for pairs in texts.values() for pair in pairs)
 
 
@@ -61,7 +66,7 @@ def test_every_translation_of_a_text_is_paired(tmp_path, draw):
     for translator in ("E01", "E02"):
         write(tmp_path / f"p/translation/{translator}/a.sgm", sgml(texts, 1), "utf-8")
     pairs = [pair for pairs in texts.values() for pair in pairs]
-    assert sorted(collected(tmp_path, f"gb18030={tmp_path / 'p'}")) == sorted(2 * pairs)
+    assert sorted(collected(tmp_path, "gb18030")) == sorted(2 * pairs)
 
 
 def test_alignments_join_and_leave_out_sentences(tmp_path, draw):
@@ -79,20 +84,19 @@ def test_alignments_join_and_leave_out_sentences(tmp_path, draw):
     write(tmp_path / "p/data/Chinese/S1.sgm", sgml(texts, 0), "big5")
     write(tmp_path / "p/data/English/S1.sgm", sgml(texts, 1), "cp1252")
     write(tmp_path / "p/data/alignment/S1.align", "\n".join(lines), "ascii")
-    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == wanted
+    assert collected(tmp_path, "big5") == wanted
 
 
 def test_links_to_missing_or_repeated_sentences_are_left_out(tmp_path, caplog):
-    text = (
-        '<DOC docid="D"> <seg id=1> a </seg> <seg id=2> b </seg> <seg id=3> c </seg> <seg id=3> d </seg> <seg> e </seg>'
-    )
+    segments = ("<seg id=1> a", "<seg id=2> b", "<seg id=3> c", "<seg id=3> d", "<seg> e")
+    text = '<DOC docid="D"> ' + " ".join(f"{segment} </seg>" for segment in segments)
     links = "".join(f'<SentPair EnglishSegId="{ids}" ChineseSegId="1">' for ids in ("2,1", "1,9", "9", "3", ""))
     for folder in ("Chinese", "English"):
         write(tmp_path / f"p/{folder}/S1.sgm", text, "ascii")
         write(tmp_path / f"p/{folder}/{folder}-only.sgm", text, "ascii")
     write(tmp_path / "p/alignment/S1.align", f'<ALIGNMENT docid="D">{links}', "ascii")
     with caplog.at_level(logging.INFO):
-        assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [("a", "b a")]
+        assert collected(tmp_path, "big5") == [("a", "b a")]
     assert "1 pairs, 4 left out" in caplog.text
     assert "no partner for 1 Chinese and 1 English files" in caplog.text
 
@@ -104,75 +108,62 @@ def test_segments_without_or_with_repeated_ids_are_all_kept(tmp_path, draw):
         language = ("lang=zh", "LANG='en'")[side]
         lines = (f"<seg{id} {language}>\n{pair[side]} < x\n</seg>" for id, pair in zip(ids, pairs, strict=True))
         write(tmp_path / f"p/{folder}/a", "\n".join(["<DOC id=d>", *lines, "</DOC>"]), "gb18030")
-    assert collected(tmp_path, f"gb18030={tmp_path / 'p'}") == [(f"{zh} < x", f"{en} < x") for zh, en in pairs]
+    assert collected(tmp_path, "gb18030") == [(f"{zh} < x", f"{en} < x") for zh, en in pairs]
 
 
 def test_sentences_meet_by_id_beside_other_attributes(tmp_path):
     write(tmp_path / "p/chinese/a", "<s lang=zh id=1> a < b <c </s> <s id=2> d <p> e", "big5")
     write(tmp_path / "p/english/a", '<s id="2"> y\n<s id="1"> x', "ascii")
-    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [("a < b <c", "x"), ("d", "y")]
+    assert collected(tmp_path, "big5") == [("a < b <c", "x"), ("d", "y")]
 
 
 def test_documents_named_by_id_meet_in_any_order(tmp_path):
     for folder, names in (("chinese", "ab"), ("english", "ba")):
         documents = "".join(f"<DOC id={name}><seg id=1>{folder}-{name}</seg></DOC>" for name in names)
         write(tmp_path / f"p/{folder}/x", documents, "ascii")
-    found = collected(tmp_path, f"big5={tmp_path / 'p'}")
+    found = collected(tmp_path, "big5")
     assert sorted(found) == [(f"chinese-{name}", f"english-{name}") for name in "ab"]
 
 
 def test_numbered_sentences_meet_without_documents(tmp_path, draw):
     pairs = [sentence_pair(draw) for _ in range(9)]
-    for side, folder, ending in ((0, "chinese", "c"), (1, "english", "e")):
-        lines = (f"<s id={number}> {pair[side]}" for number, pair in enumerate(pairs))
-        write(tmp_path / f"p/{folder}/hklaws.01.{ending}", "\n".join(lines), "big5" if side == 0 else "ascii")
-    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == pairs
+    write(tmp_path / "p/chinese/hklaws.01.c", numbered(pairs, 0), "big5")
+    write(tmp_path / "p/english/hklaws.01.e", numbered(pairs, 1), "ascii")
+    assert collected(tmp_path, "big5") == pairs
 
 
 def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
-    pairs = [sentence_pair(draw) for _ in range(3)]
-    write(tmp_path / "p/chinese/a", "\n".join(f"<s id={n}> {pair[0]}" for n, pair in enumerate(pairs)), "big5")
-    write(tmp_path / "p/english/a", "\n".join(f"<s id={n}> {pair[1]}" for n, pair in enumerate(pairs)), "ascii")
-    path = tmp_path / "p/chinese/a"
+    pairs, path = [sentence_pair(draw) for _ in range(3)], tmp_path / "p/chinese/a"
+    write(path, numbered(pairs, 0), "big5")
+    write(tmp_path / "p/english/a", numbered(pairs, 1), "ascii")
     path.write_bytes(path.read_bytes().replace(b"<s id=1> ", b"<s id=1> \xff\xff"))
-    assert collected(tmp_path, f"big5={tmp_path / 'p'}") == [pairs[0], pairs[2]]
+    assert collected(tmp_path, "big5") == [pairs[0], pairs[2]]
 
 
-@pytest.mark.parametrize(
-    ("files", "encoding", "message"),
-    [
-        ({"english/a": "<s id=1> x"}, "big5", "no folder chinese or source"),
-        ({"chinese/a": "<s id=1> x", "english/b": "<s id=1> x"}, "big5", "have the same name"),
-        ({"chinese/a": "<DOC> x", "english/a": "<DOC> x"}, "big5", "no pair of sentences"),
-        ({"chinese/a": "<s id=1> x", "english/a": "<s id=1> x"}, "big7", "unknown encoding"),
-        (
-            {f"{language}/{part}/a": "<s id=1> x" for language in ("chinese", "english") for part in ("laws", "news")},
-            "big5",
-            "one Chinese file named 'a', found chinese/laws/a, chinese/news/a; name subfolders",
-        ),
-        (
-            {"chinese/a": "<s id=1> x", "english/a": "<s id=1> x", "alignment/b": "<ALIGNMENT docid=a>"},
-            "big5",
-            "one alignment file named 'a', found none",
-        ),
-        (
-            dict.fromkeys(("chinese/a", "english/a", "alignment/1/a", "alignment/2/a"), "<ALIGNMENT docid=a>"),
-            "big5",
-            "one alignment file named 'a', found alignment/1/a, alignment/2/a",
-        ),
-        (
-            {"chinese/a": "<s id=1> x <s id=1> y", "english/a": "<s id=1> x"},
-            "big5",
-            "chinese/a: has two <s> with id '1'",
-        ),
-        ({"chinese/a": "<seg id=1> x <seg id=2> y", "english/a": "<s id=1> x"}, "big5", "segment 1 is not closed"),
-    ],
-)
-def test_packages_without_pairs_are_refused(tmp_path, files, encoding, message):
-    for name, text in files.items():
+ONE = "<s id=1> x"
+BOTH = {"chinese/a": ONE, "english/a": ONE}
+PARTED = {f"{language}/{part}/a": ONE for language in ("chinese", "english") for part in ("laws", "news")}
+ALIGNED = dict.fromkeys(("chinese/a", "english/a", "alignment/1/a", "alignment/2/a"), "<ALIGNMENT docid=a>")
+REFUSED = {
+    "no folder chinese or source": {"english/a": ONE},
+    "have the same name": {"chinese/a": ONE, "english/b": ONE},
+    "no pair of sentences": {"chinese/a": "<DOC> x", "english/a": "<DOC> x"},
+    "one Chinese file named 'a', found chinese/laws/a, chinese/news/a; name subfolders": PARTED,
+    "one alignment file named 'a', found none": {**BOTH, "alignment/b": "<ALIGNMENT docid=a>"},
+    "one alignment file named 'a', found alignment/1/a, alignment/2/a": ALIGNED,
+    "chinese/a: has two <s> with id '1'": {"chinese/a": "<s id=1> x <s id=1> y", "english/a": ONE},
+    "segment 1 is not closed": {"chinese/a": "<seg id=1> x <seg id=2> y", "english/a": ONE},
+    "unknown encoding": BOTH,
+}
+"""Files of packages, by what is wrong with them."""
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_packages_without_pairs_are_refused(tmp_path, message):
+    for name, text in REFUSED[message].items():
         write(tmp_path / "p" / name, text, "ascii")
     with pytest.raises(UserError, match=message):
-        collect_ldc(package=(f"{encoding}={tmp_path / 'p'}",), out=tmp_path / "out")
+        collected(tmp_path, "big7" if message == "unknown encoding" else "big5")
     assert not list((tmp_path / "out").glob("train.*"))
 
 

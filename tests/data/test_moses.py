@@ -1,9 +1,9 @@
 """Tokenisation and segmentation lose only white space, and detokenisation restores ordinary text."""
 
 import random
-import time
 
 import pytest
+from time_limit import within
 from toy_corpus import make_dataset, random_lines
 from written_languages import WRITTEN
 
@@ -13,11 +13,6 @@ from pipeline.data.text.segmentation import dictionary, segment
 from pipeline.data.text.spacing import correct_spaces, spaces_in
 from pipeline.data.text.tokenisation import detokenise, tokenise
 
-SENTENCES = {
-    "en": ["Don't worry, it's 3.50 (net) & fine.", 'He said: "No [maybe] | <b>"', "A well-known U.S. company."],
-    "de": ["Das ist z. B. gut; 3,5 % mehr!", "„Ja“, sagte Müller-Lüdenscheidt.", "Der 3. Oktober ist's."],
-    "fr": ["L'été, c'est aujourd'hui : 3 %.", "Qu'est-ce que c'est ?"],
-}
 PERL = [
     ("en", "Don't worry, it's 3.50 (net) & fine.", "Don 't worry , it 's 3.50 ( net ) & fine ."),
     ("en", 'He said: "No [maybe] | <b>"', 'He said : " No [ maybe ] | < b > "'),
@@ -27,6 +22,7 @@ PERL = [
     ("en", "What?! Really... yes -- no.", "What ? ! Really ... yes -- no ."),
     ("en", "a,b,c,1,000,d", "a , b , c , 1,000 , d"),
     ("en", "He's O'Brien's 'friend'.", "He 's O 'Brien 's ' friend ' ."),
+    ("en", "Don't pay 3,000.50 to U.S. firms.", "Don 't pay 3,000.50 to U.S. firms ."),
     ("en", "e-mail: me@x.org, http://x.org/a?b=c&d=e", "e-mail : me @ x.org , http : / / x.org / a ? b = c & d = e"),
     ("en", "It rose 3.5% (from 2.0%) in Q1/2014.", "It rose 3.5 % ( from 2.0 % ) in Q1 / 2014 ."),
     ("en", "Rock 'n' roll.", "Rock ' n ' roll ."),
@@ -44,6 +40,7 @@ PERL = [
     ("fr", "Jusqu'à 1 234,5 € (env.) l'année.", "Jusqu' à 1 234,5 € ( env. ) l' année ."),
     ("fr", "L'U.E. et l'O.N.U. n'ont pas d'accord.", "L' U.E. et l' O.N.U. n' ont pas d' accord ."),
     ("fr", "Presqu'île, s'il vous plaît !", "Presqu' île , s' il vous plaît !"),
+    ("fr", "L'eau d'Aix", "L' eau d' Aix"),
 ]
 """Language, line, and what Moses' `tokenizer.perl -no-escape` of 2025 makes of it."""
 PERL_AT_THE_END = [
@@ -67,7 +64,7 @@ PERL_AT_THE_END = [
 
 @pytest.mark.parametrize(("language", "line", "tokens"), PERL)
 def test_tokens_are_those_of_tokenizer_perl(language, line, tokens):
-    assert tokenise(line, language) == tokens
+    assert tokenise(line, language) == tokenise(f" {line}\t", language) == tokens
 
 
 @pytest.mark.parametrize(("language", "line", "tokens"), PERL_AT_THE_END)
@@ -75,28 +72,12 @@ def test_abbreviation_at_the_end_keeps_its_stop_unlike_in_perl(language, line, t
     assert tokens.endswith(" .") and tokenise(line, language) == tokens.removesuffix(" .") + "."
 
 
-@pytest.mark.parametrize("language", SENTENCES)
-def test_tokens_are_the_text_split_by_single_spaces(language):
-    for line in SENTENCES[language]:
-        tokens = tokenise(f" {line}\t", language)
-        assert tokens.replace(" ", "") == line.replace(" ", "")
-        assert "  " not in tokens and tokens == tokens.strip()
-
-
 @pytest.mark.parametrize("line", ["He said: 'Go home.'", "U.S.&.'"])
-@pytest.mark.parametrize("language", SENTENCES)
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_a_stop_and_a_quote_at_the_end_leave_no_empty_word(language, line):
     """Moses separates `.'` only after it has removed extra spaces."""
     words = tokenise(line, language).split(" ")
     assert "" not in words and words[-2:] == [".", "'"] and "".join(words) == line.replace(" ", "")
-
-
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_ordinary_text_comes_back(language, seed):
-    lines = [line for line in random_lines(50, seed) if not {"&", "don't"} & set(line.split())]
-    assert [detokenise(tokenise(f"{line}, yes.", language), language) for line in lines] == [
-        f"{x}, yes." for x in lines
-    ]
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "zh", "th"])
@@ -105,12 +86,6 @@ def test_more_than_one_space_between_tokens_counts_as_one(language, seed):
     for line in [*random_lines(50, seed), "⁇ ⁇ - a", ""]:
         spread = "".join(token + " " * draw.randint(1, 3) for token in ["", *line.split()])
         assert detokenise(spread, language) == detokenise(line, language)
-
-
-def test_moses_conventions():
-    assert tokenise("Don't pay 3,000.50 to U.S. firms.", "en") == "Don 't pay 3,000.50 to U.S. firms ."
-    assert tokenise("L'eau d'Aix", "fr") == "L' eau d' Aix"
-    assert tokenise("well-known", "en") == "well-known"
 
 
 @pytest.mark.parametrize("language", WRITTEN)
@@ -134,11 +109,8 @@ def test_ascii_text_stays_as_moses_joined_it(seed):
         text = "".join(token + draw.choice(["", " "]) for token in tokens).strip()
         assert correct_spaces(tokens, text, "en") == text
         if "  " not in text:
-            spaces = spaces_in(tokens, text)
-            assert (
-                spaces is not None
-                and "".join(map("".join, zip(tokens, [" " * s for s in [*spaces, 0]], strict=True))) == text
-            )
+            spaces = [" " * count for count in (*spaces_in(tokens, text), 0)]
+            assert "".join(map("".join, zip(tokens, spaces, strict=True))) == text
 
 
 LINES = ["我 喜欢北京。", "Anna Keller去年买了3.5公斤苹果，好吗？", "他说：“OK”……", "她在二〇二〇年㐀来了", "𠀀字"]
@@ -150,15 +122,10 @@ def test_the_text_is_the_same_but_for_spaces(segmenter, line):
     words = segment(line, segmenter).split(" ")
     assert all(word and not word.isspace() for word in words)
     assert "".join(words) == "".join(line.split())
-    assert segment(line, segmenter) == segment(line, segmenter)
 
 
 def test_characters_are_single_and_other_scripts_stay_whole():
     assert segment(LINES[1], "characters") == "Anna Keller 去 年 买 了 3 . 5 公 斤 苹 果 ， 好 吗 ？"
-
-
-def test_jieba_knows_words():
-    assert segment(LINES[0], "jieba") == "我 喜欢 北京 。"
 
 
 @pytest.mark.parametrize(
@@ -179,9 +146,8 @@ def test_a_segmenter_without_chinese_is_refused():
 def test_equal_ideographs_take_linear_time(segmenter):
     line = random.choice("的哈龘") * 100_000
     segment(LINES[0], segmenter)  # reads the dictionary
-    began = time.process_time()
-    words = segment(line, segmenter)
-    assert time.process_time() - began < 5
+    with within(5):
+        words = segment(line, segmenter)
     assert words.replace(" ", "") == line
 
 
@@ -192,6 +158,5 @@ def test_runs_of_usual_length_are_segmented_as_jieba_does():
 
 @pytest.mark.parametrize("token", ["—", "…", "’", "“", "— a", "’ n ’"])
 def test_long_lines_of_marks_take_linear_time(token):
-    language, began = random.choice(["en", "es", "nl", "it"]), time.process_time()
-    detokenise(" ".join([token] * 50_000), language)
-    assert time.process_time() - began < 5
+    with within(5):
+        detokenise(" ".join([token] * 50_000), random.choice(["en", "es", "nl", "it"]))

@@ -6,10 +6,8 @@ REPRISE_FUZZ_SEED repeats that of a printed seed.
 
 import gzip
 import io
-import json
 import os
 import random
-import tarfile
 import time
 import warnings
 import zipfile
@@ -21,6 +19,8 @@ import packed_model
 import pytest
 import soundfile
 import torch
+from made_archives import entry, hard_link, pack, symbolic_link, tar
+from made_records import parallel_corpus
 
 from pipeline.core.digests import digest_of, read_note, write_note
 from pipeline.core.errors import UserError, printable_lines
@@ -53,28 +53,16 @@ LONGEST_S = 5.0
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def tar_of(compression: str) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=f"w{compression}", format=tarfile.PAX_FORMAT) as archive:
-        for name, content in (("d/one", b"one\n" * 300), ("d/" + "é" * 150, b"two"), ("empty", b"")):
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.pax_headers = len(content), {"comment": "x" * 40}
-            archive.addfile(entry, io.BytesIO(content))
-        for kind, name in ((tarfile.LNKTYPE, "hard"), (tarfile.SYMTYPE, "soft")):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = kind, "d/one"
-            archive.addfile(entry)
-    return buffer.getvalue()
+def tar_of(kind: str) -> bytes:
+    contents = (("d/one", b"one\n" * 300), ("d/" + "é" * 150, b"two"), ("empty", b""))
+    entries = (entry(name, content, {"comment": "x" * 40}) for name, content in contents)
+    return tar(*entries, hard_link("hard", "d/one"), symbolic_link("soft", "d/one"), kind=kind)
 
 
 def zip_of() -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("d/one", b"one\n" * 300)
-        archive.writestr("d\\two", b"two", zipfile.ZIP_STORED)
-        link = zipfile.ZipInfo("soft")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "d/one")
+    buffer = io.BytesIO(pack([("d/one", b"one\n" * 300)], "zip", {"soft": "d/one"}))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("d\\two", b"two")  # not compressed
     return buffer.getvalue()
 
 
@@ -85,11 +73,15 @@ def sound_of(kind: str, subtype: str) -> bytes:
     return buffer.getvalue()
 
 
-def written(write: Callable[[Path], object], folder: Path, name: str) -> bytes:
-    """The bytes of a file that the project writes."""
-    folder.mkdir(exist_ok=True)
-    write(folder / name)
-    return (folder / name).read_bytes()
+def written(name: str, write: Callable[[Path], object]) -> Callable[[Path], bytes]:
+    """A function that returns the bytes of a file that the project writes, in a folder."""
+
+    def content_in(folder: Path) -> bytes:
+        folder.mkdir(exist_ok=True)
+        write(folder / name)
+        return (folder / name).read_bytes()
+
+    return content_in
 
 
 def hear(path: Path) -> None:
@@ -129,8 +121,33 @@ def tokens_in(path: Path) -> None:
     store.lengths()
 
 
+def read_subwords(path: Path) -> None:
+    found = Subwords(path)
+    found.decode(found.encode(["abcd efgh", "x"]))
+
+
+def note_bytes(folder: Path) -> bytes:
+    folder.mkdir(exist_ok=True)
+    (folder / "x").write_bytes(b"content")
+    write_note(folder / "x")
+    assert digest_of(folder / "x") == read_note(folder / "x").digest
+    return (folder / ".digests/x").read_bytes()
+
+
+def write_offsets(path: Path) -> None:
+    with write_tokens(path.with_suffix(""), 60) as tokens:
+        for length in (3, 0, 5):
+            tokens.append(np.arange(length))
+
+
+TENSORS = {"a": torch.arange(12.0).reshape(3, 4), "b": torch.ones(2, dtype=torch.int64)}
+tensor_bytes = written("a.safetensors", lambda path: write_tensor_file(path, TENSORS, {"key": "0" * 64}))
+subword_bytes = written("subwords.model", lambda path: packed_model.write_subwords(path.parent, 60))
+
+
 STM = b";; a comment\ntalk 1 speaker 0.0 1.0 <o,f0,male> word(2) {noise}\ntalk 1 s 1.0 2.0 <F0_M> it 's <sil>\n"
 MANIFEST = b"audio\ttext\tspeaker\tdomain\tseconds\tstart\na.wav\tWORD\tx\tnews\t1.5\t0.25\n"
+TABLE = b"path\tspeaker\ttranscript\na.flac\tx\tWORD\n"
 SHEET = '\ufeffen\tde\r\n"He said ""no""."\tEr\r\n"two\nlines"\t"x"\r\n'.encode()
 SGM = b'<srcset><doc docid="a"><seg id="1">A &amp; b</seg>\n<SEG id=2> c\nd </SEG></doc></srcset>\n'
 XML = (
@@ -143,11 +160,7 @@ FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]
     "sgm": ("a.sgm", lambda _: SGM * 20, lambda path: [*read_lines(Side(source=path.name), path)]),
     "xml": ("a.xml", lambda _: XML, lambda path: [*read_lines(Side(source=path.name, translator="A"), path)]),
     "tsv": ("a.tsv", lambda _: SHEET * 9, lambda path: [*read_columns(path)]),
-    "table": (
-        "a.tsv",
-        lambda _: b"path\tspeaker\ttranscript\na.flac\tx\tWORD\n" * 9,
-        lambda path: [*table(lines_of(path, "write it"), ("path",), str(path))],
-    ),
+    "table": ("a.tsv", lambda _: TABLE * 9, lambda path: [*table(lines_of(path, "write it"), ("path",), str(path))]),
     "recordings": ("own.tsv", lambda _: b"audio\ttext\tspeaker\n" + b"a.wav\tword\tx\n" * 3, recordings),
     "manifest": ("a.tsv", lambda _: MANIFEST, lambda path: [*read_manifest(path)]),
     "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(TextPart(source="a", layout="stm"), path)]),
@@ -158,57 +171,20 @@ FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]
     "mu-law": ("a.wav", lambda _: sound_of("WAV", "ULAW"), hear),
     "flac": ("a.flac", lambda _: sound_of("FLAC", "PCM_24"), lambda path: (hear(path), seconds_of(path))),
     "ogg": ("a.ogg", lambda _: sound_of("OGG", "VORBIS"), hear),
-    "tar": ("a.tar", lambda _: tar_of(""), read_members),
-    "tar.gz": ("a.tgz", lambda _: tar_of(":gz"), read_members),
-    "tar.xz": ("a.txz", lambda _: tar_of(":xz"), read_members),
+    "tar": ("a.tar", lambda _: tar_of("tar"), read_members),
+    "tar.gz": ("a.tgz", lambda _: tar_of("gz"), read_members),
+    "tar.xz": ("a.txz", lambda _: tar_of("xz"), read_members),
     "zip": ("a.zip", lambda _: zip_of(), read_members),
     "yaml": ("a.yaml", lambda _: (ROOT / "workflow/datasets/an4.yaml").read_bytes(), load_yaml),
     "dataset": ("a.yaml", lambda _: (ROOT / "workflow/datasets/grammar-smoke-en-de.yaml").read_bytes(), load_dataset),
-    "json": ("corpus.json", lambda _: corpus_json(), lambda path: read_as(AnyCorpus, path)),
+    "json": ("corpus.json", written("x", parallel_corpus(60).write), lambda path: read_as(AnyCorpus, path)),
     "raw.done": ("raw.done", lambda _: b'{"format":1,"files":["raw/train.en"]}\n', files_listed),
-    "note": ("note", lambda folder: note_bytes(folder), noted),
-    "tensors": ("a.safetensors", lambda folder: tensor_bytes(folder), read_tensor_file),
-    "subwords": ("subwords.model", lambda folder: subword_bytes(folder), lambda path: read_subwords(path)),
-    "tokens": ("s.offsets", lambda folder: offset_bytes(folder), tokens_in),
+    "note": ("note", note_bytes, noted),
+    "tensors": ("a.safetensors", tensor_bytes, read_tensor_file),
+    "subwords": ("subwords.model", subword_bytes, read_subwords),
+    "tokens": ("s.offsets", written("s.offsets", write_offsets), tokens_in),
 }
 """Name of the file, its content before the damage, and the parser."""
-
-
-def corpus_json() -> bytes:
-    from made_records import parallel_corpus
-
-    return json.dumps(parallel_corpus(60).model_dump()).encode()
-
-
-def note_bytes(folder: Path) -> bytes:
-    folder.mkdir(exist_ok=True)
-    (folder / "x").write_bytes(b"content")
-    write_note(folder / "x")
-    assert digest_of(folder / "x") == read_note(folder / "x").digest
-    return (folder / ".digests/x").read_bytes()
-
-
-def tensor_bytes(folder: Path) -> bytes:
-    tensors = {"a": torch.arange(12.0).reshape(3, 4), "b": torch.ones(2, dtype=torch.int64)}
-    return written(lambda path: write_tensor_file(path, tensors, {"key": "0" * 64}), folder, "a.safetensors")
-
-
-def subword_bytes(folder: Path) -> bytes:
-    return written(lambda path: packed_model.write_subwords(path.parent, 60), folder, "subwords.model")
-
-
-def offset_bytes(folder: Path) -> bytes:
-    def write(path: Path) -> None:
-        with write_tokens(path.with_suffix(""), 60) as tokens:
-            for length in (3, 0, 5):
-                tokens.append(np.arange(length))
-
-    return written(write, folder, "s.offsets")
-
-
-def read_subwords(path: Path) -> None:
-    found = Subwords(path)
-    found.decode(found.encode(["abcd efgh", "x"]))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -3,11 +3,11 @@
 import gzip
 import io
 import random
-import time
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from time_limit import within
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset.parallel import Side
@@ -37,14 +37,9 @@ def read(*contents: bytes) -> list[tuple[bytes, ...]]:
 def test_documents_in_any_order_meet_their_translations(seed):
     draw = random.Random(seed)
     lengths = {f"d{number}": draw.randint(1, 4) for number in range(9)}
-    documents = [*lengths]
-    rows = read(sgml(documents, "en", lengths), *(sgml(draw.sample(documents, 9), "de", lengths) for _ in range(3)))
-    assert len(rows) == sum(lengths.values())
-    assert all({side.split()[1:][0] for side in row} == {row[0].split()[1]} for row in rows)
-    assert all(side.split()[2] == row[0].split()[2] for row in rows for side in row)
-    assert [row[0].split()[1].decode() for row in rows] == [
-        document for document in documents for _ in range(lengths[document])
-    ]
+    rows = read(sgml([*lengths], "en", lengths), *(sgml(draw.sample([*lengths], 9), "de", lengths) for _ in range(3)))
+    expected = [f"{name} {n}" for name, length in lengths.items() for n in range(1, length + 1)]
+    assert rows == [tuple(f"{word} {place}".encode() for word in ("en", "de", "de", "de")) for place in expected]
 
 
 def test_documents_without_names_keep_their_place():
@@ -69,11 +64,8 @@ def test_segments_of_unnamed_documents_meet_by_their_ids(seed, named):
         return "\n".join(lines).encode()
 
     rows = read(side("en", False, named), side("de", True, False))
-    assert rows == [
-        (f"en {place} {n}".encode(), f"de {place} {n}".encode())
-        for place, length in enumerate(lengths)
-        for n in range(1, length + 1)
-    ]
+    expected = [f"{place} {n}" for place, length in enumerate(lengths) for n in range(1, length + 1)]
+    assert rows == [(f"en {place}".encode(), f"de {place}".encode()) for place in expected]
 
 
 @pytest.mark.parametrize(
@@ -89,31 +81,18 @@ def test_a_document_of_one_name_twice_stays_apart():
     assert read(both, both) == [(b"en a 1", b"en a 1")] * 2
 
 
-def test_segments_that_do_not_end_are_refused_at_once():
-    begin = time.process_time()
-    with pytest.raises(UserError, match=r"x.sgm: segment 1 is not closed by"):
-        sgml_segments(b'<seg id="1">a ' * 100_000, PATH)
-    assert time.process_time() - begin < 5
-
-
 def test_tags_in_a_comment_between_segments_do_not_count():
-    text = (
-        b'<doc docid="a"><!-- <seg id="1">old</seg> --><seg id="1">a <!-- b</seg>'
-        b'<!----><!-- <doc docid="z"> --><seg id="2">c --> d</seg><!-- </doc> --></doc>'
-    )
-    found = sgml_segments(text, PATH)
-    assert {(key.document, key.segment): value for key, value in found.items()} == {
-        ("a", "1"): b"a <!-- b",
-        ("a", "2"): b"c --> d",
-    }
+    text = b'<doc docid="a"><!-- <seg id="1">old</seg> --><seg id="1">a <!-- b</seg>'
+    text += b'<!----><!-- <doc docid="z"> --><seg id="2">c --> d</seg><!-- </doc> --></doc>'
+    found = {(key.document, key.segment): value for key, value in sgml_segments(text, PATH).items()}
+    assert found == {("a", "1"): b"a <!-- b", ("a", "2"): b"c --> d"}
 
 
 def test_a_comment_that_does_not_end_is_refused_at_once():
-    begin = time.process_time()
-    with pytest.raises(UserError, match=r"x.sgm: a comment is not closed by -->"):
+    with within(5), pytest.raises(UserError, match=r"x.sgm: a comment is not closed by -->"):
         sgml_segments(b"<seg>a</seg>" + b"<!-- " * 100_000, PATH)
-    sgml_segments(b"<!-- -->" * 100_000, PATH)
-    assert time.process_time() - begin < 5
+    with within(5):
+        sgml_segments(b"<!-- -->" * 100_000, PATH)
 
 
 def nist(folder: Path, name: str, sets: list[tuple[str, list[str]]], lengths: dict[str, int]) -> str:
@@ -137,11 +116,10 @@ def test_nist_source_meets_each_of_its_four_references(tmp_path, seed):
     source = nist(tmp_path, "mt.xml", [("zh", documents)], lengths)
     references = nist(tmp_path, "mt-ref.xml", [(word, draw.sample(documents, 9)) for word in words], lengths)
     sides = [Side(source=source), *(Side(source=references, reference=number) for number in range(1, 5))]
-    read_sides = [segments(side, tmp_path / side.file_name) for side in sides]
-    expected = [(name, n) for name in documents for n in range(1, lengths[name] + 1)]
-    assert list(aligned(read_sides, [side.file_name for side in sides], "toy test")) == [
-        tuple(f"{word} {name} {n} &".encode() for word in ("zh", *words)) for name, n in expected
-    ]
+    names = [side.file_name for side in sides]
+    found = aligned([segments(side, tmp_path / side.file_name) for side in sides], names, "toy test")
+    expected = [f"{name} {n} &" for name in documents for n in range(1, lengths[name] + 1)]
+    assert list(found) == [tuple(f"{word} {place}".encode() for word in ("zh", *words)) for place in expected]
 
 
 @pytest.mark.parametrize(
@@ -195,9 +173,10 @@ def test_missing_translators_with_quotes_are_named(tmp_path, translator):
         lines(tmp_path / "x.xml", xml().encode(), translator)
 
 
-@pytest.mark.parametrize(
-    "encoding", ["klingon", "utf-7", "shift_jisx0213", "utf-16-le", "base64", "ucs-4", "\u00fcnicode"]
-)
+ENCODINGS = ["klingon", "utf-7", "shift_jisx0213", "utf-16-le", "base64", "ucs-4", "\u00fcnicode"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_xml_in_unknown_encodings_is_refused_in_one_line(tmp_path, encoding):
     content = xml(f'<?xml version="1.0" encoding="{encoding}"?>').encode()
     with pytest.raises(UserError, match=r"x\.xml: damaged \(.+\); remove it"):
@@ -207,13 +186,8 @@ def test_xml_in_unknown_encodings_is_refused_in_one_line(tmp_path, encoding):
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
-        ("utf8", "ü"),
-        ("UTF8", "你"),
-        ("cp65001", "ü"),
-        ("gb18030", "你好"),
-        ("big5", "你好"),
-        ("Shift_JIS", "日本"),
-        ("euc-kr", "한국"),
+        *(("utf8", "ü"), ("UTF8", "你"), ("cp65001", "ü"), ("gb18030", "你好"), ("big5", "你好")),
+        *(("Shift_JIS", "日本"), ("euc-kr", "한국")),
     ],
 )
 def test_xml_in_encodings_unknown_to_expat_is_read(tmp_path, encoding, text):
@@ -223,29 +197,23 @@ def test_xml_in_encodings_unknown_to_expat_is_read(tmp_path, encoding, text):
 
 @pytest.mark.parametrize("inside", [b"a", b"a ", b"a=", b"a='", b'a="', b"-", b" "])
 def test_long_sgml_tags_take_linear_time(tmp_path, inside):
-    began = time.process_time()
     content = b"<doc " + inside * 500_000 + b"><seg id=" + inside * 500_000 + b">text</seg></doc>"
-    assert lines(tmp_path / "x.sgm", content) == [b"text"]
-    assert time.process_time() - began < 5
+    with within(5):
+        assert lines(tmp_path / "x.sgm", content) == [b"text"]
 
 
 def test_entities_of_entities_are_refused(tmp_path):
     inner = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
     content = f'<!DOCTYPE x [<!ENTITY e0 "ha">{inner}]><x><doc><src><seg>&e12;</seg></src></doc></x>'
-    began = time.process_time()
-    with pytest.raises(UserError, match=r"x\.xml: damaged"):
+    with within(5), pytest.raises(UserError, match=r"x\.xml: damaged"):
         lines(tmp_path / "x.xml", content.encode())
-    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("unit", [b"<seg id='1'> text ", b"<seg ", b"<seg", b"</seg>", b"<", b"<seg x='<seg>'>"])
 def test_sgml_without_closing_tags_takes_linear_time(tmp_path, unit):
-    began = time.process_time()
-    try:
-        assert not any(lines(tmp_path / "x.sgm", unit * 200_000))
-    except UserError as error:
-        assert "is not closed by </seg>" in str(error) or "has no segment <seg>" in str(error)
-    assert time.process_time() - began < 5
+    refused = pytest.raises(UserError, match=r"is not closed by </seg>|has no segment <seg>")
+    with within(5), refused:
+        lines(tmp_path / "x.sgm", unit * 200_000)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "ascii"])
@@ -277,11 +245,10 @@ def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, monkeypatch
     monkeypatch.setattr("pipeline.data.fetch.untrusted.FREE_LINES", 1_000_000)
     path = tmp_path / "x.txt.gz"
     path.write_bytes(gzip.compress(unit * ((1 << 20) // len(unit))) * 120)
-    began = time.process_time()
-    with pytest.raises(UserError, match=r"x\.txt\.gz: has 1,\d{3},\d{3} lines or more, nearly all of them blank"):
+    refused = pytest.raises(UserError, match=r"x\.txt\.gz: has 1,\d{3},\d{3} lines or more, nearly all of them blank")
+    with within(5), refused:
         for _ in read_lines(Side(source=path.name), path):
             pass
-    assert time.process_time() - began < 5
 
 
 def test_corpus_with_more_blank_lines_than_text_is_read(tmp_path, monkeypatch, seed):

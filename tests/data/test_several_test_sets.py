@@ -5,7 +5,7 @@ import hashlib
 import json
 
 import pytest
-from toy_corpus import make_dataset, record
+from toy_corpus import download_record, make_dataset, one_part
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
@@ -27,31 +27,36 @@ WORD = {"kind": "word", "vocab_size": 12}
 SIDE = {"source": "all.gz"}
 
 
-def downloaded(tmp_path, **changes):
-    """Return a dataset of one file and one XML test set in a mirror."""
+def translated(translator):
+    return {"source": "x.xml", "translator": translator}
+
+
+def downloaded(folder, **changes):
+    """Return a dataset of one file and one XML test set, which are in a folder."""
     files = {"all.gz": gzip.compress(("\n".join(LINES) + "\n").encode(), mtime=0), "x.xml": XML.encode()}
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+        (folder / name).write_bytes(content)
     sources = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in files.items()}
-    xml = {name: {"source": "x.xml", "translator": translator} for name, translator in (("A", "A"), ("B", "B"))}
-    splits = {split: {"parts": [{"src": SIDE, "tgt": SIDE}]} for split in ("train", "dev")}
-    splits["test"] = {"parts": [{"src": {"source": "x.xml"}, "tgt": xml["A"], "further_references": [xml["B"]]}]}
-    splits["test2"] = {"parts": [{"src": SIDE, "tgt": SIDE, "first": 3, "every": 5, "lines": 8}]}
-    content = record(kind="download", sources=sources, splits=splits, further_test_sets=["second"], subwords=WORD)
-    del content["generator"]
-    return validate(Dataset, content | changes, "toy.yaml")
+    test = one_part({"source": "x.xml"}, translated("A"), further_references=[translated("B")])
+    splits = {"train": one_part(SIDE, SIDE), "dev": one_part(SIDE, SIDE), "test": test}
+    splits["test2"] = one_part(SIDE, SIDE, first=3, every=5, lines=8)
+    content = {"sources": sources, "splits": splits, "further_test_sets": ["second"], "subwords": WORD}
+    return validate(Dataset, download_record(**content | changes), "toy.yaml")
+
+
+def write_raw(dataset, folder):
+    write_raw_splits(dataset, fetch_all(dataset, folder / "downloads", str(folder)), folder)
 
 
 def test_splits_and_references_pass_through_all_stages(tmp_path):
     dataset = downloaded(tmp_path)
-    write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+    write_raw(dataset, tmp_path)
     assert (tmp_path / "raw/test.en").read_text() == "One & all\nTwo lines\n"
     assert (tmp_path / "raw/test.de").read_text() == "Eins A\nZwei A\n"
     assert (tmp_path / "raw/test.de2").read_text() == "Eins B\nZwei B\n"
     assert (tmp_path / "raw/test2.de").read_text().split("\n")[:-1] == LINES[2::5]
     assert dataset.references("test") == ["de", "de2"] and dataset.references("test2") == ["de"]
-    report = prepare(dataset, tmp_path, 1)
-    assert list(report.splits) == ["train", "dev", "test", "test2"]
+    assert list(prepare(dataset, tmp_path, 1).splits) == ["train", "dev", "test", "test2"]
     assert (tmp_path / "prepared/test.tok.de2").read_text() == "Eins B\nZwei B\n"
     learn_vocabularies(dataset, tmp_path)
     assert encode(dataset, tmp_path, 1).splits["test2"].pairs == 8
@@ -59,41 +64,36 @@ def test_splits_and_references_pass_through_all_stages(tmp_path):
 
 
 def test_a_reference_without_a_line_is_refused(tmp_path):
-    dataset = downloaded(tmp_path)
-    write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+    write_raw(dataset := downloaded(tmp_path), tmp_path)
     (tmp_path / "raw/test.de2").write_text("Eins B\n \n")
     with pytest.raises(UserError, match=r"test\.de2: line 2: empty; correct it, as references must be complete"):
         prepare(dataset, tmp_path, 1)
 
 
 def test_an_unknown_translator_is_named(tmp_path):
-    side = {"source": "x.xml", "translator": "C"}
-    splits = {split: {"parts": [{"src": SIDE, "tgt": SIDE}]} for split in ("train", "dev", "test2")}
-    splits["test"] = {"parts": [{"src": {"source": "x.xml"}, "tgt": side}]}
-    dataset = downloaded(tmp_path, splits=splits)
+    splits = dict.fromkeys(("train", "dev", "test2"), one_part(SIDE, SIDE))
+    dataset = downloaded(tmp_path, splits=splits | {"test": one_part({"source": "x.xml"}, translated("C"))})
     with pytest.raises(UserError, match=r"document d1 has 0 of ref.*'C'"):
-        write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+        write_raw(dataset, tmp_path)
 
 
 def test_a_file_that_only_a_mirror_has_is_named(tmp_path):
-    dataset = downloaded(tmp_path)
     with pytest.raises(UserError, match=r"all\.gz: it has no public address; set `mirror:`"):
-        fetch_all(dataset, tmp_path / "downloads", None)
+        fetch_all(downloaded(tmp_path), tmp_path / "downloads", None)
 
 
-FAULTS = {
-    "a test set without a name": ({"further_test_sets": []}, "test2 has no name under further_test_sets"),
-    "a name without a split": ({"further_test_sets": ["b", "c"]}, "split test3 is missing"),
-    "sizes of other splits": (
-        {"size": {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1}},
-        "size.pairs needs a number for each of train, dev, test, test2",
-    ),
-}
+SIZE = {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_splits_and_names_have_to_agree(tmp_path, fault):
-    changes, message = FAULTS[fault]
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"further_test_sets": []}, "test2 has no name under further_test_sets"),
+        ({"further_test_sets": ["b", "c"]}, "split test3 is missing"),
+        ({"size": SIZE}, "size.pairs needs a number for each of train, dev, test, test2"),
+    ],
+)
+def test_splits_and_names_have_to_agree(tmp_path, changes, message):
     with pytest.raises(UserError, match=message):
         downloaded(tmp_path, **changes)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from own_speech import RATE, own, record, write_noise
+from own_speech import RATE, own, record, write_manifests, write_noise
 
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
@@ -19,7 +19,7 @@ from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text, select
 from pipeline.data.speech.features import SplitCounts, compute_features
 from pipeline.data.speech.frontend import KeptUtterance, MelFilters
-from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
+from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.speak import reader_of, speak
 from pipeline.data.text.vocabulary import Alphabet, to_alphabet
 
@@ -51,11 +51,9 @@ def test_spelling_keeps_letters_apostrophes_and_spaces():
     assert to_alphabet("Don’t  stop—it's Café!") == ("don't stop it's cafe", "")
     assert to_alphabet("two (2) cats, 5%") == ("two cats", "%25")
     assert to_alphabet(" ' - ") == ("", "")
-    rng = np.random.default_rng(2)
+    rng, alphabet = np.random.default_rng(2), Alphabet()
     for _ in range(50):
-        text = "".join(rng.choice(list("abz' ")) for _ in range(20))
-        text = " ".join(text.split())
-        alphabet = Alphabet()
+        text = " ".join("".join(rng.choice(list("abz' "), 20)).split())
         flat, lengths = alphabet.flat([text, "ab"])
         assert lengths.tolist() == [len(text), 2]
         assert alphabet.decode(np.split(flat, [len(text)])) == [text, "ab"]
@@ -145,25 +143,20 @@ def test_language_model_text_excludes_spoken_test_sentences(tmp_path):
 def test_left_out_sentences_are_counted_by_reason(tmp_path):
     dataset = validate(Dataset, record(kind="characters", text=grammar(), max_characters=10), "test")
     (tmp_path / "raw").mkdir()
-    for split, lines in {
-        "test": ["Seen once."],
-        "dev": ["a dev line"],
-        "train": ["seen once", "route 66", "!", "far too long a line", "fits", "Fits"],
-    }.items():
-        (tmp_path / f"raw/{split}.en").write_text("".join(f"{line}\n" for line in lines))
-    chosen = select(dataset, tmp_path, {})
-    assert [utterance.spelt for utterance in chosen["train"].sentences] == ["fits"]
-    reasons = {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
-    assert chosen["train"].record()["rejected"] == reasons and chosen["train"].read == 6
+    train = "seen once\nroute 66\n!\nfar too long a line\nfits\nFits\n"
+    for split, text in {"test": "Seen once.\n", "dev": "a dev line\n", "train": train}.items():
+        (tmp_path / f"raw/{split}.en").write_text(text)
+    chosen = select(dataset, tmp_path, {})["train"]
+    assert [utterance.spelt for utterance in chosen.sentences] == ["fits"] and chosen.read == 6
+    assert chosen.record()["rejected"] == {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
     with pytest.raises(UserError, match="1 sentences of train fit, but 4 are needed"):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 
 
 def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path, caplog):
-    sound = write_noise(tmp_path / "a.wav", 1.0)
+    sound, cut = write_noise(tmp_path / "a.wav", 1.0), write_noise(tmp_path / "cut.wav", 0.5)
     broken = tmp_path / "broken.flac"
     broken.write_bytes(b"fLaC and no more")
-    cut = write_noise(tmp_path / "cut.wav", 0.5)
     faults = {
         "missing audio": (tmp_path / "nowhere.wav", "a", 1.0),
         "unreadable audio": (broken, "a", 0.0),  # its length is unknown
@@ -176,24 +169,22 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path, caplog):
         "outside the alphabet": (sound, "a 4 b", 1.0),
     }
     bad = [Utterance(path, text, "me", "x", seconds) for path, text, seconds in faults.values()]
-    for split in ("train", "dev", "test"):
-        own_sound = write_noise(tmp_path / f"{split}.wav", 1.0)
-        good = [
-            Utterance(own_sound, "Hello, world", "me", "x", 1.0),
-            Utterance(own_sound, "again", "you", "x", 0.5, start=0.25),
-        ]
-        write_manifest(tmp_path / f"{split}.tsv", good + (bad if split == "train" else []))
-    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
+
+    def good(split):
+        path = write_noise(tmp_path / f"{split}-good.wav", 1.0)
+        return [Utterance(path, "Hello, world", "me", "x", 1.0), Utterance(path, "again", "you", "x", 0.5, start=0.25)]
+
+    manifests = write_manifests(tmp_path, train=good("train") + bad, dev=good("dev"))
     compute_features(own(), manifests, tmp_path / "corpus", 1)
     assert "train: 9 of 11 left out: 1 missing audio, 1 unreadable audio," in caplog.text
-    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]
-    assert report["train"]["rejected"] == dict.fromkeys(faults, 1) and report["train"]["kept"] == 2
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
+    assert report["rejected"] == dict.fromkeys(faults, 1) and report["kept"] == 2
     assert (tmp_path / "corpus/prepared/train.en").read_text() == "hello world\nagain\n"
     assert (tmp_path / "corpus/prepared/train.speakers").read_text() == "me\nyou\n"
     assert FrameStore(tmp_path / "corpus/encoded/dev", FEATURES).lengths().tolist() == [98, 48]
-    expected = {"train": {"utterances": 3}}
+    expected = own(expected={"train": {"utterances": 3}})
     with pytest.raises(UserError, match=r"2 utterances kept, expected 3 .*1 missing audio"):
-        compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
+        compute_features(expected, manifests, tmp_path / "corpus", 1)
 
 
 def test_manifest_of_windows_or_a_spreadsheet_is_read(tmp_path):
@@ -234,18 +225,9 @@ def test_a_stretch_of_an_ogg_file_is_read(tmp_path):
 def test_sphere_segment_is_read_and_shorten_is_refused(tmp_path):
     samples = np.random.default_rng(5).integers(-3000, 3000, RATE * 2).astype(np.int16)
     path = tmp_path / "talk.sph"
-    head = [
-        "NIST_1A",
-        "   1024",
-        "channel_count -i 1",
-        f"sample_count -i {len(samples)}",
-        f"sample_rate -i {RATE}",
-        "sample_n_bytes -i 2",
-        "sample_byte_format -s2 01",
-        "sample_sig_bits -i 16",
-        "sample_coding -s3 pcm",
-        "end_head",
-    ]
+    head = ["NIST_1A", "   1024", "channel_count -i 1", f"sample_count -i {len(samples)}", f"sample_rate -i {RATE}"]
+    head += ["sample_n_bytes -i 2", "sample_byte_format -s2 01", "sample_sig_bits -i 16", "sample_coding -s3 pcm"]
+    head += ["end_head"]
     header = ("\n".join(head) + "\n").ljust(1024).encode()
     path.write_bytes(header + samples.astype("<i2").tobytes())
     heard = read_audio(Utterance(path, "a", "b", "c", 0.5, start=1.25), RATE)
@@ -256,23 +238,19 @@ def test_sphere_segment_is_read_and_shorten_is_refused(tmp_path):
 
 
 def test_a_tone_is_loudest_in_the_filter_of_its_frequency():
-    seconds = np.arange(RATE) / RATE
-    filters = MelFilters(RATE, 3800)
-    loudest = [
-        int(filters(np.sin(2 * np.pi * hz * seconds).astype(np.float32)).mean(0).argmax()) for hz in (200, 800, 3000)
-    ]
+    seconds, filters = np.arange(RATE) / RATE, MelFilters(RATE, 3800)
     edges = 1127 * np.log1p(np.array([20, 3800]) / 700)
     centres = 700 * np.expm1(np.linspace(*edges, FEATURES + 2)[1:-1] / 1127)
-    assert loudest == [int(np.abs(centres - hz).argmin()) for hz in (200, 800, 3000)]
-    assert (
-        filters(np.zeros(RATE, np.float32)).shape == (98, FEATURES) and filters(np.zeros(10, np.float32)).shape[0] == 0
-    )
+    for hz in (200, 800, 3000):
+        loudness = filters(np.sin(2 * np.pi * hz * seconds).astype(np.float32)).mean(0)
+        assert loudness.argmax() == np.abs(centres - hz).argmin()
+    shapes = [filters(np.zeros(count, np.float32)).shape for count in (RATE, 10)]
+    assert shapes == [(98, FEATURES), (0, FEATURES)]
 
 
 def test_titles_are_spelt_as_spoken():
-    assert to_alphabet("Mr. Keller and Mrs Brown's mrs")[0] == "mister keller and missus brown's missus"
-    assert to_alphabet("mr keller") == ("mister keller", "")
-    assert to_alphabet("amrita's mrsa")[0] == "amrita's mrsa"
+    assert to_alphabet("Mr. Keller and Mrs Brown's mrs") == ("mister keller and missus brown's missus", "")
+    assert to_alphabet("mr amrita's mrsa")[0] == "mister amrita's mrsa"
 
 
 @pytest.mark.parametrize("between", ["…", "...", "..", "… ", " ...", "‥", "—", "...—"])

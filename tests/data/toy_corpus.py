@@ -15,20 +15,23 @@ def record(**changes) -> dict:
     """Return the content of a dataset file; `changes` replace its keys."""
     return {
         "kind": "grammar",
-        "name": "toy",
-        "title": "Toy",
-        "licence": "none",
-        "citation": "none",
-        "src": "en",
-        "tgt": "de",
-        "dev_set": "toy-dev",
-        "test_set": "toy-test",
+        **{"name": "toy", "title": "Toy", "licence": "none", "citation": "none"},
+        **{"src": "en", "tgt": "de", "dev_set": "toy-dev", "test_set": "toy-test"},
         "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 1}, "seed": 1},
         "cleaning": {"max_tokens": 20, "max_ratio": 3},
-        "tokeniser": "moses",
+        **{"tokeniser": "moses", "compound_split": False},
         "subwords": {"kind": "bpe", "vocab_size": 60, "sample_pairs": 10000, "seed": 1},
-        "compound_split": False,
     } | changes
+
+
+def download_record(**changes) -> dict:
+    """Return the same for text that is fetched."""
+    return {key: value for key, value in record(**{"kind": "download"} | changes).items() if key != "generator"}
+
+
+def one_part(src: dict, tgt: dict, **lines: int) -> dict:
+    """Return a split of one part: its two sides, and which of their lines it takes."""
+    return {"parts": [{"src": src, "tgt": tgt} | lines]}
 
 
 def make_dataset(**changes) -> GrammarDataset:

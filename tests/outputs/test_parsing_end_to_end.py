@@ -17,41 +17,17 @@ from pipeline.training.job import train_run
 
 SIZES = {"train": 60, "dev": 4, "test": 6}
 DATASET = {
-    "kind": "grammar-treebank",
-    "title": "toy",
-    "licence": "none",
-    "citation": "none",
-    "src": "en",
-    "dev_set": "toy-dev",
-    "test_set": "toy-test",
+    **{"kind": "grammar-treebank", "title": "toy", "licence": "none", "citation": "none"},
+    **{"src": "en", "dev_set": "toy-dev", "test_set": "toy-test"},
     "generator": {"domain": "film", "sizes": SIZES, "seed": 1},
     "subwords": {"kind": "bpe", "vocab_size": 120, "sample_pairs": 1000},
     "tgt_subwords": {"kind": "symbols"},
 }
-RUN = {
-    "paper": "toy",
-    "system": "parsing",
-    "dataset": "toy",
-    "scale": "toy",
-    "seed": 1,
-    "model": {
-        "architecture": "transformer",
-        "num_layers": 1,
-        "d_model": 16,
-        "d_ff": 32,
-        "num_heads": 2,
-        "tie_embeddings": "none",
-    },
-    "training": {
-        "max_steps": 3,
-        "warmup_steps": 2,
-        "tokens_per_update": 512,
-        "micro_batch_tokens": 512,
-        "max_length": 256,
-        "validate_every": 3,
-        "checkpoint_every": 3,
-    },
-}
+MODEL = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+TRAINING = {"max_steps": 3, "warmup_steps": 2, "validate_every": 3, "checkpoint_every": 3}
+TRAINING |= {"tokens_per_update": 512, "micro_batch_tokens": 512, "max_length": 256}
+RUN = {"paper": "toy", "system": "parsing", "dataset": "toy", "scale": "toy", "seed": 1}
+RUN |= {"model": MODEL | {"tie_embeddings": "none"}, "training": TRAINING}
 
 
 def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):

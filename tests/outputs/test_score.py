@@ -50,20 +50,25 @@ def describe(folder, **expected):
     (folder / "toy.yaml").write_text(yaml.safe_dump(record))
 
 
+def change_dataset(corpus, **keys):
+    record = yaml.safe_load((corpus / "toy.yaml").read_text())
+    (corpus / "toy.yaml").write_text(yaml.safe_dump(record | keys))
+
+
 def score(corpus, out, hypothesis="hyp") -> int:
-    return main(
-        [
-            *("score-text", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
-            *("--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")),
-            *("--out", str(out)),
-        ]
-    )
+    data = ["--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")]
+    texts = ["--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")]
+    return main(["score-text", *data, *texts, "--out", str(out)])
+
+
+def scored(corpus, out, hypothesis="hyp") -> dict:
+    """Score a translation, and return the score file."""
+    assert score(corpus, out, hypothesis) == 0
+    return json.loads(out.read_text())
 
 
 def test_score_file_has_interval_and_signature_of_each_metric(corpus, tmp_path):
-    out = tmp_path / "scores" / "toy.json"
-    assert score(corpus, out) == 0
-    found = json.loads(out.read_text())
+    found = scored(corpus, out := tmp_path / "scores" / "toy.json")
     assert (found["test_set"], found["lines"]) == ("toy", LINES)
     assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu", "chrf"}
     for metric in found["metrics"].values():
@@ -76,15 +81,13 @@ def test_score_file_has_interval_and_signature_of_each_metric(corpus, tmp_path):
 
 
 def test_nist_set_is_also_scored_by_closest_reference(corpus, tmp_path):
-    path = corpus / "toy.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"bleu": "nist"}))
-    assert score(corpus, tmp_path / "nist.json") == 0
-    assert "bleu_closest" in json.loads((tmp_path / "nist.json").read_text())["metrics"]
+    change_dataset(corpus, bleu="nist")
+    assert "bleu_closest" in scored(corpus, tmp_path / "nist.json")["metrics"]
 
 
 def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
     first, second = tmp_path / "a" / "toy.json", tmp_path / "b" / "toy.json"
-    score(corpus, first), score(corpus, second)
+    assert scored(corpus, first) == scored(corpus, second)
     for suffix in (".json", ".npz"):
         assert first.with_suffix(suffix).read_bytes() == second.with_suffix(suffix).read_bytes()
 
@@ -94,11 +97,12 @@ def test_hypotheses_without_a_right_word_are_scored(corpus, tmp_path, line):
     perfect, out = tmp_path / "perfect.json", tmp_path / "out.json"
     for end in ("tok", "txt"):
         (corpus / f"nothing.{end}").write_text(f"{line}\n" * LINES, encoding="utf-8")
-    assert score(corpus, out, hypothesis="nothing") == score(corpus, perfect, hypothesis="perfect") == 0
-    for name, metric in json.loads(out.read_text())["metrics"].items():
+    scored(corpus, perfect, hypothesis="perfect")
+    metrics = scored(corpus, out, hypothesis="nothing")["metrics"]
+    for name, metric in metrics.items():
         assert 0 <= metric["low"] <= metric["value"] <= metric["high"] < 5, name
         assert compare_scores(perfect, out, name).low > 90
-    assert json.loads(out.read_text())["metrics"]["bleu_tok"]["value"] == 0
+    assert metrics["bleu_tok"]["value"] == 0
 
 
 def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
@@ -106,8 +110,7 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
     score(corpus, ours), score(corpus, perfect, hypothesis="perfect")
     for name in ("bleu_paper", "sacrebleu", "chrf", "gleu"):
         found = compare_scores(perfect, ours, name)
-        assert found.low > 0
-        assert found.p_value < 0.01
+        assert found.low > 0 and found.p_value < 0.01
     for words in (["--split", "dev"], ["--set", "scale=small"]):
         assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu", *words]) == 1
         assert "apply to runs only" in capsys.readouterr().err
@@ -124,12 +127,11 @@ def test_lower_cased_scores_compare_only_with_lower_cased(corpus, tmp_path):
     """The raw references are the same, so that their digest does not distinguish them."""
     cased, lowered, out = (tmp_path / name for name in ("cased.json", "lowered.json", "again.json"))
     write(corpus / "hyp.tok", [line.split() for line in (corpus / "hyp.tok").read_text().swapcase().splitlines()], "")
-    score(corpus, cased)
+    before = scored(corpus, cased)["metrics"]
     for path in (corpus / "hyp.tok", corpus / "prepared/test.tok.de"):
         path.write_text(path.read_text().lower())
-    (corpus / "toy.yaml").write_text((corpus / "toy.yaml").read_text() + "lowercase: true\n")
-    score(corpus, lowered), score(corpus, out)
-    before, after = (json.loads(path.read_text())["metrics"] for path in (cased, lowered))
+    change_dataset(corpus, lowercase=True)
+    after, _ = scored(corpus, lowered)["metrics"], scored(corpus, out)
     assert after["bleu_tok"] == after["bleu_tok_lc"] == before["bleu_tok_lc"]
     for metric in ("bleu_tok", "bleu_paper", "gleu"):
         assert after[metric]["value"] > before[metric]["value"] + 10
@@ -145,10 +147,9 @@ def test_lower_cased_scores_compare_only_with_lower_cased(corpus, tmp_path):
 def test_lower_cased_corpora_are_scored_without_case(corpus, tmp_path):
     """The references keep their capitals, which the model never wrote."""
     write(corpus / "hyp.txt", [line.split() for line in (corpus / "perfect.txt").read_text().lower().splitlines()], "")
-    score(corpus, tmp_path / "cased.json")
-    (corpus / "toy.yaml").write_text((corpus / "toy.yaml").read_text() + "lowercase: true\n")
-    score(corpus, tmp_path / "lowered.json")
-    cased, lowered = (json.loads((tmp_path / name).read_text())["metrics"] for name in ("cased.json", "lowered.json"))
+    cased = scored(corpus, tmp_path / "cased.json")["metrics"]
+    change_dataset(corpus, lowercase=True)
+    lowered = scored(corpus, tmp_path / "lowered.json")["metrics"]
     for metric in ("sacrebleu", "chrf"):
         assert cased[metric]["value"] < 90 and lowered[metric]["value"] == pytest.approx(100)
         assert "case:lc" in lowered[metric]["signature"] and "case:lc" not in cased[metric]["signature"]
@@ -160,20 +161,18 @@ def test_single_sentence_has_no_interval_and_no_comparison(corpus, tmp_path, cap
         path.write_text(path.read_text().splitlines()[1] + "\n")
     describe(corpus, lines=1)
     ours, perfect = tmp_path / "ours.json", tmp_path / "perfect.json"
-    assert score(corpus, ours) == score(corpus, perfect, hypothesis="perfect") == 0
-    for metric in json.loads(ours.read_text())["metrics"].values():
+    scored(corpus, perfect, hypothesis="perfect")
+    for metric in scored(corpus, ours)["metrics"].values():
         assert metric["low"] is metric["high"] is None and metric["value"] < 100
     assert reprise(["compare", str(perfect), str(ours), "--metric", "chrf"]) == 1
     assert "can't compare scores of one sentence" in capsys.readouterr().err
 
 
 def test_the_signature_names_what_parted_chinese_into_words(corpus, tmp_path):
-    record = yaml.safe_load((corpus / "toy.yaml").read_text()) | {"tgt": "zh", "segmenter": "characters"}
-    (corpus / "toy.yaml").write_text(yaml.safe_dump(record))
+    change_dataset(corpus, tgt="zh", segmenter="characters")
     for path in (*corpus.glob("*/test.de"), *corpus.glob("*/test.tok.de")):
         path.rename(path.with_suffix(".zh"))
-    assert score(corpus, tmp_path / "zh.json") == 0
-    metrics = json.loads((tmp_path / "zh.json").read_text())["metrics"]
+    metrics = scored(corpus, tmp_path / "zh.json")["metrics"]
     signed = {name: metric["signature"].split("|")[0] for name, metric in metrics.items()}
     raw, tokenised = dict.fromkeys(("sacrebleu", "chrf"), "text:raw"), ("bleu_paper", "bleu_tok", "bleu_tok_lc", "gleu")
     assert signed == raw | dict.fromkeys(tokenised, "text:characters")
@@ -190,9 +189,7 @@ def test_another_test_set_is_refused_in_one_line(corpus, capsys, expected, messa
     describe(corpus, **expected)
     assert score(corpus, corpus / "toy.json") == 1
     error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
-    assert not (corpus / "toy.json").exists()
+    assert message in error and "Traceback" not in error and not (corpus / "toy.json").exists()
 
 
 @pytest.mark.parametrize(("ceiling", "warns"), [(97.5, True), (99.9, False), (None, False)])
@@ -201,8 +198,7 @@ def test_ceiling_is_the_one_that_prepare_reported(corpus, tmp_path, caplog, ceil
     split = PairsReport(**counts, src_words=9, tgt_words=9, ceiling=ceiling)
     if ceiling is not None:
         PreparedPairs(dataset="toy", tokeniser="none", splits={"test": split}).write(corpus / "prepared/report.json")
-    assert score(corpus, tmp_path / "score.json") == 0
-    assert json.loads((tmp_path / "score.json").read_text())["ceiling"] == ceiling
+    assert scored(corpus, tmp_path / "score.json")["ceiling"] == ceiling
     assert ("a perfect translation reaches" in caplog.text) == warns
 
 
@@ -221,32 +217,25 @@ def test_tokenised_text_is_not_scored_as_raw(corpus, capsys, raw, tokenised):
     assert f"{raw}: looks tokenised" in capsys.readouterr().err
 
 
-def test_four_references_count_in_any_order(corpus, tmp_path):
+def test_four_references_count_in_any_order(corpus, tmp_path, monkeypatch):
     """Each sentence of the translation is that of one reference, in turn; the references share no word."""
-    count, prepared, raw = 4, tmp_path / "prepared", tmp_path / "raw"
-    words = [[f"w{number}x{place}" for place in range(6)] for number in range(count)]
-    suffixes = ["de", *(f"de{number}" for number in range(2, count + 1))]
+    words = [[f"w{number}x{place}" for place in range(6)] for number in range(4)]
+    suffixes = ["de", "de2", "de3", "de4"]
     for suffix, line in zip(suffixes, words, strict=True):
-        for folder in (raw, prepared):
-            write(folder / f"test.{suffix}", [line] * LINES, ".")
-        write(prepared / f"test.tok.{suffix}", [line] * LINES, " .")
+        for folder in ("raw", "prepared"):
+            write(tmp_path / f"{folder}/test.{suffix}", [line] * LINES, ".")
+        write(tmp_path / f"prepared/test.tok.{suffix}", [line] * LINES, " .")
     for name, end in (("hyp.txt", "."), ("hyp.tok", " .")):
-        write(tmp_path / name, [words[number % count] for number in range(LINES)], end)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(GrammarDataset, "references", lambda self, split: suffixes)
-        describe(tmp_path, lines=LINES)
-        out = tmp_path / "all.json"
-        assert score(corpus, out) == 0
-        values = {name: metric["value"] for name, metric in json.loads(out.read_text())["metrics"].items()}
-        assert values == pytest.approx(dict.fromkeys(values, 100))
-        digest = json.loads(out.read_text())["references"]
-        for left_out in suffixes:
-            patched.setattr(
-                GrammarDataset,
-                "references",
-                lambda self, split, gone=left_out: [suffix for suffix in suffixes if suffix != gone],
-            )
-            assert score(corpus, out) == 0
-            found = json.loads(out.read_text())
-            assert all(metric["value"] < 90 for metric in found["metrics"].values())
-            assert found["references"] != digest
+        write(tmp_path / name, [words[number % 4] for number in range(LINES)], end)
+    describe(tmp_path, lines=LINES)
+
+    def scored_by(used):
+        monkeypatch.setattr(GrammarDataset, "references", lambda dataset, split: used)
+        record = scored(corpus, tmp_path / "out.json")
+        return {name: metric["value"] for name, metric in record["metrics"].items()}, record["references"]
+
+    values, digest = scored_by(suffixes)
+    assert values == pytest.approx(dict.fromkeys(values, 100))
+    for left_out in suffixes:
+        values, other = scored_by([suffix for suffix in suffixes if suffix != left_out])
+        assert max(values.values()) < 90 and other != digest

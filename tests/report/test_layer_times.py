@@ -79,7 +79,7 @@ def test_panel_has_times_and_the_printed_power_through_the_last():
             assert line.get_ydata()[-1] == bars.lines[0].get_ydata()[-1]
 
 
-@pytest.mark.parametrize(("layer", "expected"), zip(POWERS, ((1, 1), (81, 81), (1, 4), (1, 3)), strict=True))
+@pytest.mark.parametrize(("layer", "expected"), [*zip(POWERS, ((1, 1), (81, 81), (1, 4), (1, 3)), strict=True)])
 def test_operations_and_paths_are_the_printed_formulas(layer, expected):
     assert theoretical_costs(layer, 81, kernel=3, window=27) == expected
 
