@@ -12,6 +12,7 @@ from typing import IO, TypeVar
 
 from pipeline.core.errors import UnreadableError, UserError, command_advice
 
+log = logging.getLogger(__name__)
 SPARE_BYTES = 64 << 20
 """Bytes left free for logs and other writers."""
 
@@ -92,8 +93,6 @@ def format_bytes(count: float) -> str:
 
 
 Found = TypeVar("Found")
-
-log = logging.getLogger(__name__)
 
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server's fail-over takes longer; the job's next start covers it
 PAUSES_S = (1.0, 5.0, 25.0)

@@ -21,6 +21,7 @@ from pipeline.core.schema import known
 from pipeline.metrics import bleu, brackets, error_rates, phenomena
 from pipeline.metrics.metric import Metric, MetricInputs, bootstrap_interval
 
+log = logging.getLogger(__name__)
 MODULES = (bleu, brackets, error_rates, phenomena)
 METRICS: dict[str, Metric[Any]] = {metric.name: metric for module in MODULES for metric in module.METRICS}
 
@@ -48,9 +49,6 @@ def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
     """
     metrics = [METRICS[name] for name in metric_names()]
     return [metric for metric in metrics if isinstance(inputs, metric.reads) and metric.applies(inputs)]
-
-
-log = logging.getLogger(__name__)
 
 
 def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:

@@ -15,8 +15,8 @@ from pipeline.core.files import atomic_write
 from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.schema import parse_json
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
-from pipeline.data.text.checks import check_pairs, read_lines
-from pipeline.data.text.text_files import lines_of
+from pipeline.data.text.checks import check_pairs
+from pipeline.data.text.text_files import lines_of, read_lines
 from pipeline.data.trees.linearisation import TagLexicon, align_tags, rebuild
 from pipeline.data.trees.trees import Tree, parse_tree, words
 from pipeline.metrics import metric_names, write_score

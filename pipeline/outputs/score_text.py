@@ -13,11 +13,12 @@ from typing import Any
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PreparedPairs, PreparedSpeech
-from pipeline.core.records.outputs import Scored
+from pipeline.core.records.outputs import Decoded, Scored
 from pipeline.data.dataset import AnyDataset, CorpusRecord, GrammarDataset, SplitName, load_dataset, load_one_of
 from pipeline.data.encoded_files import require_whole, token_files
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text import checks
+from pipeline.data.text.text_files import read_lines
 from pipeline.data.text.tokenisation import LOSSLESS, Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.data.trees.trees import parse_tree
@@ -113,7 +114,7 @@ def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
     Raises:
         UserError: A file has another number of lines.
     """
-    return Texts(checks.read_lines(hypotheses, lines), [checks.read_lines(path, lines) for path in references])
+    return Texts(read_lines(hypotheses, lines), [read_lines(path, lines) for path in references])
 
 
 def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test", transcripts: Path, out: Path) -> None:
@@ -137,7 +138,7 @@ def score_transcripts(*, dataset: Path, corpus: Path, split: SplitName = "test",
     stem = corpus / f"{split}.tgt"
     store = TokenStore(stem)
     references = vocabularies(corpus)[1].decode([*store])
-    hypotheses = [line.removesuffix("\r") for line in checks.read_lines(transcripts, len(references))]
+    hypotheses = [line.removesuffix("\r") for line in read_lines(transcripts, len(references))]
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
     report = PreparedSpeech.read_if_there(corpus.parent / "prepared/report.json")
     left_out = sum(report.splits[split].rejected.values()) if report else 0
@@ -165,10 +166,10 @@ def score_phenomena(*, dataset: Path, corpus: Path, split: SplitName, tokenised:
         raise UserError(f"{dataset}: is not written by the grammar into English, so it has no phenomena to count")
     facts = corpus / f"{split}.phenomena.jsonl"
     lines = checks.check_references(record, split, corpus / "prepared")
-    recorded = [json.loads(line) for line in checks.read_lines(facts, lines)]
+    recorded = [json.loads(line) for line in read_lines(facts, lines)]
     sentences = [
         GrammarSentence(hypothesis.split(" "), sentence, parse_tree(sentence["tree"], "phenomena"))
-        for sentence, hypothesis in zip(recorded, checks.read_lines(tokenised, lines), strict=True)
+        for sentence, hypothesis in zip(recorded, read_lines(tokenised, lines), strict=True)
     ]
     src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(corpus))
     scored = scored_split(record, split, lines, sha256_file(facts), [tokenised, facts])
@@ -194,10 +195,16 @@ def scored_split(
     return Scored(
         dataset=dataset.name,
         split=split,
-        test_set=checks.name_of_split(dataset, split),
+        test_set=dataset.name_of_split(split),
         lines=lines,
         references=references,
         inputs={str(path): sha256_file(path) for path in inputs},
-        training=checks.training_digest(inputs[0]),
+        training=training_digest(inputs[0]),
         **others,
     )
+
+
+def training_digest(text: Path) -> str | None:
+    """Return the digest of the weights that decoded a text; None for any other text."""
+    report = Decoded.read_if_there(text.with_suffix(".json"))
+    return report.training if report else None

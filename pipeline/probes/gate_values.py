@@ -25,7 +25,7 @@ from pipeline.core.records.outputs import Gates, GateValue
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
-from pipeline.data.text.checks import read_lines
+from pipeline.data.text.text_files import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.grammar.chinese import FUNCTION_WORDS

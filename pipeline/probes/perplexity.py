@@ -15,7 +15,7 @@ from pipeline.data.batches import corpus_batches
 from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
 from pipeline.data.encoded_files import require_whole
-from pipeline.data.text.checks import check_pairs, name_of_split
+from pipeline.data.text.checks import check_pairs
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics import write_score
 from pipeline.metrics.error_rates import LogLikelihoods
@@ -84,7 +84,7 @@ def measure_perplexity(
     result = Scored(
         dataset=dataset.name,
         split=split,
-        test_set=name_of_split(dataset, split),
+        test_set=dataset.name_of_split(split),
         lines=len(pairs.tgt),
         nll=nll,
         tokens=int(tokens),

@@ -11,7 +11,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
-from pipeline.data.text.checks import name_of_split, read_lines
+from pipeline.data.text.text_files import read_lines
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project, ProjectOptions
@@ -131,7 +131,7 @@ def table_rows(project: Project, paper: str, table: str, choice: ChosenSentence)
         path = project.layout.text(Translation(runs[item], entry.decoding, choice.split)) if made else texts[source]
         score = f"{choice.scores[item]:.1f}" if item in choice.scores else ""
         ours = read_lines(path)[choice.line]
-        place = {"test_set": name_of_split(dataset, choice.split), "line": str(choice.line + 1)}
+        place = {"test_set": dataset.name_of_split(choice.split), "line": str(choice.line + 1)}
         rows.append({"item": item, "printed": printed["text"], "ours": ours, "bleu": score, "source": source, **place})
     return rows
 

@@ -11,7 +11,6 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.view import PaperView, ScoredSplits, Term
 from pipeline.core.artifacts import RunId
-from pipeline.data.text.checks import name_of_split
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 
@@ -170,7 +169,7 @@ class Labels:
     def test_sets(self, scored: ScoredSplits) -> str:
         """Return the names of the test sets that are scored here."""
         record = self.project.dataset_records[self.project.stand_in(scored.scored_on or scored.dataset)]
-        return ", ".join(name_of_split(record, split) for split in scored.splits)
+        return ", ".join(record.name_of_split(split) for split in scored.splits)
 
     def in_words(self, text: str, systems: Collection[str]) -> str:
         """Put names into a text that refers to systems and metrics as settings files do.

@@ -10,7 +10,7 @@ from pandas import DataFrame
 from pipeline.core.artifacts import Transcript
 from pipeline.core.errors import UserError
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.checks import read_lines
+from pipeline.data.text.text_files import read_lines
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.papers.paper import TranscriptTable
@@ -54,11 +54,13 @@ def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
     texts = Texts(project, entry, transcripts(project, paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
-    chosen = texts.chosen(len(places))
+    chosen = texts.choose_utterances(len(places))
     rows = []
     for row in printed:
         number = chosen[places.index(row["example"])] if chosen else None
-        found = {"ours": "", "word_errors": "", "run": ""} if number is None else texts.of(row["system"], number)
+        found = (
+            {"ours": "", "word_errors": "", "run": ""} if number is None else texts.transcript(row["system"], number)
+        )
         named = {"example": row["example"], "model": row["model"], "printed": row["prediction"]}
         rows.append(named | {"utterance": "" if number is None else number + 1} | found)
     return rows
@@ -87,7 +89,7 @@ class Texts:
             return product.run.folder, None
         return product.run.folder, read_lines(path, len(self.references))
 
-    def chosen(self, count: int) -> list[int] | None:
+    def choose_utterances(self, count: int) -> list[int] | None:
         """Choose the utterances with the most word errors of one system; ties go to the first.
 
         Returns:
@@ -105,7 +107,7 @@ class Texts:
             raise UserError(f"{self.scored_on}: {len(long_enough)} utterances have {self.entry.least_words} words")
         return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
 
-    def of(self, system: str, number: int) -> dict[str, Any]:
+    def transcript(self, system: str, number: int) -> dict[str, Any]:
         """Return a system's transcript of an utterance.
 
         Args:

@@ -15,6 +15,7 @@ import torch
 
 from pipeline.training.guards import is_out_of_memory
 
+log = logging.getLogger(__name__)
 Shape = tuple[int, int, int]
 """Sequences, source positions, target positions."""
 
@@ -89,7 +90,6 @@ def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
     return shapes
 
 
-log = logging.getLogger(__name__)
 MOST_GRAPHS = 96
 """Maximum number of graphs in the cache; each takes some megabytes besides the memory pool that all share."""
 

@@ -30,6 +30,7 @@ from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
 from reprise.find_runs import find_run
 
+log = logging.getLogger(__name__)
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics of a table by default."""
 MEASURES = ("scores", "perplexities", "phenomena")
@@ -259,7 +260,6 @@ def describe_test_sets(records: list[RunRecord]) -> list[str]:
     return sorted({f"{dataset}, {name}: {score.test_set}, {score.lines} lines" for dataset, name, score in scores})
 
 
-log = logging.getLogger(__name__)
 NOTES = """\
 Dev loss in nats per symbol. Scores of one seed have their 95 % interval over sentences; means of several have the
 run-to-run standard deviation (±). Fewer than three seeds decide nothing. A system whose losses fell by 0.5 % or more on

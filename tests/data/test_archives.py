@@ -12,7 +12,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch import untrusted
 from pipeline.data.fetch.archives import members, unpack
-from pipeline.data.fetch.raw_text import read_lines
+from pipeline.data.fetch.raw_text import read_side
 
 RNG = random.Random()
 
@@ -240,7 +240,7 @@ def test_small_file_that_expands_too_far_is_refused(tmp_path, monkeypatch, kind)
     assert str(path) in str(refusal.value)
     if kind == "gz":
         with pytest.raises(UserError, match=r"a\.gz: its [^\n]*beyond the limit of 100 times"):
-            sum(1 for _ in read_lines(Side(source="a.gz"), path))
+            sum(1 for _ in read_side(Side(source="a.gz"), path))
 
 
 def test_archive_may_begin_with_silence(tmp_path, monkeypatch):

@@ -31,10 +31,10 @@ from pipeline.data.dataset import TextPart, load_dataset
 from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.collect_trees import read_trees
-from pipeline.data.fetch.raw_text import files_listed, read_lines
+from pipeline.data.fetch.raw_text import files_listed, read_side
 from pipeline.data.sequence_store import TokenStore, write_tokens
 from pipeline.data.speech.audio import seconds_of
-from pipeline.data.speech.collect_text import part_content, table
+from pipeline.data.speech.collect_text import part_content, table_rows
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.text.vocabulary import Subwords
@@ -157,14 +157,14 @@ XML = (
 PENN = b"( (S (NP-SBJ (PRP We)) (VP (VBP agree) (NP (-NONE- *T*))) (. .)) )\n(TOP (NP (NN x)\n (NN y)))\n"
 
 FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]] = {
-    "sgm": ("a.sgm", lambda _: SGM * 20, lambda path: [*read_lines(Side(source=path.name), path)]),
-    "xml": ("a.xml", lambda _: XML, lambda path: [*read_lines(Side(source=path.name, translator="A"), path)]),
+    "sgm": ("a.sgm", lambda _: SGM * 20, lambda path: [*read_side(Side(source=path.name), path)]),
+    "xml": ("a.xml", lambda _: XML, lambda path: [*read_side(Side(source=path.name, translator="A"), path)]),
     "tsv": ("a.tsv", lambda _: SHEET * 9, lambda path: [*read_columns(path)]),
-    "table": ("a.tsv", lambda _: TABLE * 9, lambda path: [*table(lines_of(path, "write it"), ("path",), str(path))]),
+    "table": ("a.tsv", lambda _: TABLE * 9, lambda path: [*table_rows(lines_of(path, "write it"), ("path",), str(path))]),
     "recordings": ("own.tsv", lambda _: b"audio\ttext\tspeaker\n" + b"a.wav\tword\tx\n" * 3, recordings),
     "manifest": ("a.tsv", lambda _: MANIFEST, lambda path: [*read_manifest(path)]),
     "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(TextPart(source="a", layout="stm"), path)]),
-    "gzip": ("a.txt.gz", lambda _: gzip.compress(STM * 50), lambda path: [*read_lines(Side(source=path.name), path)]),
+    "gzip": ("a.txt.gz", lambda _: gzip.compress(STM * 50), lambda path: [*read_side(Side(source=path.name), path)]),
     "trees": ("a.mrg", lambda _: PENN * 9, parse_trees),
     "wav": ("a.wav", lambda _: sound_of("WAV", "PCM_16"), hear),
     "extensible": ("a.wav", lambda _: sound_of("WAVEX", "FLOAT"), hear),

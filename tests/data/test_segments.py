@@ -11,7 +11,7 @@ from time_limit import within
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset.parallel import Side
-from pipeline.data.fetch.raw_text import read_lines, segments
+from pipeline.data.fetch.raw_text import read_side, segments
 from pipeline.data.fetch.segments import aligned, sgml_segments
 from pipeline.data.fetch.untrusted import lines_in
 
@@ -151,7 +151,7 @@ TRANSLATORS = ["A", "O'Brien", 'the "second"', "]|//ref", "ü"]
 
 def lines(path, content: bytes, translator=None) -> list[bytes]:
     path.write_bytes(content)
-    return list(read_lines(Side(source=path.name, translator=translator), path))
+    return list(read_side(Side(source=path.name, translator=translator), path))
 
 
 def xml(declaration: str = "") -> str:
@@ -247,7 +247,7 @@ def test_compressed_blank_lines_are_refused_within_seconds(tmp_path, monkeypatch
     path.write_bytes(gzip.compress(unit * ((1 << 20) // len(unit))) * 120)
     refused = pytest.raises(UserError, match=r"x\.txt\.gz: has 1,\d{3},\d{3} lines or more, nearly all of them blank")
     with within(5), refused:
-        for _ in read_lines(Side(source=path.name), path):
+        for _ in read_side(Side(source=path.name), path):
             pass
 
 

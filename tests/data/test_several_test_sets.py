@@ -12,7 +12,6 @@ from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset
 from pipeline.data.fetch.download import fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
-from pipeline.data.text.checks import name_of_split
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies
@@ -60,7 +59,7 @@ def test_splits_and_references_pass_through_all_stages(tmp_path):
     assert (tmp_path / "prepared/test.tok.de2").read_text() == "Eins B\nZwei B\n"
     learn_vocabularies(dataset, tmp_path)
     assert encode(dataset, tmp_path, 1).splits["test2"].pairs == 8
-    assert [name_of_split(dataset, split) for split in ("dev", "test", "test2")] == ["toy-dev", "toy-test", "second"]
+    assert [dataset.name_of_split(split) for split in ("dev", "test", "test2")] == ["toy-dev", "toy-test", "second"]
 
 
 def test_a_reference_without_a_line_is_refused(tmp_path):

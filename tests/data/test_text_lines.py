@@ -17,8 +17,10 @@ from pipeline.data.dataset import FetchedText, GrammarText
 from pipeline.data.speech.collect_text import fetched_lines, grammar_lines, keywords, segment_text
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance
-from pipeline.data.text.checks import check_untokenised, comparison_key, read_lines, shared_sentences, training_digest
+from pipeline.data.text.checks import check_untokenised, comparison_key, shared_sentences
+from pipeline.data.text.text_files import read_lines
 from pipeline.grammar.corpus import endless
+from pipeline.outputs.score_text import training_digest
 
 
 def test_keywords_are_the_distinct_words_of_a_line_shuffled():

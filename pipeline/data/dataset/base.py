@@ -95,6 +95,10 @@ class DatasetRecord(Closed):
         """Names of all splits, test sets last."""
         return ("train", "dev", *self.test_sets)
 
+    def name_of_split(self, split: SplitName) -> str:
+        """Return the name of a split as shown beside every score; train has no name of its own."""
+        return self.dev_set if split == "dev" else self.test_sets.get(split, f"{self.name} {split}")
+
 
 class TokenisedRecord(DatasetRecord):
     """Fields of all datasets with subwords or other symbols on both sides."""

@@ -152,16 +152,16 @@ def files_by_stem(package: Path, names: tuple[str, ...]) -> dict[str, list[Path]
         names: Accepted names of the folder, in lower case.
 
     Returns:
-        Files of each name, sorted; several where a text was translated several times.
+        Files of each name, sorted; several if a text was translated several times.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(package.rglob("*")):
         if path.is_file() and any(part.lower() in names for part in path.relative_to(package).parts[:-1]):
-            found.setdefault(stem(path.name), []).append(path)
+            found.setdefault(stem_of(path.name), []).append(path)
     return found
 
 
-def stem(name: str) -> str:
+def stem_of(name: str) -> str:
     """Return a file name in lower case without the endings that name its language or format."""
     while shorter := LANGUAGE_ENDING.sub("", name):
         if shorter == name:

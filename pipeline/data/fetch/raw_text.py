@@ -88,7 +88,7 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
         sides = [segments(side, path) for side, path in zip(part.sides, paths, strict=True)]
         columns: Iterable[Iterable[bytes]] = [*zip(*aligned(sides, names, where), strict=True)] or [()] * len(paths)
     else:
-        columns = (read_lines(side, path) for side, path in zip(part.sides, paths, strict=True))
+        columns = (read_side(side, path) for side, path in zip(part.sides, paths, strict=True))
     counts: list[int] = []
     for column, output in zip(columns, outputs, strict=True):
         count = 0
@@ -139,7 +139,7 @@ def segments(side: Side, path: Path) -> Segments:
     return found
 
 
-def read_lines(side: Side, path: Path) -> Iterator[bytes]:
+def read_side(side: Side, path: Path) -> Iterator[bytes]:
     """Yield the lines of a side without line feeds, or its segments.
 
     Args:

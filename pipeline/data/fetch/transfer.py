@@ -34,7 +34,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 SLOWEST_BYTES, SLOWEST_S = 10_000, 60.0  # less than this in this time is a stall
 LINE_EVERY_S = 5.0
 BLOCK_BYTES = 1 << 18
-WORTH_ASKING_AGAIN = {408, 425, 429}
+RETRIED_STATUSES = {408, 425, 429}
 
 
 class DownloadError(Exception):
@@ -250,7 +250,7 @@ class Transfer:
             RequestError: A retry is worth while.
         """
         status = response.status_code
-        if status >= 500 or status in WORTH_ASKING_AGAIN:
+        if status >= 500 or status in RETRIED_STATUSES:
             wait = response.headers.get("Retry-After", "")
             raise RequestError(f"status {status}", float(wait) if wait.isdecimal() else 0.0)
         if offset and status == 416:

@@ -15,7 +15,7 @@ from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch import download, raw_text
 from pipeline.data.fetch.archives import members, warn_of_repeat
 from pipeline.data.speech.audio import seconds_of
-from pipeline.data.speech.collect_text import is_comment, segment_text, table
+from pipeline.data.speech.collect_text import is_comment, segment_text, table_rows
 from pipeline.data.speech.manifest import Utterance, manifest_path, number_of, write_manifest
 from pipeline.data.text.text_files import lines_of
 
@@ -223,7 +223,7 @@ def tabular(folder: Path, members: str, domain: str, listing: Path | None) -> It
         listing: The table, a fetched file.
     """
     assert listing, "every part of this layout names a table"
-    for row in table(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
+    for row in table_rows(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
             audio = folder / row["path"]
             yield Utterance(audio, row["transcript"], row["speaker"], domain, seconds_of(audio))

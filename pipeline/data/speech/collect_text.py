@@ -224,7 +224,7 @@ def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], 
             yield from (joined_clitics(line.removesuffix("</s>")) for line in lines)
 
 
-def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
+def table_rows(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a TSV file with a header.
 
     Args:

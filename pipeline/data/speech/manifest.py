@@ -27,6 +27,7 @@ from pipeline.core.files import atomic_write
 from pipeline.data.dataset import SplitName
 from pipeline.data.text.text_files import lines_of, read_rows
 
+log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
 """Speaker of recordings whose speaker is unknown."""
 REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
@@ -163,8 +164,6 @@ def number_of(text: str, where: str) -> float:
         raise UserError(f"{where}: {text!r} is not a number of seconds")
     return value
 
-
-log = logging.getLogger(__name__)
 
 EXAMPLES = 5
 TRAIN: SplitName = "train"

@@ -10,8 +10,7 @@ from pathlib import Path
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PreparedPairs
-from pipeline.core.records.outputs import Decoded
-from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
+from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord
 from pipeline.data.languages import is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces
 from pipeline.data.text.text_files import lines_of
@@ -31,39 +30,12 @@ APART = re.compile(r"(?<!\.) \.\s*$")
 """Separate full stop at the end of a line; dots with spaces between them (. . .) are normal text."""
 
 
-def read_lines(path: Path, expected: int | None = None) -> list[str]:
-    """Read the lines of a UTF-8 text, split at line feeds only.
-
-    Args:
-        path: File to read.
-        expected: Number of lines of the test set; None accepts any number.
-
-    Returns:
-        The lines without their line feeds.
-
-    Raises:
-        UserError: The file is missing, not UTF-8, or has another number of lines.
-    """
-    lines = list(lines_of(path, "create it again"))
-    if expected not in (None, len(lines)):
-        raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or the wrong one"
-        )
-    return lines
-
-
-def training_digest(text: Path) -> str | None:
-    """Return the digest of the weights that decoded a text; None for any other text."""
-    report = Decoded.read_if_there(text.with_suffix(".json"))
-    return report.training if report else None
-
-
 def check_untokenised(path: Path, lines: list[str]) -> None:
     """Check that raw text is not tokenised; sacreBLEU would tokenise it a second time.
 
     Signs of tokenisation are escaped characters and final full stops with a space before them. Text fails if more than
     a tenth of the lines that could show a sign do. Separate final stops must also occur in more than a hundredth of all
-    lines: where few lines end in a stop, these may be names of folders or slips.
+    lines: if few lines end in a stop, these may be names of folders or slips.
 
     Args:
         path: File that the lines come from, for the message.
@@ -99,16 +71,6 @@ def check_script(text: list[str], language: str, where: str) -> None:
             f"{where}: has a script without spaces between words, unlike {language}; set its language, "
             "e.g. zh, ja or th: it decides how translations are scored"
         )
-
-
-def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:
-    """Return the name of a split as shown beside every score.
-
-    Args:
-        dataset: Dataset that names its dev and test sets.
-        split: Name of the split; train has no name of its own.
-    """
-    return dataset.dev_set if split == "dev" else dataset.test_sets.get(split, f"{dataset.name} {split}")
 
 
 def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) -> int:

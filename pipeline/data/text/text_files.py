@@ -14,6 +14,8 @@ from typing import NamedTuple
 from pipeline.core.errors import UserError
 from pipeline.core.files import read_errors
 
+log = logging.getLogger(__name__)
+
 
 def lines_of(path: Path, otherwise: str) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their ends; a byte order mark is skipped.
@@ -32,6 +34,27 @@ def lines_of(path: Path, otherwise: str) -> Iterator[str]:
         raise UserError(f"{path}: is not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
+def read_lines(path: Path, expected: int | None = None) -> list[str]:
+    """Read the lines of a UTF-8 text, split at line feeds only.
+
+    Args:
+        path: File to read.
+        expected: Number of lines of the test set; None accepts any number.
+
+    Returns:
+        The lines without their line feeds.
+
+    Raises:
+        UserError: The file is missing, not UTF-8, or has another number of lines.
+    """
+    lines = list(lines_of(path, "create it again"))
+    if expected not in (None, len(lines)):
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or the wrong one"
+        )
+    return lines
+
+
 def count_lines(path: Path, otherwise: str) -> int:
     """Count the lines of a file.
 
@@ -48,8 +71,6 @@ def count_lines(path: Path, otherwise: str) -> int:
     with read_errors(otherwise), open(path, "rb") as lines:
         return sum(1 for _ in lines)
 
-
-log = logging.getLogger(__name__)
 
 Row = tuple[int, list[str]]
 """Number of the first line of a row, from 1, and its cells."""

@@ -121,9 +121,8 @@ def tokenise(line: str, language: str) -> str:
         line: Text of a line.
         language: Language tag.
     """
-    return " ".join(
-        tokenizer(language).tokenize(line, escape=False)
-    )  # sacremoses' own string may end in a space, after `.'`
+    # Joined here, because sacremoses' own string may end in a space, after `.'`.
+    return " ".join(tokenizer(language).tokenize(line, escape=False))
 
 
 def detokenise(line: str, language: str) -> str:

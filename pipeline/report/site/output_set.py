@@ -11,7 +11,7 @@ from pipeline.core.artifacts import Parse, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import SplitName
 from pipeline.data.sequence_store import TokenStore
-from pipeline.data.text.checks import name_of_split, read_lines
+from pipeline.data.text.text_files import read_lines
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
@@ -71,7 +71,7 @@ class OutputSet:
     def title(self) -> str:
         """Return the name of the test set, with its languages or dataset."""
         data = pair_of(self.site.project, self.dataset) if self.record.form == "sentences" else self.dataset
-        return f"{name_of_split(self.record, self.split)}, {data}"
+        return f"{self.record.name_of_split(self.split)}, {data}"
 
     @cached_property
     def metric(self) -> Metric[Any]:

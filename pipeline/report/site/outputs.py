@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
-from pipeline.data.text.checks import read_lines
+from pipeline.data.text.text_files import read_lines
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.report.names import metric_title
 from pipeline.report.site.charts import LineChart, Row, by_group

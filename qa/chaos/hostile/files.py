@@ -12,8 +12,8 @@ from pipeline.data.dataset import Source, TextPart
 from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.collect_trees import read_trees
 from pipeline.data.fetch.download import fetch
-from pipeline.data.fetch.raw_text import read_lines
-from pipeline.data.speech.collect_text import part_content, table
+from pipeline.data.fetch.raw_text import read_side
+from pipeline.data.speech.collect_text import part_content, table_rows
 from pipeline.data.text.text_files import lines_of
 from qa.chaos.damage import DAMAGES
 from reprise.portable import SUMS_FILE, open_packed
@@ -73,12 +73,12 @@ def text_case(rng: random.Random, folder: Path) -> list[Callable[[], object]]:
     path.write_bytes(altered(TEXTS[name], rng))
     source = Source(path=str(path), sha256=hashlib.sha256(TEXTS[name]).hexdigest())
     readers: dict[str, Callable[[], object]] = {
-        "sgm": lambda: sum(1 for _ in read_lines(Side(source=name), path)),
-        "xml": lambda: sum(1 for _ in read_lines(Side(source=name, translator="A"), path)),
+        "sgm": lambda: sum(1 for _ in read_side(Side(source=name), path)),
+        "xml": lambda: sum(1 for _ in read_side(Side(source=name, translator="A"), path)),
         "txt": lambda: sum(1 for _ in lines_of(path, "write it again")),
-        "gz": lambda: sum(1 for _ in read_lines(Side(source=name), path)),
+        "gz": lambda: sum(1 for _ in read_side(Side(source=name), path)),
         "mrg": lambda: sum(1 for _ in read_trees([path])),
-        "tsv": lambda: list(table(lines_of(path, "write it again"), ("path", "speaker"), str(path))),
+        "tsv": lambda: list(table_rows(lines_of(path, "write it again"), ("path", "speaker"), str(path))),
         "stm": lambda: sum(1 for _ in part_content(TextPart(source=name, layout="stm"), path)),
     }
     return [readers[name.rpartition(".")[2]], lambda: must_refuse(lambda: fetch(name, source, folder / "d", None))]
