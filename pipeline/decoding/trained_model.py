@@ -21,11 +21,11 @@ from pipeline.data.text.vocabulary import IDS
 from pipeline.decoding.captured_search import CapturedSearch
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.fusion import FusedModel
-from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel, Ngram
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
-from pipeline.search.interface import ExternalLM, Ngram
+from pipeline.search.interface import ExternalLM
 from pipeline.training import graph_cache, run_model, specification, tensor_file
 from pipeline.training.machine import autocast, prepare_device
 

@@ -12,13 +12,12 @@ from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_c
 
 from pipeline.models.architectures import build_model
 from pipeline.models.language_model.fusion import FusedModel, FusionLayer
-from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel, Ngram
 from pipeline.models.layers.regularisation import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.settings import BOS
 from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
-from pipeline.search.interface import Ngram
 
 
 @pytest.fixture(params=FUSIONS)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.models.language_model.model import Ngram
 from pipeline.models.settings import BOS, EOS, PAD, UNK
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
-from pipeline.search.interface import ExternalLM, Ngram
+from pipeline.search.interface import ExternalLM
 
 A, B = EOS + 1, EOS + 2
 VOCAB = EOS + 3
