@@ -275,7 +275,7 @@ def system_of(run: artifacts.RunId) -> str:
 
 
 def present(path: Path) -> Path:
-    """Return the path.
+    """Return the path of a file that must exist.
 
     Raises:
         NotRun: There is no file.

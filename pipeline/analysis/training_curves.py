@@ -96,7 +96,7 @@ class BranchCurve:
         return float(self.growth.min())
 
 
-def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
+def read_progress_lines(run_folder: Path, kind: type[Line]) -> list[Line]:
     """Return the lines of one kind from a run's progress log, in order.
 
     Args:
@@ -116,7 +116,7 @@ def loss_curve(run_folder: Path) -> LossCurve:
     Raises:
         UserError: The run was never validated.
     """
-    records = read_events(run_folder, ValidationLine)
+    records = read_progress_lines(run_folder, ValidationLine)
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; lower training.validate_every")
     return LossCurve(
@@ -152,7 +152,7 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
     Raises:
         UserError: The run's model has no branches, or it was trained before they were logged.
     """
-    records = read_events(run_folder, MonitorLine)
+    records = read_progress_lines(run_folder, MonitorLine)
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no branch weights; train the run again")
     names = records[0].values

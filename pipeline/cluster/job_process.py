@@ -208,9 +208,9 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
     died = isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER)
     if isinstance(error, LostPeer) or (state.world_size() > 1 and died):
         return Exit.FAILED
-    told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
+    message, trace = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher reports the same
-        state.record_failure(Path(order.run), order.key, *told)
+        state.record_failure(Path(order.run), order.key, message, trace)
     return Exit.FAILED
 
 

@@ -130,12 +130,12 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
         beside: Run whose training job is waited for first, while something is left to do.
     """
     stage = parse(command)
-    asks = getattr(STAGES[stage.stage].load_module(), "is_complete", None)
-    if asks is None:
+    has_nothing_to_do = getattr(STAGES[stage.stage].load_module(), "is_complete", None)
+    if has_nothing_to_do is None:
         return False
     if options.launcher == "slurm" and beside:
-        wait_for_training(beside, Queue(options.queue_interval), lambda: asks(stage))
-    if asks(stage):
+        wait_for_training(beside, Queue(options.queue_interval), lambda: has_nothing_to_do(stage))
+    if has_nothing_to_do(stage):
         return True
     (folder / DONE_FILE).unlink(missing_ok=True)  # written by an earlier job whose outputs are gone
     return False

@@ -104,15 +104,15 @@ def lock_file(name: str) -> Path:
 def visible_gpus() -> list[str]:
     """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return list(dict.fromkeys(card for card in named.split(",") if card and card != "-1"))
-    listed = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
-    said = subprocess.run(listed, capture_output=True, text=True, check=False).stdout
-    cards = [""]
-    for card in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", said):
-        if card.startswith("MIG") and cards[-1].startswith("GPU"):
-            cards.pop()  # a divided GPU, whose instances follow
-        cards.append(card)
-    return cards[1:]
+        return list(dict.fromkeys(gpu for gpu in named.split(",") if gpu and gpu != "-1"))
+    command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
+    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    gpus = [""]
+    for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", listing):
+        if gpu.startswith("MIG") and gpus[-1].startswith("GPU"):
+            gpus.pop()  # a divided GPU, whose instances follow
+        gpus.append(gpu)
+    return gpus[1:]
 
 
 STOP_WITHIN_S = 300.0

@@ -57,10 +57,10 @@ class Resources:
             unfit: Further nodes to exclude.
         """
         options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
-        card, _, gres = gres_of(self.sbatch)
+        gpu_type, _, gres = gres_of(self.sbatch)
         excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
         if options.pop("gres", None) and gpus:
-            gres, gpus = [":".join(filter(None, ("gpu", card, str(gpus)))), *gres], None
+            gres, gpus = [":".join(filter(None, ("gpu", gpu_type, str(gpus)))), *gres], None
         return {
             "nodes": self.nodes,
             "ntasks_per_node": self.tasks // self.nodes,
@@ -123,7 +123,11 @@ class ResourceOptions:
     sbatch: str = ""
 
     def resources(self) -> Resources:
-        """Return the resources of the job. Raises UserError as `Resources` and `gres_of` do."""
+        """Return the resources of the job.
+
+        Raises:
+            UserError: `sbatch` cannot be parsed, or tasks or GPUs can't be spread evenly over the nodes.
+        """
         on_a_node = gres_of(self.sbatch)[1]
         gpus = min(self.gpus, on_a_node * self.nodes) if on_a_node else self.gpus
         return Resources(
@@ -223,7 +227,7 @@ def gres_of(options: str) -> tuple[str, int | None, list[str]]:
     gres = str(parse_options(options).get("gres", "gpu"))
     parts = re.sub(r"\(S:[^)]*\)", "", gres).split(",")  # without sockets, which sinfo adds
     gpus, *others = sorted(parts, key=lambda part: part.split(":")[0] != "gpu")
-    found = re.fullmatch(r"gpu(:(?!\d+$)(?P<card>[\w.-]+))?(:(?P<number>\d+))?", gpus)
+    found = re.fullmatch(r"gpu(:(?!\d+$)(?P<type>[\w.-]+))?(:(?P<number>\d+))?", gpus)
     if not found or any(part.split(":")[0] == "gpu" for part in others):
         raise UserError(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER, then other resources")
-    return found["card"] or "", int(found["number"]) if found["number"] else None, others
+    return found["type"] or "", int(found["number"]) if found["number"] else None, others

@@ -70,7 +70,7 @@ class SlurmJobs:
         Raises:
             UserError: sbatch refuses for good, or repeatedly for an unknown reason.
         """
-        said: Reason | None = None
+        logged: Reason | None = None
         unexplained = 0
         for delay_s in delays(self.queue.interval_s):
             self._record(None)
@@ -81,9 +81,9 @@ class SlurmJobs:
             unexplained += reason is None
             if unexplained == UNEXPLAINED_TRIES or (reason and reason.then == "never"):
                 break
-            if reason is None or reason != said:
+            if reason is None or reason != logged:
                 log.warning("sbatch: %s (%s)", reason.describe(self.name) if reason else "retrying soon", words)
-            said = reason
+            logged = reason
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job

@@ -50,7 +50,7 @@ def write_results(
     reports = list(dict.fromkeys(report for target in targets for report in reports_asked_for(graph, target)))
     watcher = Watch(project, reports)
     while True:
-        campaign = watcher.look()
+        campaign = watcher.snapshot()
         score_decoded(graph, reports)
         with recording_digests():
             partial = PartialReports(graph, Causes(graph, campaign), settings)

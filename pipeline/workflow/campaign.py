@@ -94,7 +94,7 @@ class Watch:
         targets = map(self.project.layout.path, self.manifests)
         return {os.path.abspath(os.path.join(self.project.root, path)) for path in targets}
 
-    def look(self) -> Campaign:
+    def snapshot(self) -> Campaign:
         """Read the current state."""
         drivers = [
             driver for driver in read_drivers(self.project.root).values() if not self.paths.isdisjoint(driver.makes)
@@ -103,7 +103,8 @@ class Watch:
         living = {words: driver for driver in drivers if (words := self.in_words(driver))}
         driver, made = ", ".join(living), {path for process in living.values() for path in process.makes}
         states = [
-            self.runs.look(run, jobs, bool(made) and self.trained_file(run) in made) for run in runs_in(self.products)
+            self.runs.state_of(run, jobs, bool(made) and self.trained_file(run) in made)
+            for run in runs_in(self.products)
         ]
         done = sum(state.state == "done" for state in states)
         return Campaign(
@@ -227,7 +228,7 @@ class Causes:
         self.graph, self.layout = graph, graph.project.layout
         self.runs = {state.run: state for state in campaign.runs}
         self.unmade = WAITING if campaign.driver else NOT_RUN
-        self.of = cache(self._of)
+        self.reason_for = cache(self._reason_for)
         self.entries_of = cache(entries_of)
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
@@ -237,9 +238,9 @@ class Causes:
 
     def why(self, products: Iterable[Product]) -> str:
         """Return the most informative reason among all missing products; empty if none is missing."""
-        return min((self.of(product) for product in self.missing(products)), key=priority_of, default="")
+        return min((self.reason_for(product) for product in self.missing(products)), key=priority_of, default="")
 
-    def _of(self, product: Product) -> str:
+    def _reason_for(self, product: Product) -> str:
         """Return the reason for a missing product: its own failure, or the state of its inputs."""
         if isinstance(product, Trained) and (state := self.runs.get(product.run)):
             if state.state == "failed":
@@ -249,16 +250,16 @@ class Causes:
         elif failed := self.failure(product):
             return f"{FAILED}{failed.stage}: {first_line(failed.cause)}"
         needed = self.missing(flatten(self.graph.inputs(product)))
-        return min((self.by(product, source) for source in needed), key=priority_of, default=self.unmade)
+        return min((self.reason_from_input(product, source) for source in needed), key=priority_of, default=self.unmade)
 
-    def by(self, product: Product, needed: Product) -> str:
+    def reason_from_input(self, product: Product, needed: Product) -> str:
         """Return the reason for a product whose input is missing; a failure in the same run is its own.
 
         Args:
             product: The missing product.
             needed: One of its inputs, which is missing too.
         """
-        words = self.of(needed)
+        words = self.reason_for(needed)
         if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words
         if words.startswith(FAILED):

@@ -97,7 +97,11 @@ class Plans:
         return sorted(found, key=lambda product: order.index(type(product)))
 
     def decoding(self, manifest: products.Outputs) -> DecodingPlan:
-        """Return how a run is decoded. Raises UserError for an unknown decoding."""
+        """Return how a run is decoded.
+
+        Raises:
+            UserError: The decoding is unknown.
+        """
         run, name = manifest.run, manifest.decoding
         outputs = [self.output(product) for product in self.of(manifest)]
         if name == products.TRAINING:

@@ -19,7 +19,7 @@ from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unk
 Wildcards = Mapping[str, str]
 
 
-class Rules:
+class RuleFunctions:
     """Functions of a job's wildcards, for the Snakemake rules of one project."""
 
     def __init__(self, project: Project):

@@ -28,8 +28,6 @@ State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
 SILENT_S = 900.0  # more than a validation takes
 STARVED = 0.1  # fraction of the time; batches are prepared ahead, so waiting is rare
-
-
 PROGRESS_TAIL_BYTES = 1 << 16
 
 
@@ -84,11 +82,14 @@ class Runs:
 
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
-        of_system = cache(lambda run: graph.project.run_spec(run).training.max_steps)  # the same for every seed
-        self.steps = lambda run: of_system(replace(run, seed=graph.project.config.seed_list[0]))
-        self.otherwise = cache(lambda run: newest_other_training(graph.project, run))
+        self.steps_of_first_seed = cache(lambda run: graph.project.run_spec(run).training.max_steps)
+        self.other_training = cache(lambda run: newest_other_training(graph.project, run))
 
-    def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
+    def steps(self, run: RunId) -> int:
+        """Return the steps of a training by its settings, which are the same for every seed."""
+        return self.steps_of_first_seed(replace(run, seed=self.graph.project.config.seed_list[0]))
+
+    def state_of(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
         """Return the state of a run.
 
         Args:
@@ -128,7 +129,7 @@ class Runs:
             return "its turn"
         if step:
             return f"stopped after step {step:,}"
-        other = self.otherwise(run)
+        other = self.other_training(run)
         return f"trained with other settings, where {other.differences}" if other else ""
 
 
@@ -266,8 +267,8 @@ def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
         return None
     with suppress(UserError, FileNotFoundError):  # `free` may remove one
         newest = max(finished, key=lambda folder: (folder / DONE_FILE).stat().st_mtime)
-        today = validate(RunSpec, project.run_yaml(run), run.folder)
-        if found := today.differences(load_run(newest / RUN_FILE)):
+        current = validate(RunSpec, project.run_yaml(run), run.folder)
+        if found := current.differences(load_run(newest / RUN_FILE)):
             cost = read_note(TrainingCost, newest / COST_FILE)
             return OtherTraining(newest, listed_differences(found), cost.device_hours if cost else None)
     return None

@@ -15,7 +15,7 @@ from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import own_files, register_driver, unregister_driver
 from pipeline.workflow.failures import was_taken_over
-from pipeline.workflow.rules import Rules
+from pipeline.workflow.rules import RuleFunctions
 
 REPORTS = ("table", "layer_table", "figure", "claims", "view", "site")
 """Rules whose outputs lie in results/."""
@@ -40,7 +40,9 @@ class PlannedJob:
     makes: list[str]
 
 
-def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[Project, list[str]], None]) -> None:
+def before_first_job(
+    rules: RuleFunctions, jobs: Iterable[PlannedJob], check: Callable[[Project, list[str]], None]
+) -> None:
     """Register this process, and check the data.
 
     Args:

@@ -83,7 +83,7 @@ def make(
     begun, title = time.monotonic(), " ".join(targets)
     with Workflow([*options, "--", *targets], project) as workflow:
         show_screen(workflow, watch, title) if sys.stdout.isatty() else print_events(workflow)
-    made = ", ".join(f"{there} {name}" for name, (there, _) in watch.look().made.items() if there)
+    made = ", ".join(f"{there} {name}" for name, (there, _) in watch.snapshot().made.items() if there)
     print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)
 
 
@@ -241,7 +241,7 @@ def show_screen(workflow: Workflow, watch: Watch, title: str) -> None:
     pace = Pace()
     with Live(screen=True, auto_refresh=False) as live:
         for _ in workflow.ticks():
-            campaign = watch.look()
+            campaign = watch.snapshot()
             live.update(screen(campaign, f"{title}{pace.left(campaign)}", None, ""), refresh=True)
 
 

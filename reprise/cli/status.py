@@ -73,7 +73,7 @@ def status(
     title = f"Reprise: {', '.join(named)} at scale {project.config.scale}"
     by_slurm = project.config.scale == "paper" or watcher.has_submitted
     if as_json:
-        campaign = watcher.look()
+        campaign = watcher.snapshot()
         hours = forecast.hours(campaign) if forecast else None
         print(json.dumps(asdict(campaign) | {"to_come": hours}, default=str))
         return
@@ -81,7 +81,7 @@ def status(
     live = Live(screen=True, auto_refresh=False) if watch and sys.stdout.isatty() else None
     with live or nullcontext():
         while True:
-            campaign = watcher.look()
+            campaign = watcher.snapshot()
             targets = [*(papers or ["all"]), *runs_to_request(project, requested, campaign)]
             now = screen(campaign, title, words, command_for(settings, targets, by_slurm))
             live.update(now, refresh=True) if live else print_plain(now)

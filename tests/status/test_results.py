@@ -119,8 +119,8 @@ def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
     failed = Output(key="toy", error="out of memory")
     path = part_of(project.layout.target(output))
     Manifest(entries={path_in_run(output): failed}).write(path)
-    found = Causes(graph, Watch(project, [TABLE], 0.0).look())
-    assert found.of(output) == found.of(score) == f"failed: decode-{score.decoding}: out of memory"
+    found = Causes(graph, Watch(project, [TABLE], 0.0).snapshot())
+    assert found.reason_for(output) == found.reason_for(score) == f"failed: decode-{score.decoding}: out of memory"
 
 
 def test_missing_runs_are_waiting_while_a_driver_is_registered(project, scores, monkeypatch):
@@ -138,9 +138,9 @@ def test_report_names_the_failed_training_it_needs(project):
     )
     taken = next(iter(project.weight_sources(fused.run).values()))
     fail(folder_of(project, taken), "a fault")
-    found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).look())
-    assert found.of(Trained(taken)) == "failed: a fault"
-    assert found.of(fused) == f"not run: needs {taken.folder}, which failed"
+    found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).snapshot())
+    assert found.reason_for(Trained(taken)) == "failed: a fault"
+    assert found.reason_for(fused) == f"not run: needs {taken.folder}, which failed"
 
 
 def test_every_report_is_written_or_explained_without_any_run(project, capsys):
@@ -182,7 +182,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
         project.layout.path(product).unlink()
     make(project, "results/smoke/weighted/table2.csv")
     assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
-    assert Watch(project, [TABLE], 0.0).look().made["reports"][0] == 0
+    assert Watch(project, [TABLE], 0.0).snapshot().made["reports"][0] == 0
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def watching(project) -> Watch:
 
 
 def states(project) -> dict:
-    return {state.run: state for state in watching(project).look().runs}
+    return {state.run: state for state in watching(project).snapshot().runs}
 
 
 def screen(project, capsys, *options: str) -> str:
@@ -134,7 +134,7 @@ def test_status_suggests_a_plan_command_of_the_same_scale(project, runs, capsys,
 
 def test_uncalibrated_cpu_needs_no_plan(project, runs, monkeypatch):
     monkeypatch.setattr(Forecast, "renew", lambda *_: pytest.fail("computed a plan"))
-    forecast, campaign = Forecast(project, ["weighted"]), watching(project).look()
+    forecast, campaign = Forecast(project, ["weighted"]), watching(project).snapshot()
     assert forecast.hours(campaign) == {}
     over = {kind: (wanted, wanted) for kind, (_, wanted) in campaign.made.items()}
     assert forecast.hours(replace(campaign, made=over)) == {"this machine": 0.0}
@@ -291,7 +291,7 @@ def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
         touch(path)
         decoded(device=device, seconds=seconds).write(path)
     expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25, "AMD EPYC": 0.5 + 1}
-    assert watching(project).look().hours == pytest.approx(expected)
+    assert watching(project).snapshot().hours == pytest.approx(expected)
 
 
 def test_status_screen_fits_100_columns_and_counts_each_run_once(project, runs, capsys):
@@ -332,12 +332,12 @@ def test_forecast_of_status_falls_with_every_step(project, runs):
         0,
     )
     watch = watching(forecast.project)
-    begun = forecast.hours(watch.look())
+    begun = forecast.hours(watch.snapshot())
     assert set(begun) == {"A100", "H100"} and begun["A100"] > begun["H100"] > 0
-    run = watch.look().runs[0]
+    run = watch.snapshot().runs[0]
     append(made(folder_of(forecast.project, run.run)), [progress_line(run.steps // 2, run.steps)])
     with held(folder_of(forecast.project, run.run)):
-        later = forecast.hours(watch.look())
+        later = forecast.hours(watch.snapshot())
     whole = next(job for job in forecast.planned if job.kind == "train" and job.run == run.run)
     assert begun["A100"] - later["A100"] == pytest.approx(gpu_hours(whole, forecast.devices["A100"]) / 2)
 
@@ -406,22 +406,22 @@ def test_driver_unknown_to_slurm_is_assumed_to_run(project, squeue, driver, caps
 def test_status_names_a_driver_while_slurm_knows_it(project, squeue, driver):
     driver(began=time.time() - 60)
     squeue("123|RUNNING|None|node7|toy")
-    assert watching(project).look().driver == "snakemake, job 123 on node7"
+    assert watching(project).snapshot().driver == "snakemake, job 123 on node7"
     squeue("123|COMPLETED|None|node7|toy")
-    assert watching(project).look().driver == ""
+    assert watching(project).snapshot().driver == ""
 
 
 def test_status_shows_only_drivers_of_the_watched_targets(project, runs, driver):
     driver(job=None, pid=11)
     driver(job="other", makes=Encoded("wmt14-en-de"))
-    assert watching(project).look().driver == "snakemake, process 11 on node7, if it still runs"
+    assert watching(project).snapshot().driver == "snakemake, process 11 on node7, if it still runs"
 
 
 def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
-    before = watching(project).look().of_state("not run")
+    before = watching(project).snapshot().of_state("not run")
     assert len(before) > 1
     driver(job=None, pid=11, makes=Trained(before[0].run))
-    after = watching(project).look()
+    after = watching(project).snapshot()
     assert [run.run for run in after.of_state("waiting")] == [before[0].run]
     assert len(after.of_state("not run")) == len(before) - 1
 

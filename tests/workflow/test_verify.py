@@ -260,7 +260,7 @@ def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project
     require(verify(project))
     assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    assert Runs(graph).look(TRAINING, [], driven=False).state == "done"
+    assert Runs(graph).state_of(TRAINING, [], driven=False).state == "done"
 
 
 @pytest.mark.slow

@@ -84,8 +84,8 @@ wildcard_constraints:
     decoding=r"[\w-]+",
 
 
-def shown(function, *arguments):
-    """Wrap a function of wildcards, so that Snakemake prints its UserErrors unchanged."""
+def from_wildcards(function, *arguments):
+    """Return an input or params function that calls `function`; Snakemake prints its UserErrors unchanged."""
 
     def of(wildcards):
         try:
@@ -98,12 +98,12 @@ def shown(function, *arguments):
 
 def needs(*kinds):
     """Return the input function of the rule that makes the products of some kinds."""
-    return shown(lambda wildcards: [path for kind in kinds for path in rules_of.inputs(kind, wildcards)])
+    return from_wildcards(lambda wildcards: [path for kind in kinds for path in functions.inputs(kind, wildcards)])
 
 
 def measured_by(kind):
     """Return the input function of the dataset files that outputs or scores read."""
-    return lambda wildcards: ancient(shown(rules_of.datasets, kind)(wildcards))
+    return lambda wildcards: ancient(from_wildcards(functions.datasets, kind)(wildcards))
 
 
 def resource(kind, name):
@@ -113,16 +113,17 @@ def resource(kind, name):
 
 def priority(wildcards):
     """Return the priority of a training, below 1: the largest one starts first."""
-    return training_flops(project.run_spec(rules_of.run(dict(wildcards.items())))) / 1e24
+    return training_flops(project.run_spec(functions.run(dict(wildcards.items())))) / 1e24
 
 
 def folder_to_train(wildcards, resources):
     """Return the folder of a run; check that the GPUs can train it, and log a training with other settings."""
-    run = shown(rules_of.run)(wildcards)
+    run = from_wildcards(functions.run)(wildcards)
     if not layout.path(Trained(run)).exists():
         if resources.launcher == "slurm" and resources.gpus:
             precision = project.run_spec(run).training.precision
-            shown(lambda _: require_bfloat16(f"{run.paper}/{run.system}", precision, resources.sbatch))(wildcards)
+            system = f"{run.paper}/{run.system}"
+            from_wildcards(lambda _: require_bfloat16(system, precision, resources.sbatch))(wildcards)
         if other := describe_other_training(project, run):
             logger.info(other)
     return str(layout.run(run))

@@ -15,7 +15,7 @@ rule grammar:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        corpus=shown(rules_of.corpus_folder),
+        corpus=from_wildcards(functions.corpus_folder),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
@@ -40,9 +40,9 @@ rule download:
     params:
         stage=lambda wildcards: project.dataset_records[wildcards.dataset].collector,
         downloads=str(layout.downloads),
-        corpus=shown(rules_of.corpus_folder),
+        corpus=from_wildcards(functions.corpus_folder),
         sources=lambda wildcards: (
-            MIRROR if rules_of.record(wildcards).collector == "collect-recordings" else [*MIRROR, *PACKAGES]
+            MIRROR if functions.record(wildcards).collector == "collect-recordings" else [*MIRROR, *PACKAGES]
         ),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
@@ -56,7 +56,7 @@ rule download:
 rule fetch:
     """Fetch everything that comes from the network, so that all later jobs work offline."""
     input:
-        shown(lambda _: rules_of.fetched()),
+        from_wildcards(lambda _: functions.fetched()),
 
 
 rule prepare:
@@ -75,10 +75,10 @@ rule prepare:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        stage=lambda wildcards: "prepare" if rules_of.record(wildcards).form == "sentences" else "prepare-trees",
-        corpus=shown(rules_of.corpus_folder),
+        stage=lambda wildcards: "prepare" if functions.record(wildcards).form == "sentences" else "prepare-trees",
+        corpus=from_wildcards(functions.corpus_folder),
         options=lambda wildcards, threads: (
-            ["--processes", threads] if rules_of.record(wildcards).form == "sentences" else []
+            ["--processes", threads] if functions.record(wildcards).form == "sentences" else []
         ),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
@@ -105,7 +105,7 @@ rule subwords:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        corpus=shown(rules_of.corpus_folder),
+        corpus=from_wildcards(functions.corpus_folder),
     message:
         "{rule}: {wildcards.dataset} -> {output.model}"
     shell:
@@ -130,7 +130,7 @@ rule encode:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        corpus=shown(rules_of.corpus_folder),
+        corpus=from_wildcards(functions.corpus_folder),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
@@ -155,7 +155,7 @@ rule speak:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        corpus=shown(rules_of.corpus_folder),
+        corpus=from_wildcards(functions.corpus_folder),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
@@ -181,10 +181,10 @@ rule features:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        stage=lambda wildcards: "features" if rules_of.record(wildcards).form == "speech" else "encode-text",
-        corpus=shown(rules_of.corpus_folder),
+        stage=lambda wildcards: "features" if functions.record(wildcards).form == "speech" else "encode-text",
+        corpus=from_wildcards(functions.corpus_folder),
         options=lambda wildcards, threads: (
-            [*PACKAGES, "--processes", threads] if rules_of.record(wildcards).form == "speech" else []
+            [*PACKAGES, "--processes", threads] if functions.record(wildcards).form == "speech" else []
         ),
     message:
         "{rule}: {wildcards.dataset} -> {output.corpus}"

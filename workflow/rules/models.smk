@@ -26,14 +26,14 @@ rule train:
         sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
-        gpus=lambda wildcards: min(shown(rules_of.training_gpus)(wildcards), SHARING.gpus),
+        gpus=lambda wildcards: min(from_wildcards(functions.training_gpus)(wildcards), SHARING.gpus),
         jobs_per_gpu=SHARING.trainings_per_gpu,
         nodes=resource("train", "nodes"),
     params:
         folder=folder_to_train,
-        specification=shown(rules_of.specification),
+        specification=from_wildcards(functions.specification),
         # A function that takes `resources`, so that a changed decoding trains no run again.
-        decodings=lambda wildcards, resources: shown(rules_of.decodings)(wildcards),
+        decodings=lambda wildcards, resources: from_wildcards(functions.decodings)(wildcards),
         events=lambda wildcards: EVENTS,  # a function, so that its braces are no wildcards
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
@@ -62,9 +62,9 @@ rule decode:
         gpus=resource("decode", "gpus"),
         jobs_per_gpu=SHARING.trainings_per_gpu,
     params:
-        folder=shown(rules_of.run_folder),
-        plan=shown(rules_of.decoding_plan),
-        job=lambda wildcards: f"{shown(rules_of.run_folder)(wildcards)}/jobs/decode-{wildcards.decoding}",
+        folder=from_wildcards(functions.run_folder),
+        plan=from_wildcards(functions.decoding_plan),
+        job=lambda wildcards: f"{from_wildcards(functions.run_folder)(wildcards)}/jobs/decode-{wildcards.decoding}",
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
@@ -86,8 +86,8 @@ rule score:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        folder=shown(rules_of.run_folder),
-        plan=shown(rules_of.scoring_plan),
+        folder=from_wildcards(functions.run_folder),
+        plan=from_wildcards(functions.scoring_plan),
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
@@ -129,7 +129,7 @@ rule model_sizes:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        systems=shown(rules_of.printed_systems),
+        systems=from_wildcards(functions.printed_systems),
         settings=SETTINGS,
     message:
         "{rule} -> {output}"

@@ -27,8 +27,8 @@ rule table:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        stage=lambda wildcards: STAGES[rules_of.section(wildcards)],
-        shown=lambda wildcards: shown(rules_of.report, rules_of.section(wildcards))(wildcards),
+        stage=lambda wildcards: STAGES[functions.section(wildcards)],
+        shown=lambda wildcards: from_wildcards(functions.report, functions.section(wildcards))(wildcards),
         settings=SETTINGS,
     message:
         "{rule} -> {output[0]}"
@@ -64,7 +64,7 @@ use rule table as layer_table with:
         table=described("layer_costs"),
     params:
         stage="layer-table",
-        shown=shown(rules_of.report, "layer_costs"),
+        shown=from_wildcards(functions.report, "layer_costs"),
         caption=lambda wildcards: project.papers[wildcards.paper].layer_costs[wildcards.table].caption,
         settings=[*SETTINGS, "--layer-times", f"{WORK}/layer_times.json"],
 
@@ -89,7 +89,7 @@ rule figure:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        shown=shown(rules_of.report, "figures"),
+        shown=from_wildcards(functions.report, "figures"),
         caption=lambda wildcards: project.figure(wildcards.paper, wildcards.figure).caption,
         settings=SETTINGS,
     message:
@@ -120,7 +120,7 @@ rule claims:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        shown=shown(rules_of.claims),
+        shown=from_wildcards(functions.claims),
         settings=SETTINGS,
     message:
         "{rule} -> {output[0]}"
@@ -133,7 +133,7 @@ rule claims:
 rule site:
     """Write the site of all results, which opens from disk."""
     input:
-        rules_of.reports(project.reproduced),
+        functions.reports(project.reproduced),
     output:
         SITE,
     log:

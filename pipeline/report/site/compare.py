@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.analysis.cells.cell import is_ours
 from pipeline.analysis.cells.scores import ScoreCell
-from pipeline.analysis.training_curves import read_events
+from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
@@ -118,7 +118,7 @@ def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
     folder = site.project.layout.run(run)
     if not (folder / PROGRESS_FILE).exists():
         return []
-    return [(event.step, round(event.dev.nll_per_token, 4)) for event in read_events(folder, ValidationLine)]
+    return [(event.step, round(event.dev.nll_per_token, 4)) for event in read_progress_lines(folder, ValidationLine)]
 
 
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from pipeline.analysis.training_curves import read_events
+from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score
 from pipeline.core.errors import printable_lines
@@ -106,7 +106,7 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
         The charts.
     """
     folder = site.project.layout.run(run)
-    progress, validations = read_events(folder, ProgressLine), read_events(folder, ValidationLine)
+    progress, validations = read_progress_lines(folder, ProgressLine), read_progress_lines(folder, ValidationLine)
     losses = thinned(
         [{"x": line.step, "y": line.nll_per_token, "series": "training, with dropout"} for line in progress]
     )
