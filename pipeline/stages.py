@@ -272,9 +272,8 @@ def add_arguments(parser: Parser, function: Callable[..., None] | ModuleType) ->
     if isinstance(function, ModuleType):
         function.add_arguments(parser)
         return
-    from pipeline.core.command_line import (
-        add_arguments,
-    )  # imports inspect, 10 ms, which the list of commands does not need
+    # Imports inspect, 10 ms, which the list of commands does not need.
+    from pipeline.core.command_line import add_arguments
 
     add_arguments(parser, function)
     parser.function = function

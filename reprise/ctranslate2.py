@@ -184,15 +184,7 @@ def ctranslate2_search(model: Model, compute_type: str) -> Decoder:
         UserError: CTranslate2 is not installed, or does not support the model, search or type.
     """
     alpha = length_exponent(model.name, model.config)
-    with tempfile.TemporaryDirectory() as folder:
-        export(model, Path(folder, "model"))
-        from ctranslate2 import Translator  # `export` raised if it is not installed
-
-        threads, device = torch.get_num_threads(), model.trained.device.type
-        try:
-            translator = Translator(f"{folder}/model", device=device, compute_type=compute_type, intra_threads=threads)
-        except ValueError as error:
-            raise UserError(f"--ctranslate2 {compute_type}: {error}") from error
+    translator = load_translator(model, compute_type)
     source, target = model.symbols
     assert source is not None and isinstance(target, Subwords), "`export` refuses models without subwords"
     last = positions(plain_transformer(model)) - 1  # CTranslate2 adds EOS
@@ -222,6 +214,30 @@ def ctranslate2_search(model: Model, compute_type: str) -> Decoder:
         ]
 
     return search
+
+
+def load_translator(model: Model, compute_type: str) -> Any:
+    """Export a model to a temporary folder, and load it with CTranslate2.
+
+    Args:
+        model: The model.
+        compute_type: Type of the matrix multiplications, e.g. float32 or int8.
+
+    Returns:
+        Its `ctranslate2.Translator`, on the device of the model.
+
+    Raises:
+        UserError: CTranslate2 is not installed, or does not support the model or type.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        export(model, Path(folder, "model"))
+        from ctranslate2 import Translator  # `export` raised if it is not installed
+
+        threads, device = torch.get_num_threads(), model.trained.device.type
+        try:
+            return Translator(f"{folder}/model", device=device, compute_type=compute_type, intra_threads=threads)
+        except ValueError as error:
+            raise UserError(f"--ctranslate2 {compute_type}: {error}") from error
 
 
 def length_exponent(name: str, config: DecodingConfig) -> float:

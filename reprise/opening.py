@@ -45,7 +45,7 @@ class DecodingOptions:
         """Return the run of that name.
 
         Raises:
-            UserError: As `find_run` does.
+            UserError: There is no such run, or it is not trained.
         """
         return find_run(name, parse_settings(self.settings))
 
@@ -64,7 +64,7 @@ class ModelOptions(DecodingOptions):
         """Return the model of that name.
 
         Raises:
-            UserError: As `open_model` does.
+            UserError: There is no such model, or it is damaged.
         """
         return open_model(name, self.decoding, parse_settings(self.settings), self.threads)
 

@@ -152,9 +152,8 @@ class Inspection:
         if kept == needed:
             return []
         finding.stale |= {folder / DONE_FILE, weights}
-        finding.stale |= set(
-            (folder / "checkpoints").glob("step-*.resume.safetensors")
-        )  # else it would resume after the gap
+        # Otherwise the training would resume after the gap.
+        finding.stale |= set((folder / "checkpoints").glob("step-*.resume.safetensors"))
         return [FileCheck(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: artifacts.Product) -> list[FileCheck]:

@@ -58,7 +58,7 @@ def parse_yaml(text: str, where: str) -> Any:
         where: Name of the text, for messages.
 
     Raises:
-        UserError: As `load_yaml` does.
+        UserError: It is not YAML, or has a key twice.
     """
     try:
         loader = LOADER(text)

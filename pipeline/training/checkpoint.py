@@ -164,9 +164,8 @@ class Checkpoints:
             UserError: There is too little space.
         """
         weights = sum(tensor.nbytes for tensor in tensors_of(model).values())
-        files = (
-            min(self.keep + 2, checkpoints) + 3 * (RESUME_FILES + 1) + 1
-        )  # a resume file also has moments, twice the weights
+        # A resume file also has moments, twice the weights.
+        files = min(self.keep + 2, checkpoints) + 3 * (RESUME_FILES + 1) + 1
         present = sum(path.stat().st_size for path in self.run_folder.rglob("*.safetensors"))
         require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 

@@ -20,7 +20,7 @@ from pipeline.core.yaml_file import LARGEST
 from pipeline.papers.content import DIGITS, run_content
 from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
-from pipeline.training.specification import MachineOptions
+from pipeline.training.specification import MachineOptions, run_key
 from reprise.find_runs import find_run
 
 log = logging.getLogger(__name__)
@@ -64,34 +64,40 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
         options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: The run is not shorter, stopped early, or has no checkpoint.
+        UserError: This machine does not have the device or threads, or `prepare_longer` raised it.
     """
-    from pipeline.training.checkpoint import Checkpoints  # loads torch, as the others do
-    from pipeline.training.distributed import Group
+    from pipeline.training.distributed import Group  # loads torch, as the others do
     from pipeline.training.job import train_owned
     from pipeline.training.machine import choose_device, choose_threads
-    from pipeline.training.specification import run_key
-    from pipeline.training.warm_start import continue_from, depends_on_length, with_length
 
     if not prepare:  # fail before anything is written
         choose_threads(options.threads)
         choose_device(options.device, Group.from_environment().local_rank)
-    if options.threads is None and (cost := read_note(TrainingCost, run / COST_FILE)):
-        last = cost.starts[-1]  # another number of threads changes the rounding of the weights
-        usable = not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0))
-        options = replace(options, threads=last.threads if usable else None)
-    if steps >= LARGEST:
-        raise UserError(f"--steps {steps}: too large; must be below {LARGEST}")
-    written: RunSpec = validate(RunSpec, load_yaml(run / RUN_FILE), str(run / RUN_FILE))
-    if steps <= written.training.max_steps:
-        raise UserError(f"--steps {steps}: {run} has {written.training.max_steps} steps; ask for more")
-    done = run / DONE_FILE
-    if done.exists() and (ended := TrainedRun.read(done).steps) < (asked := written.training.max_steps):
-        raise UserError(
-            f"{run}: stopped early after {ended} of {asked} steps (patience or min_lr), and would stop there again; "
-            "increase the patience of its system: the workflow then resumes from here"
-        )
-    spec = with_length(written, steps, written.training.patience)
+    folder = prepare_longer(run, steps)
+    log.info("%s: %d steps", folder, steps)
+    if not prepare:
+        train_owned(folder, with_threads_of(run, options))
+
+
+def prepare_longer(run: Path, steps: int) -> Path:
+    """Write the settings of the longer run, with the last checkpoint of the shorter one.
+
+    Args:
+        run: Folder of the shorter run.
+        steps: Training steps in all.
+
+    Returns:
+        Folder of the longer run.
+
+    Raises:
+        UserError: The run is not shorter, stopped early, or has no checkpoint.
+    """
+    from pipeline.training.checkpoint import Checkpoints  # loads torch
+    from pipeline.training.warm_start import continue_from, depends_on_length, with_length
+
+    shorter: RunSpec = validate(RunSpec, load_yaml(run / RUN_FILE), str(run / RUN_FILE))
+    require_shorter(run, shorter.training.max_steps, steps)
+    spec = with_length(shorter, steps, shorter.training.patience)
     folder = longer_folder(run, spec)
     if not (folder / RUN_FILE).exists():
         with atomic_write(folder / RUN_FILE) as handle:
@@ -102,9 +108,45 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
             f"{run}: has no checkpoint to resume from (`free` removes them); to train from the start, "
             f"run `python -m pipeline train --run {folder}`"
         )
-    log.info("%s: %d steps", folder, steps)
-    if not prepare:
-        train_owned(folder, options)
+    return folder
+
+
+def require_shorter(run: Path, max_steps: int, steps: int) -> None:
+    """Check that a run has fewer steps than the longer one, and would not stop before them.
+
+    Args:
+        run: Folder of the run.
+        max_steps: Its steps by its settings.
+        steps: Training steps of the longer run.
+
+    Raises:
+        UserError: The run is not shorter, or stopped early.
+    """
+    if steps >= LARGEST:
+        raise UserError(f"--steps {steps}: too large; must be below {LARGEST}")
+    if steps <= max_steps:
+        raise UserError(f"--steps {steps}: {run} has {max_steps} steps; ask for more")
+    done = run / DONE_FILE
+    if done.exists() and (ended := TrainedRun.read(done).steps) < max_steps:
+        raise UserError(
+            f"{run}: stopped early after {ended} of {max_steps} steps (patience or min_lr), and would stop there "
+            "again; increase the patience of its system: the workflow then resumes from here"
+        )
+
+
+def with_threads_of(run: Path, options: MachineOptions) -> MachineOptions:
+    """Return options with the threads of a run's last start, because another number changes the rounding of weights.
+
+    Args:
+        run: Folder of the run.
+        options: Options whose threads are kept if they are set, or if the run used a GPU or more cores than there are.
+    """
+    cost = read_note(TrainingCost, run / COST_FILE)
+    if options.threads is not None or cost is None:
+        return options
+    last = cost.starts[-1]
+    usable = not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0))
+    return replace(options, threads=last.threads if usable else None)
 
 
 def longer_folder(shorter: Path, spec: RunSpec) -> Path:

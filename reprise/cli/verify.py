@@ -30,7 +30,7 @@ from reprise.training_files import can_restore_record, restore_record
 
 log = logging.getLogger(__name__)
 
-AGAIN = "snakemake rebuilds it"
+REBUILT = "snakemake rebuilds it"
 
 
 def verify(
@@ -80,12 +80,12 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     files, reports = resolve(graph, targets) if targets else ([], graph.readable(project.papers))
     findings = Inspection(graph, files, reports).found.values()
     wrong = {check.path: check for finding in findings for check in finding.checks if check.state != "good"}
-    done = Repairs()
+    repairs = Repairs()
     if repair:
         remove_unfinished_files(project)
         for finding in findings:
-            done.repair(project, finding)
-    show([*good_rows(project, findings), *(row(check, done) for check in wrong.values())])
+            repairs.repair(project, finding)
+    show([*good_rows(project, findings), *(row(check, repairs) for check in wrong.values())])
     for line in () if targets else [*unchecked_runs(project, findings), *unchecked_scales(project, "verify")]:
         log.info(line)
     left = [check for check in wrong.values() if check.state == "unreadable"] if repair else wrong
@@ -95,7 +95,7 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     if again := " ".join(shlex.quote(str(path)) for path in final_missing_files(graph, findings)):
         now = f"run `snakemake{config_options(project)} -- {again}` to rebuild what is missing"
     else:
-        now = "nothing needs the files that were set aside" if done.asides else "every file is good"
+        now = "nothing needs the files that were set aside" if repairs.asides else "every file is good"
     log.info("scale %s: %s", project.config.scale, now)
 
 
@@ -256,25 +256,25 @@ def folder_of(project: Project, product: Product, path: Path) -> Path:
     return path.parent
 
 
-def row(check: FileCheck, done: Repairs) -> tuple[str, str, str, str]:
+def row(check: FileCheck, repairs: Repairs) -> tuple[str, str, str, str]:
     """Return the row of a file that is not good: path, state, size, and fault with remedy.
 
     Args:
         check: Check of the file.
-        done: Repairs that were made.
+        repairs: Repairs that were made.
     """
-    aside = done.asides.get(check.path)
+    aside = repairs.asides.get(check.path)
     match check.state:
         case "unreadable":
             what = "left alone: check the disk and the permissions"
-        case _ if check.path in done.restored:
+        case _ if check.path in repairs.restored:
             what = "restored from other files"
         case _ if check.path.name == STATE_FILE:
             what = "contains the old lines; the whole ones were kept" if aside else "--repair keeps the whole lines"
         case _ if not is_needed(check.path):
             what = "no result needs it; only a new training would write it"
         case _:
-            what = AGAIN if aside or check.state == "missing" else f"set it aside with --repair, then {AGAIN}"
+            what = REBUILT if aside or check.state == "missing" else f"set it aside with --repair, then {REBUILT}"
     now = f"now {aside.name}; " if aside else ""
     return str(check.path), check.state, format_bytes(check.bytes), f"{check.fault}: {now}{what}"
 

@@ -54,7 +54,7 @@ class Record(Closed):
         """Return the record in a file; None if it does not exist.
 
         Raises:
-            UserError: As `read` does.
+            UserError: It is cut, of another format, or has other fields.
         """
         return cls.read(path) if path.exists() else None
 
@@ -80,7 +80,7 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
         remedy: What to do about a faulty file, for messages.
 
     Raises:
-        UserError: As `Record.read` does.
+        UserError: It is missing, cut, of another format, or has other fields.
     """
     with read_errors(remedy):
         content = Path(path).read_bytes()
@@ -101,7 +101,7 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
         remedy: What to do about a faulty file, for messages.
 
     Raises:
-        UserError: As `Record.read` does, with the line.
+        UserError: The file is missing, or a line is faulty; the message names it.
     """
     with read_errors(remedy):
         lines = enumerate(complete_lines(path), start=1)

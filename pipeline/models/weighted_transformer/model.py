@@ -219,10 +219,8 @@ class WeightedTransformer(Transformer):
         """Build a decoder layer."""
         config = self.config
         if config.branched_attention == "cross":
-            self_attention, block = (
-                attention.SelfAttention(config, attention.OutputProjection(config)),
-                BranchedOutput(config),
-            )
+            self_attention = attention.SelfAttention(config, attention.OutputProjection(config))
+            block = BranchedOutput(config)
             cross_attention = attention.CrossAttention(branch_heads(config), block)
         else:
             block = BranchedOutput(config)
