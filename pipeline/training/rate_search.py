@@ -39,7 +39,7 @@ def search_rate(
 
     Args:
         run: Folder that holds run.yaml.
-        lowest: Lowest value of `training.lr`, or of `training.lr_factor` where the schedule is inverse_sqrt.
+        lowest: Lowest value of `training.lr`, or of `training.lr_factor` if the schedule is inverse_sqrt.
         highest: Highest value.
         trials: Number of trainings.
         steps: Steps of each training.

@@ -60,6 +60,22 @@ def test_the_page_of_a_changed_system_works_as_printed(tmp_path):
     assert {f"weighted/{name} on grammar-en-de" for name in ("C", "C-dropout", "C-start")} <= trained(output)
 
 
+def test_a_new_column_is_a_name_under_the_cells_of_a_table(root):
+    cells = {
+        "parameters": {"kind": "parameters", "dataset": "wmt14-en-de"},
+        "ppl": {"metric": "perplexity", "dataset": "wmt14-en-de", "split": "dev", "decoding": "final"},
+    }
+    edit(root / "workflow/papers/toy/paper.yaml", lambda paper: paper["tables"]["table1"]["cells"].update(cells))
+    output = require(call(root, "snakemake", "-n", "-p", *TOY))
+    assert "perplexities/final/dev.json" in re.search(r"-- decode .*--plan '(.*?)'", output)[1]
+
+
+def test_a_new_figure_is_a_name_with_its_kind(root):
+    figure = {"kind": "dev_curves", "caption": "Losses.", "dataset": "wmt14-en-de", "systems": ["base"]}
+    edit(root / "workflow/papers/toy/paper.yaml", lambda paper: paper.update(figures={"figure1": figure}))
+    assert jobs(require(call(root, "snakemake", "-n", *TOY)))["figure"] == 1
+
+
 def test_a_new_decoding_is_a_base_and_what_differs_from_it(root):
     def change(paper):
         paper["decodings"]["wide"] = {"base": "final", "beam_size": 9}
@@ -103,7 +119,10 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a decoding": "test_a_new_decoding_is_a_base_and_what_differs_from_it",
         "Add a dataset": "test_a_new_dataset_is_a_file_that_a_paper_names",
         "Add a claim": "tests/report",
-        "Add a metric, or a kind of claim, figure or cell": "tests",
+        "Add a column": "test_a_new_column_is_a_name_under_the_cells_of_a_table",
+        "Add a figure": "test_a_new_figure_is_a_name_with_its_kind",
+        "Add a metric": "tests/metrics",
+        "Add a kind of claim, figure or column": "tests/analysis/test_toy_kinds.py",
         "Add an architecture": "tests/models",
         "Bring speech of your own": "tests/workflow/test_measured_pages.py",
         "Fuse a language model": "tests/papers/test_coldfusion.py",
