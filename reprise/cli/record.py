@@ -275,8 +275,8 @@ def record(
 ) -> None:
     """Keep the results of finished runs in a folder, with a table over seeds.
 
-        reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/readings
-        reprise record --into measured/readings --metric bleu_tok_lc         # rewrite the table only
+        reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/small
+        reprise record --into measured/small --metric bleu_tok_lc         # rewrite the table only
 
     writes  <FOLDER>/<paper>-<system>-<dataset>-<scale>-seed<n>.json: settings, digests, commit, cost, losses and
                 scores; no weights, no text, no name or folder of a machine. Seeds may be added one by one, from several
