@@ -22,7 +22,7 @@ ENTRY = re.compile(r"^    (\w+): ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Argument(Generic[Value]):
-    """Reading of a parameter, in `Annotated`, where its name and type do not say it all.
+    """Parsing of a parameter, given in `Annotated` if its name and type do not suffice.
 
     Attributes:
         name: The option as typed; by default `--` and the parameter's name with dashes.

@@ -1,4 +1,4 @@
-"""Decoding of a split: translations, parses and transcripts, one per line, and a report beside them."""
+"""Decode a split: translations, parses and transcripts, one per line, and a report beside them."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Decoding of a run, in a job of its own or at the end of the training job: every output that reports read."""
+"""Decode a run, in a job of its own or at the end of the training job: every output that reports read."""
 
 import argparse
 import contextlib

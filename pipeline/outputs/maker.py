@@ -1,4 +1,4 @@
-"""Making of all outputs of one decoding, in one process with one loaded model."""
+"""Make all outputs of one decoding, in one process with one loaded model."""
 
 from functools import cached_property
 from pathlib import Path

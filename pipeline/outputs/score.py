@@ -1,4 +1,4 @@
-"""Scoring of every output of a run under one decoding, and of a file of parses. Needs no torch."""
+"""Score every output of a run under one decoding, and a file of parses. Needs no torch."""
 
 import contextlib
 import logging

@@ -136,7 +136,7 @@ def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
         command = [sys.executable, "-m", "pipeline", "results", *reports, *settings]
         subprocess.run(command, stdout=sys.stderr, check=False)
     for path in failed:
-        print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)
+        print(f"{last_error(path)} (log: {path})", file=sys.stderr, flush=True)
 
 
 def is_report(path: str) -> bool:
@@ -145,7 +145,7 @@ def is_report(path: str) -> bool:
     return len(parts) == 4 and parts[0] == str(RESULTS) and Path(path).suffix in (".csv", ".svg")
 
 
-def last_words(path: Path) -> str:
+def last_error(path: Path) -> str:
     """Return the error message in a log, or its last line.
 
     A training that another process took over says so instead, because the log belongs to that process now.

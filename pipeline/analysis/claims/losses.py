@@ -232,7 +232,7 @@ class AlignmentClaim(TrainedPair):
 
         def entropies(runs: list[RunId]) -> list[float]:
             maps = (measured.folders.alignment_maps(Alignments(run, self.split)) for run in runs)
-            return [mean(gates.entropy) for gates in maps]
+            return [mean(alignments.entropy) for alignments in maps]
 
         samples = [
             measured.training_sample(*training, self.quantity, entropies, detail=self.split)

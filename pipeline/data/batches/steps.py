@@ -1,4 +1,4 @@
-"""Cutting of an epoch into training steps. Needs no torch, so that forecasts cut steps as trainings do.
+"""Cut an epoch into training steps, without torch, so that forecasts cut steps as trainings do.
 
 - Pairs are grouped into cells of similar target and source length, and the cells are cut into steps.
 - Other sequences are shuffled, sorted by length within stretches of steps, and cut into steps of equal size.

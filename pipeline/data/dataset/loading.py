@@ -1,4 +1,4 @@
-"""Loading of dataset files, and of the files to fetch that they name.
+"""Load dataset files, and the files to fetch that they name.
 
 `workflow/files/<origin>.yaml` describes each file to fetch once, and the splits of `workflow/datasets/<name>.yaml` name
 it.

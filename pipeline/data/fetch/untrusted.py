@@ -1,4 +1,4 @@
-"""Reading of untrusted files: any exception of a parser becomes one clear error.
+"""Read untrusted files: any exception of a parser becomes one clear error.
 
 Parsers raise more than they document: struct.error, IndexError, LookupError, SyntaxError, … A list of these would
 never be complete. So `parsing` reports every exception as damage, except those of the disk that holds the file.

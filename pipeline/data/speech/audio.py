@@ -1,4 +1,4 @@
-"""Reading of utterances, whole files or segments: FLAC, WAV, OGG, and NIST SPHERE without `shorten`."""
+"""Read utterances, whole files or segments: FLAC, WAV, OGG, and NIST SPHERE without `shorten`."""
 
 import contextlib
 import errno
