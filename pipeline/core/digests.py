@@ -235,7 +235,7 @@ def commit() -> str:
 
 
 def git_output(*arguments: str) -> str | None:
-    """Return what git prints about this checkout; None where there is no such repository or no git."""
+    """Return what git prints about this checkout; None if there is no such repository or no git."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     command = ["git", f"--git-dir={ROOT / '.git'}", f"--work-tree={ROOT}", *arguments]
     try:

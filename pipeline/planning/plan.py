@@ -141,16 +141,6 @@ def shown_designs(paper: str, found: list[Design]) -> str:
     if not found:
         return ""
     header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]
-    rows = [
-        [
-            *(design.name, "primary" if design.primary else "", design.quantity, " and ".join(map(str, design.seeds))),
-            *(
-                "unknown" if design.smallest is None else f"{design.smallest:.2g}",
-                "" if design.printed is None else f"{design.printed:.2g}",
-            ),
-        ]
-        for design in found
-    ]
     noise = next((design.noise for design in found if design.noise), "")
     known = f"with the run-to-run variance {noise}" if noise else "if the run-to-run variance is known"
     about = (
@@ -158,7 +148,15 @@ def shown_designs(paper: str, found: list[Design]) -> str:
         f"adjusted, {known}. Perplexities are in nats. An effect is unknown if no variance was measured at this scale "
         "and on this data. Claims of other kinds, and those about one training, have none."
     )
-    return paragraphs(about, grid(header, rows))
+    return paragraphs(about, grid(header, [design_cells(design) for design in found]))
+
+
+def design_cells(design: Design) -> list[str]:
+    """Return a row of the table of detectable effects."""
+    group, seeds = "primary" if design.primary else "", " and ".join(map(str, design.seeds))
+    smallest = "unknown" if design.smallest is None else f"{design.smallest:.2g}"
+    printed = "" if design.printed is None else f"{design.printed:.2g}"
+    return [design.name, group, design.quantity, seeds, smallest, printed]
 
 
 def notes(project: Project, found: Jobs) -> list[str]:

@@ -210,8 +210,8 @@ class OwnPlateausClaim(TrainedPair):
 
         ours, theirs = (measured.training_sample(*training, self.quantity, steps) for training in self.trainings)
         name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
-        of = f"within {100 * PLATEAU:g} % of its lowest dev loss"
-        reached = f"{of}: {self.system} after {ours.mean:.0f} steps, {self.baseline} after {theirs.mean:.0f}"
+        near = f"within {100 * PLATEAU:g} % of its lowest dev loss"
+        reached = f"{near}: {self.system} after {ours.mean:.0f} steps, {self.baseline} after {theirs.mean:.0f}"
         evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
         return Findings(reached, [evidence], "steps of trainings")
 

@@ -258,8 +258,8 @@ def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResul
     ]
     undecided = total - verdicts[Verdict.UPHELD] - verdicts[Verdict.CONTRADICTED]
     parts += [f"{undecided} undecided"] if undecided else []
-    of = f"{total} claim{'s' if total > 1 else ''} measured at scale {scale}"
-    claims = f"Of {of}: {', '.join(parts)}." if undecided < total else f"Of {of}, none is decided yet."
+    measured = f"{total} claim{'s' if total > 1 else ''} measured at scale {scale}"
+    claims = f"Of {measured}: {', '.join(parts)}." if undecided < total else f"Of {measured}, none is decided yet."
     if not found:
         return claims
     agreeing = sum(difference.as_printed for difference in found)
