@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from pipeline.workflow.rules import Rules
+from pipeline.workflow.rules import RuleFunctions
 from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
@@ -113,4 +113,4 @@ def test_target_without_scale_or_file_is_corrected(project):
     ],
 )
 def test_file_with_an_ending_that_no_rule_makes_is_refused(target, is_refused, project):
-    assert bool(re.fullmatch(Rules(project).unknown_targets(), target)) == is_refused
+    assert bool(re.fullmatch(RuleFunctions(project).unknown_targets(), target)) == is_refused
