@@ -160,7 +160,11 @@ FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]
     "sgm": ("a.sgm", lambda _: SGM * 20, lambda path: [*read_side(Side(source=path.name), path)]),
     "xml": ("a.xml", lambda _: XML, lambda path: [*read_side(Side(source=path.name, translator="A"), path)]),
     "tsv": ("a.tsv", lambda _: SHEET * 9, lambda path: [*read_columns(path)]),
-    "table": ("a.tsv", lambda _: TABLE * 9, lambda path: [*table_rows(lines_of(path, "write it"), ("path",), str(path))]),
+    "table": (
+        "a.tsv",
+        lambda _: TABLE * 9,
+        lambda path: [*table_rows(lines_of(path, "write it"), ("path",), str(path))],
+    ),
     "recordings": ("own.tsv", lambda _: b"audio\ttext\tspeaker\n" + b"a.wav\tword\tx\n" * 3, recordings),
     "manifest": ("a.tsv", lambda _: MANIFEST, lambda path: [*read_manifest(path)]),
     "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(TextPart(source="a", layout="stm"), path)]),
