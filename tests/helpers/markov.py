@@ -27,6 +27,11 @@ class Sentences:
         return Sentences(self.numbers[rows], self.lengths[rows])
 
 
+def sentences(lengths: list[int]) -> Sentences:
+    """Return sentences of these lengths, each with its own table."""
+    return Sentences(torch.arange(len(lengths)), torch.tensor(lengths))
+
+
 class Markov:
     """Logits of the next symbol depend on the sentence and on the two symbols before, the older from the cache."""
 

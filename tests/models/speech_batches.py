@@ -8,8 +8,11 @@ from torch import Tensor
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
+from pipeline.models.language_model.fusion import FusedModel
+from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.language_model.settings import FusionConfig, LanguageModelConfig
 from pipeline.models.settings import BOS, EOS, PAD
+from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 VOCAB, FEATURES = 12, 40
@@ -84,3 +87,9 @@ FUSIONS = {
 
 def fusion_config(row: str) -> FusionConfig:
     return FusionConfig(width=6, **FUSIONS[row])
+
+
+def fused_recogniser(row: str) -> FusedModel:
+    """Return an attention recogniser with a language model, fused as a row of Table 3 says."""
+    task, lm = AttentionRecogniser(attention_config(), VOCAB), LanguageModel(lm_config(), VOCAB)
+    return FusedModel(fusion_config(row), task, lm, VOCAB)

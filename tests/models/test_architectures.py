@@ -27,44 +27,40 @@ def toy(tmp_path, monkeypatch):
     """The folder of an architecture beside the others; its name is new, for modules are imported once."""
     folder = tmp_path / f"toy_{tmp_path.name}"
     shutil.copytree(TOY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    settings = folder / "settings.py"
-    settings.write_text(settings.read_text().replace("bag_of_words", folder.name))
+    replace(folder / "settings.py", "bag_of_words", folder.name)
     monkeypatch.setattr(pipeline.models, "__path__", [*pipeline.models.__path__, str(tmp_path)])
     return folder
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
 
 
 def test_settings_and_flops_of_architectures_do_not_import_torch():
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
 
 
-def test_a_folder_with_all_its_parts_is_an_architecture(toy):
+def test_only_a_folder_with_all_its_parts_is_an_architecture(toy):
     assert set(architectures()) > {"transformer", "ctc", toy.name}
-
-
-def test_other_folders_are_not():
     assert {"fusion", "kernels", "layers"}.isdisjoint(architectures())
 
 
 def test_a_model_file_that_is_missing_or_lacks_build_is_named(toy):
     path = toy / "model.py"
-    path.write_text(path.read_text().replace("def build", "def other"))
-    with pytest.raises(UserError, match=rf"{toy.name}/model.py: .*`build`"):
-        architectures()
-    path.unlink()
-    with pytest.raises(UserError, match=rf"{toy.name}/model.py: .*`build`"):
-        architectures()
+    for spoil in (lambda: replace(path, "def build", "def other"), path.unlink):
+        spoil()
+        with pytest.raises(UserError, match=rf"{toy.name}/model.py: .*`build`"):
+            architectures()
 
 
 @pytest.mark.parametrize("method", ["schedule_width", "forward_macs"])
 def test_settings_that_lack_a_method_are_refused(toy, method):
-    settings = toy / "settings.py"
-    settings.write_text(settings.read_text().replace(method, "other"))
+    replace(toy / "settings.py", method, "other")
     with pytest.raises(UserError, match=rf"settings\.py: BagOfWordsConfig has no {method}"):
         architectures()
 
 
 def test_an_architecture_is_named_as_its_folder(toy):
-    settings = toy / "settings.py"
-    settings.write_text(settings.read_text().replace(toy.name, "another"))
+    replace(toy / "settings.py", toy.name, "another")
     with pytest.raises(UserError, match=rf"must be Literal\['{toy.name}'\].*another"):
         architectures()

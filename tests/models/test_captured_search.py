@@ -5,6 +5,7 @@ Tolerance of scores: 1e-4 in float32, as padding changes the order of sums. Wher
 are equal.
 """
 
+import itertools
 import logging
 from collections.abc import Callable
 from weakref import ref
@@ -16,8 +17,8 @@ import small_models
 import speech_batches
 import torch
 from small_models import pairs
-from speech_batches import attention_config, fusion_config, lm_config, speech
-from tape import TapeRecorder
+from speech_batches import attention_config, fused_recogniser, lm_config, speech
+from tape import TapeRecorder, refuse
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches.base import Batch
@@ -25,7 +26,6 @@ from pipeline.decoding import captured_search
 from pipeline.decoding.captured_search import CapturedSearch, rounded_up
 from pipeline.models.architectures import build_model
 from pipeline.models.kernels.autocast import cached_casts, forget_casts
-from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
@@ -49,10 +49,6 @@ def small_sizes(monkeypatch) -> None:
     torch.manual_seed(1)
     for name in ("LEAST_ROWS", "LEAST_SOURCE", "LEAST_PLACES"):
         monkeypatch.setattr(captured_search, name, 2)
-
-
-def refuse(_: int) -> None:
-    raise RuntimeError("operation not permitted when stream is capturing")
 
 
 def captured(model: Seq2Seq, external_lm: ExternalLM | None = None, fail: Callable[[int], None] = lambda _: None):
@@ -99,18 +95,11 @@ def test_a_captured_search_of_text_finds_the_same(name):
     assert_captured_finds_the_same(text_model(name, layers=2), texts())
 
 
-@pytest.mark.parametrize("name", RECOGNISERS)
+@pytest.mark.parametrize("name", [*RECOGNISERS, "DF0", "DF3", "CF2", "CF4"])  # R2's rectified logits are often equal
 def test_a_captured_search_of_speech_finds_the_same(name):
-    model = build_model(RECOGNISERS[name], (speech_batches.VOCAB, speech_batches.VOCAB)).eval()
-    assert_captured_finds_the_same(model, speech([40, 31, 57, 12], [4, 3, 6, 2]))
-
-
-@pytest.mark.parametrize("row", ["DF0", "DF3", "CF2", "CF4"])  # not R2, whose rectified logits are often equal
-def test_a_captured_search_of_a_fusion_finds_the_same(row):
     vocab = speech_batches.VOCAB
-    task = build_model(attention_config(), (vocab, vocab))
-    model = FusedModel(fusion_config(row), task, LanguageModel(lm_config(), vocab), vocab).eval()
-    assert_captured_finds_the_same(model, speech([40, 31, 57, 12], [4, 3, 6, 2]))
+    model = build_model(RECOGNISERS[name], (vocab, vocab)) if name in RECOGNISERS else fused_recogniser(name)
+    assert_captured_finds_the_same(model.eval(), speech([40, 31, 57, 12], [4, 3, 6, 2]))
 
 
 def test_captured_search_with_a_language_model_finds_the_same():
@@ -161,10 +150,9 @@ def test_failed_recording_is_logged_and_later_batches_are_eager(caplog):
 
 
 def test_a_cache_that_changes_its_shape_is_searched_eagerly():
-    model = text_model()
+    model, batch = text_model(), texts()
     model.fixed_cache = lambda cache, places: cache
     search, found = captured(model)
-    batch = texts()
     assert_alike(found(batch), eager(model)(batch))
     assert "changes the shapes or dtypes" in search.graphs.failure
 
@@ -179,8 +167,7 @@ def test_changed_weights_drop_the_graphs():
 
 
 def test_rows_of_finished_sentences_are_dropped_by_halves():
-    model = text_model()
-    search, found = captured(model)
+    search, found = captured(text_model())
     found(texts([2] * 8 + [12]))
     rows = {shapes[0][0][0] for shapes in search.graphs.graphs}
     assert {12, 2} <= rows and len(rows) <= 4
@@ -204,27 +191,24 @@ def test_captured_search_follows_a_grown_table_of_sinusoids():
     assert_captured_finds_the_same(model, texts())
 
 
-ERRORS = {"memory": (torch.OutOfMemoryError, "CUDA out of memory"), "two lines": (RuntimeError, "one\ntwo")}
-ERRORS["no message"] = (AssertionError, "")
+MEMORY, REFUSED = torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("one\ntwo")
 
 
-def failing(work: Callable, calls: int, error: str) -> Callable:
+def failing(work: Callable, calls: int, error: Exception) -> Callable:
     """`work`, whose call of this number raises an error after its work is done."""
-    kind, message = ERRORS[error]
-    left = [calls]
+    numbers = itertools.count(1)
 
     def run(*args):
-        left[0] -= 1
         result = work(*args)
-        if not left[0]:
-            raise kind(message)
+        if next(numbers) == calls:
+            raise type(error)(*error.args)  # a new one, which keeps no tensors of an earlier test
         return result
 
     return run
 
 
-FAULTS = [("start", 1, "memory"), ("load", 1, "two lines"), ("load", 2, "memory"), ("run", 5, "no message")]
-FAULTS += [("run", 5, "memory"), ("drop", 2, "memory"), ("drop", 1, "two lines")]
+FAULTS = [("start", 1, MEMORY), ("load", 1, REFUSED), ("load", 2, MEMORY), ("run", 5, AssertionError())]
+FAULTS += [("run", 5, MEMORY), ("drop", 2, MEMORY), ("drop", 1, REFUSED)]
 
 
 @pytest.mark.parametrize(("place", "calls", "error"), FAULTS)
@@ -237,11 +221,10 @@ def test_an_error_in_a_captured_search_leads_to_an_eager_one(monkeypatch, caplog
         assert found(batch) == eager(model)(batch)
     (message,) = [record.message for record in caplog.records if "CUDA graphs" in record.message]
     assert not search.graphs.graphs and not search.static
-    short = error == "memory"
-    assert message.startswith("no memory to search a batch" if short else "cannot search by CUDA graphs")
+    assert message.startswith("no memory to search a batch" if error is MEMORY else "cannot search by CUDA graphs")
     recorded = search.graphs.recorder.recorded
     assert_alike(found(batch), eager(model)(batch))
-    assert (search.graphs.recorder.recorded > recorded) == short
+    assert (search.graphs.recorder.recorded > recorded) == (error is MEMORY)
 
 
 def test_a_failed_warm_up_leaves_the_state_as_it_was(monkeypatch):
@@ -249,7 +232,7 @@ def test_a_failed_warm_up_leaves_the_state_as_it_was(monkeypatch):
     search, found = captured(model)
     expected = found(batch)
     search.graphs.clear()
-    monkeypatch.setattr(search, "_step_in_place", failing(search._step_in_place, 1, "memory"))
+    monkeypatch.setattr(search, "_step_in_place", failing(search._step_in_place, 1, MEMORY))
     recorded = search.graphs.recorder.recorded
     assert found(batch) == expected
     assert search.graphs.recorder.recorded > recorded
@@ -278,8 +261,7 @@ def test_graphs_keep_the_cached_casts_of_their_weights():
 
 def test_a_step_is_queued_before_the_last_one_is_read(monkeypatch):
     events: list[str] = []
-    model = text_model()
-    search, found = captured(model)
+    search, found = captured(text_model())
     run, wait = search.run, AsyncCopy.wait
     monkeypatch.setattr(search, "run", lambda state: events.append("run") or run(state))
     monkeypatch.setattr(AsyncCopy, "wait", lambda copy: events.append("read") or wait(copy))
@@ -289,7 +271,7 @@ def test_a_step_is_queued_before_the_last_one_is_read(monkeypatch):
 
 @pytest.mark.parametrize("least", [1, 2, 8])
 def test_sizes_are_rounded_up_to_few(least):
-    sizes = [rounded_up(size, least) for size in range(1, 200)]
-    assert all(found >= size for found, size in zip(sizes, range(1, 200), strict=True))
-    assert all(found <= max(least, 1.5 * size) for found, size in zip(sizes, range(1, 200), strict=True))
-    assert sizes == sorted(sizes) and len(set(sizes)) <= 2 * np.log2(256)
+    sizes = {size: rounded_up(size, least) for size in range(1, 200)}
+    assert all(size <= found <= max(least, 1.5 * size) for size, found in sizes.items())
+    found = [*sizes.values()]
+    assert found == sorted(found) and len(set(found)) <= 2 * np.log2(256)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from gradients import with_gradients
 
 from pipeline.models.kernels.dropout import keep_mask
 from pipeline.models.layers.regularisation import dropout, dropout_add, relu_dropout
@@ -8,14 +9,11 @@ SIZE = 400_000
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.1, 0.3, 0.5, 0.9])
-def test_dropped_share_is_the_probability(probability):
-    kept = (keep_mask(torch.Size([SIZE]), probability) == -1).double().mean().item()
-    # Six standard deviations of a mean of independent draws.
-    assert abs(kept - (1 - probability)) < 6 * (probability * (1 - probability) / SIZE) ** 0.5
-
-
-def test_a_mask_is_all_or_nothing():
-    assert set(keep_mask(torch.Size([1000]), 0.4).tolist()) == {0, -1}
+def test_mask_is_all_or_nothing_and_drops_by_the_probability(probability):
+    """The bound is six standard deviations of a mean of independent draws."""
+    mask = keep_mask(torch.Size([SIZE]), probability)
+    assert set(mask.unique().tolist()) == {0, -1}
+    assert abs(-mask.double().mean().item() - (1 - probability)) < 6 * (probability * (1 - probability) / SIZE) ** 0.5
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -32,11 +30,12 @@ def test_masks_depend_on_the_seed_and_differ_between_calls():
     assert not first.equal(second)
 
 
-def test_elements_are_uncorrelated():
+def test_elements_and_neighbouring_calls_are_uncorrelated():
     """Distances are small or one row of a layer; the bound is six standard deviations."""
-    kept = -keep_mask(torch.Size([SIZE]), 0.3).double() - 0.7
+    first, second = (-keep_mask(torch.Size([SIZE]), 0.3).double() - 0.7 for _ in range(2))
     for lag in (1, 2, 3, 8, 64, 256, 1024):
-        assert abs((kept[lag:] * kept[:-lag]).mean().item()) < 6 * 0.3 * 0.7 / SIZE**0.5
+        assert abs((first[lag:] * first[:-lag]).mean().item()) < 6 * 0.3 * 0.7 / SIZE**0.5
+    assert abs((first * second).mean().item()) < 6 * 0.3 * 0.7 / SIZE**0.5
 
 
 def test_probability_does_not_depend_on_the_place():
@@ -49,33 +48,23 @@ def test_probability_does_not_depend_on_the_place():
     assert (kept - 0.9).square().mean() / (0.09 / 2000) < 1 + 6 * (2 / 4096) ** 0.5
 
 
-def test_masks_of_neighbouring_calls_are_uncorrelated():
-    first, second = (dropout(torch.ones(SIZE), 0.5) - 1 for _ in range(2))
-    assert abs((first * second).mean().item()) < 6 / SIZE**0.5
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_gradients_follow_the_mask(dtype):
-    x = torch.randn(50, 30, dtype=dtype, requires_grad=True)
-    residual = torch.randn(50, 30, dtype=dtype, requires_grad=True)
+    residual, x = (torch.randn(50, 30, dtype=dtype, requires_grad=True) for _ in range(2))
     out = dropout_add(residual, x, 0.3)
     out.sum().backward()
     kept = x.grad != 0
     assert 0.5 < kept.float().mean() < 0.9
-    scale = torch.tensor(1 / 0.7, dtype=dtype)
-    assert x.grad[kept].eq(scale).all() and residual.grad.eq(1).all()
+    assert x.grad[kept].eq(torch.tensor(1 / 0.7, dtype=dtype)).all() and residual.grad.eq(1).all()
     torch.testing.assert_close(out.float(), residual.float() + x.float() * kept / 0.7, rtol=1e-2, atol=2e-2)
 
 
 def test_relu_dropout_is_relu_then_dropout():
-    x = torch.randn(300, 40, requires_grad=True)
-    torch.manual_seed(1)
-    together = relu_dropout(x, 0.2)
-    torch.manual_seed(1)
-    apart = dropout(x.relu(), 0.2)
-    assert together.equal(apart)
-    weights = torch.randn(300, 40)
-    assert torch.autograd.grad(together, x, weights)[0].equal(torch.autograd.grad(apart, x, weights)[0])
+    x, found = torch.randn(300, 40, requires_grad=True), []
+    for compute in (lambda: relu_dropout(x, 0.2), lambda: dropout(x.relu(), 0.2)):
+        torch.manual_seed(1)
+        found.append(with_gradients([compute()], [x]))
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 def test_no_dropout_is_the_identity():

@@ -1,26 +1,26 @@
+"""Counted FLOPs of training steps against those of torch's operators."""
+
 import pytest
-from recurrent_models import CONFIGS
-from small_models import VOCAB, pairs
+import recurrent_models
+import small_models
+import torch
+from made_records import training_config
+from small_models import pairs, transformer_config
+from speech_batches import VOCAB, attention_config, ctc_config, fusion_config, joint_config, lm_config, speech
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from pipeline.config import LanguageModelRun, RunSpec
 from pipeline.models.architectures import build_model
 from pipeline.models.settings import BatchShape, training_flops
+from pipeline.training.run_model import build_run_model
+from pipeline.training.specification import run_flops
 
-ROWS = 32
-SHAPE = BatchShape(VOCAB, src_positions=10 * ROWS, tgt_positions=12 * ROWS, src_length=10, tgt_length=12)
-
-
-def test_count_equals_the_products_of_a_step(config):
-    """Against torch's own counter; the Weighted Transformer's products of parameters do not grow with the batch."""
-    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * ROWS, [12] * ROWS)
-    with FlopCounterMode(display=False) as counter:
-        model.loss(batch, 0.1).loss.backward()
-    ours = training_flops(config, SHAPE)
-    merged = getattr(config, "residuals", "") == "block"
-    products = len(getattr(model, "blocks", [])) * 6 * 32 * 8 * 48 * merged
-    products *= 4 if getattr(config, "ffn_mode", "") == "shared" else 1
-    assert counter.get_total_flops() == pytest.approx(ours + products, rel=0.02)
+WIDE = {"d_embedding": 24, "d_readout": 28}
+TEXT = small_models.CONFIGS | {
+    name: config.model_copy(update=WIDE | ({"d_state": 24, "d_attention": 40} if "channels" in dict(config) else {}))
+    for name, config in recurrent_models.CONFIGS.items()
+}
 
 
 class ProductCounter(TorchDispatchMode):
@@ -38,13 +38,60 @@ class ProductCounter(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", TEXT)
 def test_flops_equal_the_counted_matmuls_of_a_training_step(name):
-    wide = {"d_embedding": 24, "d_readout": 28}
-    if CONFIGS[name].architecture == "recurrent":
-        wide |= {"d_state": 24, "d_attention": 40}
-    config = CONFIGS[name].model_copy(update=wide)
-    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * ROWS, [12] * ROWS)
+    """The Weighted Transformer's products of parameters do not grow with the batch, and are left out."""
+    config, vocab, rows = TEXT[name], small_models.VOCAB, 32
+    model, batch = build_model(config, (vocab, vocab)), pairs([10] * rows, [12] * rows)
     with ProductCounter() as counter:
         model.loss(batch, 0.1).loss.backward()
-    assert 2 * counter.products == pytest.approx(training_flops(config, SHAPE), rel=0.02)
+    merged = len(getattr(model, "blocks", [])) * 6 * 32 * 8 * 48 if getattr(config, "residuals", "") == "block" else 0
+    merged *= 4 if getattr(config, "ffn_mode", "") == "shared" else 1
+    ours = training_flops(config, BatchShape(vocab, 10 * rows, 12 * rows, 10, 12))
+    assert 2 * counter.products == pytest.approx(ours + merged, rel=0.02)
+
+
+def spec(model, row: str | None = None, trained_part: str = "all") -> RunSpec:
+    fused = (
+        {"fusion": fusion_config(row), "language_model": LanguageModelRun(run="lm", model=lm_config())} if row else {}
+    )
+    names = dict.fromkeys(("paper", "system", "dataset", "scale", "corpus"), "x")
+    training = training_config(sentences_per_update=1, label_smoothing=0.0, trained_part=trained_part)
+    return RunSpec(**names, seed=1, model=model, training=training, initial="am", **fused)
+
+
+def counted(run: RunSpec, batch, vocab: int) -> float:
+    """Count FLOPs of forward and backward by torch's counter, which sees recurrent layers only if they are not fused.
+
+    The gradient of the frames is requested to make all layers alike.
+    """
+    if hasattr(batch, "frames"):
+        batch.frames.requires_grad_(run.fusion is None or run.fusion.kind == "cold")
+    model = build_run_model(run, (vocab, vocab)).train()
+    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+        model.loss(batch, 0.0).loss.backward()
+    return counter.get_total_flops()
+
+
+FRAMES, CHARACTERS, ROWS = 48, 7, 8
+SHAPE = BatchShape(VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
+MODELS = [attention_config(frame_stacking=2), attention_config(gru_reads="last context"), ctc_config()]
+RUNS = [*map(spec, (*MODELS, joint_config(), lm_config()))]
+RUNS += [spec(attention_config(), row) for row in ("DF0", "DF3", "CF2", "CF4")]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_flops_of_speech_runs_are_those_counted(run):
+    batch = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS)
+    assert counted(run, batch, VOCAB) == pytest.approx(run_flops(run, SHAPE), rel=0.03)
+
+
+def test_flops_of_a_fused_translation_model_are_those_counted():
+    run = spec(transformer_config(tie_embeddings="none"), "CF4")
+    ours = run_flops(run, BatchShape(40, 640, 768, 10, 12))
+    assert counted(run, pairs([10] * 64, [12] * 64), 40) == pytest.approx(ours, rel=0.1)
+
+
+def test_training_only_the_fusion_layer_costs_fewer_flops():
+    alone, together = (run_flops(spec(attention_config(), "CF4", part), SHAPE) for part in ("fusion", "all"))
+    assert alone < 0.6 * together

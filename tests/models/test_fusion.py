@@ -1,14 +1,14 @@
 """Identities of Deep and Cold Fusion (Cold Fusion, sections 2.2, 3 and 4.4)."""
 
 import copy
-from itertools import chain
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from recurrent_models import convolutional_config, recurrent_config
 from small_models import pairs, transformer_config
-from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
+from speech_batches import FUSIONS, VOCAB, fused_recogniser, fusion_config, lm_config, speech
 
 from pipeline.models.architectures import build_model
 from pipeline.models.language_model.fusion import FusedModel, FusionLayer
@@ -16,49 +16,36 @@ from pipeline.models.language_model.model import LanguageModel, Ngram
 from pipeline.models.layers.regularisation import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.settings import BOS
-from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
 
-
-@pytest.fixture(params=FUSIONS)
-def row(request) -> str:
-    return request.param
-
-
-def fused(row: str) -> FusedModel:
-    task = AttentionRecogniser(attention_config(), VOCAB)
-    return FusedModel(fusion_config(row), task, LanguageModel(lm_config(), VOCAB), VOCAB)
+every_row = pytest.mark.parametrize("row", FUSIONS)
 
 
 def permuted(model: FusedModel) -> FusedModel:
     """The same, with the hidden units of the language model in another order and its weights reordered with them."""
     other = copy.deepcopy(model)
     lm, width = other.language_model, other.language_model.state_width
-    orders = [torch.randperm(width) for _ in range(lm.config.num_layers)]
-    for layer, order in enumerate(orders):
+    order = previous = None
+    for layer in range(lm.config.num_layers):
+        previous, order = order, torch.randperm(width)
         rows = torch.cat([gate * width + order for gate in range(3)])
         for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"):
-            weight = lm.gru.get_parameter(f"{name}_l{layer}").data
-            weight.copy_(weight[rows])
-        lm.gru.get_parameter(f"weight_hh_l{layer}").data.copy_(
-            lm.gru.get_parameter(f"weight_hh_l{layer}").data[:, order]
-        )
-        if layer:
-            weight = lm.gru.get_parameter(f"weight_ih_l{layer}").data
-            weight.copy_(weight[:, orders[layer - 1]])
-    lm.output.weight.data.copy_(lm.output.weight.data[:, orders[-1]])
+            weight = lm.gru.get_parameter(f"{name}_l{layer}")
+            weight.data = weight.data[rows]
+            columns = order if name == "weight_hh" else previous if name == "weight_ih" else None
+            if columns is not None:
+                weight.data = weight.data[:, columns]
+    lm.output.weight.data = lm.output.weight.data[:, order]
     return other
 
 
+@every_row
 @torch.no_grad()
 def test_only_probability_projection_survives_lm_permutation(row):
-    model, batch = fused(row).eval(), speech([23, 9], [7, 4])
+    model, batch = fused_recogniser(row).eval(), speech([23, 9], [7, 4])
     other = permuted(model)
-    tokens = batch.tgt_in
-    lm, changed = model.language_model, other.language_model
-    torch.testing.assert_close(
-        lm.logits(lm.hidden_states(tokens)), changed.logits(changed.hidden_states(tokens)), rtol=0, atol=1e-6
-    )
+    lm_logits = [lm.logits(lm.hidden_states(batch.tgt_in)) for lm in (model.language_model, other.language_model)]
+    torch.testing.assert_close(*lm_logits, rtol=0, atol=1e-6)
     before, after = unrolled_logits(model, batch, 0.0), unrolled_logits(other, batch, 0.0)
     if row in ("CF4", "R2"):
         torch.testing.assert_close(after, before, rtol=0, atol=1e-5)
@@ -88,14 +75,15 @@ def test_the_layer_of_the_last_row_is_equation_4_written_out(scale):
 
 
 def test_scalar_gate_has_width_one_and_fine_gate_feature_width():
-    widths = {row: fused(row).fusion.gate.out_features for row in FUSIONS}
+    gates = {row: fused_recogniser(row).fusion.gate for row in FUSIONS}
+    widths = {row: gate.out_features for row, gate in gates.items()}
     assert widths == {"DF0": 1, "DF1": 1, "DF2": 8, "DF3": 8, "CF1": 1, "CF2": 8, "CF3": 8, "CF4": 6, "R2": 6}
-    assert fused("DF0").fusion.gate.in_features == 8 and fused("DF1").fusion.gate.in_features == 8 + 10
+    assert gates["DF0"].in_features == 8 and gates["DF1"].in_features == 8 + 10
 
 
 @torch.no_grad()
 def test_the_literal_reading_has_no_negative_logit():
-    logits = unrolled_logits(fused("R2").eval(), speech([23, 9], [7, 4]), 0.0)
+    logits = unrolled_logits(fused_recogniser("R2").eval(), speech([23, 9], [7, 4]), 0.0)
     assert (logits >= 0).all() and (logits > 0).any()
 
 
@@ -106,30 +94,29 @@ def test_parameters_of_the_fusion_at_the_papers_sizes():
 
 
 def test_parameters_of_a_fused_recogniser_are_counted_by_part():
-    model = fused("CF4")
+    model = fused_recogniser("CF4")
     parts = parameters_by_part(model)
     assert list(parts) == ["encoder", "attention", "embedding", "gru", "language_model", "fusion"]
     assert parts["language_model"] == sum(weight.numel() for weight in model.language_model.parameters())
     assert sum(parts.values()) == count_parameters(model) + parts["language_model"]
 
 
+@every_row
+@torch.no_grad()
 def test_steps_equal_teacher_forcing(row):
-    model, batch = fused(row).eval(), speech([23, 9], [7, 7])
-    with torch.no_grad():
-        logits = unrolled_logits(model, batch, 0.0)
-        source, cache = model.start(batch)
-        lm_states = model.language_model.hidden_states(batch.tgt_in)
-        states = []
-        for position in range(batch.tgt_in.shape[1]):
-            state, cache["task"] = model.task.advance(batch.tgt_in[:, position : position + 1], source, cache["task"])
-            states.append(state)
-        whole = model.fusion(torch.cat(states, 1), lm_states, model.language_model.logits(lm_states))
-    torch.testing.assert_close(logits, whole, rtol=0, atol=1e-5)
+    model, batch = fused_recogniser(row).eval(), speech([23, 9], [7, 7])
+    source, cache = model.start(batch)
+    lm_states, states = model.language_model.hidden_states(batch.tgt_in), []
+    for symbols in batch.tgt_in.unsqueeze(-1).unbind(1):
+        state, cache["task"] = model.task.advance(symbols, source, cache["task"])
+        states.append(state)
+    whole = model.fusion(torch.cat(states, 1), lm_states, model.language_model.logits(lm_states))
+    torch.testing.assert_close(unrolled_logits(model, batch, 0.0), whole, rtol=0, atol=1e-5)
 
 
 @torch.no_grad()
 def test_hypotheses_of_an_utterance_do_not_see_each_other():
-    model, batch = fused("CF4").eval(), speech([23, 9], [4, 4])
+    model, batch = fused_recogniser("CF4").eval(), speech([23, 9], [4, 4])
     hypotheses = torch.randint(4, VOCAB, (2, 3, 5))
     source, cache = model.start(batch)
     cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
@@ -153,22 +140,23 @@ def updated(model: FusedModel) -> set[str]:
     return {name.split(".")[0] for name in changed}
 
 
+@every_row
 def test_deep_fusion_trains_fusion_and_cold_fusion_the_task_too(row):
-    assert updated(fused(row)) == ({"fusion"} if row.startswith("DF") else {"fusion", "task"})
+    assert updated(fused_recogniser(row)) == ({"fusion"} if row.startswith("DF") else {"fusion", "task"})
 
 
 def test_fine_tuning_changes_the_fusion_alone():
-    model = fused("CF4")
+    model = fused_recogniser("CF4")
     model.freeze_task()
     assert updated(model) == {"fusion"}
 
 
 def test_frozen_parts_are_used_without_dropout():
-    task, lm = Transformer(transformer_config(dropout=0.5), 40, 40), LanguageModel(lm_config(dropout=0.5), 40)
-    model = FusedModel(fusion_config("DF1"), task, lm, 40).train()
-    assert model.fusion.training and not any(m.training for m in chain(task.modules(), lm.modules()))
-    cold = FusedModel(fusion_config("CF4"), Transformer(transformer_config(dropout=0.5), 40, 40), lm, 40).train()
-    assert cold.task.training and not cold.language_model.training
+    for row, task_is_trained in (("DF1", False), ("CF4", True)):
+        task, lm = Transformer(transformer_config(dropout=0.5), 40, 40), LanguageModel(lm_config(dropout=0.5), 40)
+        assert FusedModel(fusion_config(row), task, lm, 40).train().fusion.training
+        assert task.training is task_is_trained and not any(module.training for module in lm.modules())
+        assert task_is_trained or not any(module.training for module in task.modules())
 
 
 TASKS = {
@@ -179,42 +167,42 @@ TASKS = {
 }
 
 
+@pytest.fixture
+def fused_translation() -> Callable[[str], FusedModel]:
+    """Fuse a translation model with a language model."""
+    lm = LanguageModel(lm_config(), 40)
+    return lambda task: FusedModel(fusion_config("CF4"), build_model(TASKS[task], (40, 40)), lm, 40).eval()
+
+
 @pytest.mark.parametrize("task", TASKS)
 @torch.no_grad()
-def test_a_translation_model_is_fused_by_the_same_layer(task):
-    task = build_model(TASKS[task], (40, 40))
-    model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()
-    batch = pairs([9, 4, 6], [7, 7, 7])
+def test_a_translation_model_is_fused_by_the_same_layer(task, fused_translation):
+    model, batch = fused_translation(task), pairs([9, 4, 6], [7, 7, 7])
     stepwise = unrolled_logits(model, batch, 0.0)
     nll = -stepwise.log_softmax(-1).gather(-1, batch.tgt_out.unsqueeze(-1)).sum()
     torch.testing.assert_close(model.loss(batch, 0.0).nll, nll, rtol=1e-5, atol=0)
 
 
 @torch.no_grad()
-def test_ngram_model_can_replace_the_fused_language_model():
+def test_ngram_model_can_replace_the_fused_language_model(fused_translation):
     """The layer reads, at every position, the logarithms of what follows the two symbols before."""
-    task = build_model(TASKS["transformer"], (40, 40))
-    model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()
-    texts = [np.array(text) for text in ([7, 8, 9], [7, 8, 5], [9, 9])]
-    ngrams = Ngram(3, 40, texts)
-    batch = pairs([9, 4, 6], [7, 7, 7])
+    model, batch = fused_translation("transformer"), pairs([9, 4, 6], [7, 7, 7])
+    ngrams = Ngram(3, 40, [np.array(text) for text in ([7, 8, 9], [7, 8, 5], [9, 9])])
     states = model.task.states(batch)
     model.replace_language_model(ngrams)
     read = [[BOS] * 2 + row for row in batch.tgt_in.tolist()]
     after = [[ngrams.log_probs(tuple(row[t + 1 : t + 3])) for t in range(batch.tgt_in.shape[1])] for row in read]
     by_hand = model.fusion(states, states, torch.stack([torch.stack(row) for row in after]))
     torch.testing.assert_close(unrolled_logits(model, batch, 0.0), by_hand, rtol=1e-5, atol=1e-5)
-    with pytest.raises(ValueError, match="hidden states"):
-        fused("CF3").replace_language_model(ngrams)
 
 
+@torch.no_grad()
 def test_only_a_fusion_of_logits_takes_another_language_model():
     other = LanguageModel(lm_config(hidden_width=11), VOCAB)
     with pytest.raises(ValueError, match="hidden states"):
-        fused("CF3").replace_language_model(other)
-    model, batch = fused("CF4").eval(), speech([23, 9], [7, 4])
-    with torch.no_grad():
-        before = unrolled_logits(model, batch, 0.0)
-        model.replace_language_model(other)
-        assert not unrolled_logits(model, batch, 0.0).equal(before)
+        fused_recogniser("CF3").replace_language_model(other)
+    model, batch = fused_recogniser("CF4").eval(), speech([23, 9], [7, 4])
+    before = unrolled_logits(model, batch, 0.0)
+    model.replace_language_model(other)
+    assert not unrolled_logits(model, batch, 0.0).equal(before)
     assert not any(parameter.requires_grad for parameter in model.language_model.parameters())

@@ -14,28 +14,23 @@ from pipeline.models.transformer.multi_head_attention import CrossAttention, Sel
 
 def test_uniform_weights_fill_their_range_biases_included():
     model = build_model(recurrent_config("ntm-rnn-emb", init_scale=0.04), (VOCAB, VOCAB))
-    for name, parameter in model.named_parameters():
-        assert parameter.abs().max() <= 0.04, name
     drawn = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    assert drawn.max() > 0.0395 and drawn.min() < -0.0395 and abs(drawn.std() / 0.04 - 3**-0.5) < 0.03
+    assert 0.0395 < drawn.max() <= 0.04 and -0.04 <= drawn.min() < -0.0395
+    assert abs(drawn.std() / 0.04 - 3**-0.5) < 0.03
 
 
 def test_dl4mt_initialises_square_matrices_orthogonally():
     model = build_model(dl4mt_config(), (VOCAB, VOCAB))
-    units = [model.encoder.forward_layer, model.encoder.backward_layer, model.decoder.first, model.decoder.second]
+    encoder, decoder = model.encoder, model.decoder
+    units = [encoder.forward_layer, encoder.backward_layer, decoder.first, decoder.second]
     square = [block for unit in units for block in unit.weight_state.chunk(3)]
-    square += [model.decoder.attention.key, model.decoder.second.weight_input[:24]]
-    for block in square:
+    for block in (*square, decoder.attention.key, decoder.second.weight_input[:24]):
         torch.testing.assert_close(block @ block.t(), torch.eye(len(block)), rtol=0, atol=1e-5)
-    others = [model.src_embedding.weight, model.read_state.weight, model.output_weight, model.decoder.attention.query]
-    others += [model.read_previous.weight, model.decoder.second.weight_input[24:], model.decoder.first.weight_input]
-    for weight in others:
-        assert weight.abs().max() < 0.06, weight.shape
+    others = [model.src_embedding.weight, model.read_state.weight, model.output_weight, decoder.attention.query]
+    others += [model.read_previous.weight, decoder.second.weight_input[24:], decoder.first.weight_input]
     drawn = torch.cat([parameter.detach().flatten() for parameter in others])
-    assert abs(drawn.std() / 0.01 - 1) < 0.1 and model.decoder.attention.score.any()
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            assert not parameter.any(), name
+    assert drawn.abs().max() < 0.06 and abs(drawn.std() / 0.01 - 1) < 0.1 and decoder.attention.score.any()
+    assert not any(parameter.any() for name, parameter in model.named_parameters() if name.endswith("bias"))
 
 
 def test_the_draw_follows_the_seed():
@@ -43,7 +38,7 @@ def test_the_draw_follows_the_seed():
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
         models.append(build_model(recurrent_config("ntm-rnn"), (VOCAB, VOCAB)).state_dict())
-    assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
+    torch.testing.assert_close(models[0], models[1], rtol=0, atol=0)
     assert not any(torch.equal(models[0][name], models[2][name]) for name in models[0])
 
 
@@ -51,12 +46,11 @@ def test_tiny_transformer_has_the_initial_ranges_of_the_library(tmp_path):
     """Xavier, with a gain of 1 / sqrt 2 for queries, keys and values, and torch's linear layers for the others."""
     project = project_at(tmp_path, scale="small")
     (run, *_) = project.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")
-    config = project.run_spec(run).model
-    model = build_model(config, (50, 50))
+    model = build_model(project.run_spec(run).model, (50, 50))
     xavier, output = (nn.init.xavier_uniform_(torch.empty(128, 128), gain=gain) for gain in (2**-0.5, 1))
     for layer in (*model.encoder, *model.decoder):
-        network, readers = layer.feed_forward, (SelfAttention, CrossAttention)
-        attentions = [child for child in layer.children() if isinstance(child, readers)]
+        network = layer.feed_forward
+        attentions = [child for child in layer.children() if isinstance(child, SelfAttention | CrossAttention)]
         drawn = [
             (network.inner.weight, nn.Linear(128, 256).weight),
             (network.outer.weight, nn.Linear(256, 128).weight),
@@ -70,19 +64,17 @@ def test_tiny_transformer_has_the_initial_ranges_of_the_library(tmp_path):
 
 
 def test_a_factor_is_all_that_changes():
-    torch.manual_seed(1)
-    plain = build_model(weighted_config(), (50, 50))
-    torch.manual_seed(1)
-    scaled = build_model(weighted_config(attention_init=0.5, feed_forward_init=0.25), (50, 50))
-    after = dict(scaled.named_parameters())
-    factors = {
-        name: (after[name] / parameter).unique().tolist()
-        for name, parameter in plain.named_parameters()
-        if parameter.all()
-    }
-    assert {tuple(found) for found in factors.values()} == {(1.0,), (0.5,), (0.25,)}
-    assert {name.split(".")[-2] for name, found in factors.items() if found == [0.25]} == {"inner", "outer"}
-    assert {name.split(".")[-2] for name, found in factors.items() if found == [0.5]} == {"qkv", "query", "kv"}
+    weights = []
+    for changes in ({}, {"attention_init": 0.5, "feed_forward_init": 0.25}):
+        torch.manual_seed(1)
+        weights.append(dict(build_model(weighted_config(**changes), (50, 50)).named_parameters()))
+    factors: dict[float, set[str]] = {}
+    for name, weight in weights[0].items():
+        if weight.all():
+            (factor,) = (weights[1][name] / weight).unique().tolist()
+            factors.setdefault(factor, set()).add(name.split(".")[-2])
+    assert factors.keys() == {1.0, 0.5, 0.25}
+    assert factors[0.25] == {"inner", "outer"} and factors[0.5] == {"qkv", "query", "kv"}
 
 
 def test_three_way_tying_needs_one_vocabulary():

@@ -2,17 +2,14 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import torch
-from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, joint_config, lm_config, speech
-from torch import Tensor
+from gradients import assert_close_by_name, loss_and_gradients, with_gradients
+from speech_batches import FUSIONS, VOCAB, attention_config, fused_recogniser, joint_config, speech
 from torch.nn import functional as F
 
 from pipeline.models.ctc.lattice import ctc_lattice_loss
 from pipeline.models.joint_recogniser.model import JointRecogniser
-from pipeline.models.language_model.fusion import FusedModel
-from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.regularisation import unrolled_loss
 from pipeline.models.layers.speech_encoder import divide_by_deviation, random_spans, spec_augment, subtract_mean
 from pipeline.models.seq2seq import Seq2Seq
@@ -67,15 +64,11 @@ def test_padding_after_an_utterance_changes_nothing(changes):
         assert int(real[row].sum()) == alone.shape[1] == joint.config.output_frames(int(batch.frame_counts[row]))
 
 
-def test_the_mean_is_over_an_utterances_own_frames():
-    frames = torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
-    assert subtract_mean(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
-
-
-def test_the_deviation_is_over_an_utterances_own_frames():
+def test_mean_and_deviation_are_over_an_utterances_own_frames():
+    lengths, frames = torch.tensor([2, 3]), torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
+    assert subtract_mean(frames, lengths).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
     frames = torch.tensor([[[3.0], [-3.0], [0.0]], [[0.0], [0.0], [0.0]]])
-    found = divide_by_deviation(frames, torch.tensor([2, 3]))
-    torch.testing.assert_close(found, frames / (9 + 1e-2) ** 0.5)
+    torch.testing.assert_close(divide_by_deviation(frames, lengths), frames / (9 + 1e-2) ** 0.5)
 
 
 def test_random_spans_fit_and_reach_their_maximum_width():
@@ -97,48 +90,28 @@ def test_spec_augment_zeroes_spans_and_keeps_the_rest():
     assert torch.equal(spec_augment(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)
 
 
-FORMS = list(itertools.product(("this context", "last context"), ("state and context", "state")))
-
-
-def drawn(model: Seq2Seq) -> Seq2Seq:
-    """Its weights are not near zero, as those that are learnt are not."""
+def compare(model: Seq2Seq, rate: float) -> None:
+    """Compare loss and gradients with those of single steps; weights are as large as learnt ones."""
     torch.manual_seed(4)
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.3)
-    return model
-
-
-def found(model: Seq2Seq, loss: Tensor) -> dict[str, Tensor]:
-    """Gradients by name."""
-    model.zero_grad()
-    loss.backward()
-    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
-
-
-def compare(model: Seq2Seq, rate: float) -> None:
     model.sampling_rate, batch = rate, speech([37, 21, 9], [6, 3, 1])
-    torch.manual_seed(1)
-    ours = model.loss(batch, 0.1)
-    gradients = found(model, ours.loss)
-    torch.manual_seed(1)
-    theirs = unrolled_loss(model, batch, 0.1, rate)
+    ours, gradients = loss_and_gradients(model, lambda: model.loss(batch, 0.1))
+    theirs, expected = loss_and_gradients(model, lambda: unrolled_loss(model, batch, 0.1, rate))
     torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-5, atol=0)
-    expected = found(model, theirs.loss)
-    assert gradients.keys() == expected.keys()
-    for name, gradient in expected.items():
-        torch.testing.assert_close(gradients[name], gradient, rtol=0, atol=1e-4 * float(gradient.abs().max()), msg=name)
+    assert_close_by_name(gradients, expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
-@pytest.mark.parametrize(("gru_reads", "task_state"), FORMS)
+@pytest.mark.parametrize("task_state", ["state and context", "state"])
+@pytest.mark.parametrize("gru_reads", ["this context", "last context"])
 def test_loss_and_gradients_are_those_of_the_steps(gru_reads, task_state, rate):
-    compare(drawn(AttentionRecogniser(attention_config(gru_reads=gru_reads, task_state=task_state), VOCAB)), rate)
+    compare(AttentionRecogniser(attention_config(gru_reads=gru_reads, task_state=task_state), VOCAB), rate)
 
 
 @pytest.mark.parametrize(("row", "rate"), [*zip(FUSIONS, itertools.cycle((0.0, 0.5))), ("CF4", 0.0)])
 def test_so_are_those_of_a_fusion(row, rate):
-    task = AttentionRecogniser(attention_config(), VOCAB)
-    compare(drawn(FusedModel(fusion_config(row), task, LanguageModel(lm_config(), VOCAB), VOCAB)), rate)
+    compare(fused_recogniser(row), rate)
 
 
 @pytest.mark.skipif(
@@ -155,46 +128,30 @@ def test_bfloat16_products_change_the_loss_by_their_rounding():
     assert all(weight.grad.isfinite().all() and weight.grad.dtype == torch.float32 for weight in model.parameters())
 
 
-SYMBOLS = 9
+def lattice_inputs(rows: int = 6, frames: int = 17, characters: int = 5, symbols: int = 9):
+    """Return logits, targets, and numbers of frames and characters; some utterances have few of either."""
+    logits = torch.randn(rows, frames, symbols, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(PAD + 1, symbols, (rows, characters))
+    frame_counts = torch.randint(2 * characters + 1, frames + 1, (rows,))
+    return logits, targets, frame_counts, torch.randint(0, characters + 1, (rows,))
 
 
-def lattice_inputs(rng: np.random.Generator, rows: int = 6, frames: int = 17, characters: int = 5):
-    logits = torch.from_numpy(rng.normal(size=(rows, frames, SYMBOLS))).requires_grad_()
-    targets = torch.from_numpy(rng.integers(PAD + 1, SYMBOLS, (rows, characters)))
-    frame_counts = torch.from_numpy(rng.integers(2 * characters + 1, frames + 1, rows))
-    lengths = torch.from_numpy(rng.integers(0, characters + 1, rows))
-    return logits, targets, frame_counts, lengths
-
-
-def reference(logits, targets, frame_counts, lengths):
-    by_frame = logits.log_softmax(-1).transpose(0, 1)
-    return F.ctc_loss(by_frame, targets, frame_counts, lengths, BLANK, "none", zero_infinity=True)
-
-
-BLANK = PAD
-
-
-@pytest.mark.parametrize("_", range(5))
-def test_lattice_loss_and_gradient_equal_torchs_own(_):
-    logits, *rest = lattice_inputs(np.random.default_rng())
-    weights = torch.rand(len(logits), dtype=torch.float64)
-    expected = reference(logits, *rest)
-    (by_reference,) = torch.autograd.grad(expected @ weights, logits)
-    losses = ctc_lattice_loss(logits.log_softmax(-1), *rest)
-    (by_lattice,) = torch.autograd.grad(losses @ weights, logits)
-    torch.testing.assert_close(losses, expected)
-    torch.testing.assert_close(by_lattice, by_reference)
-
-
-def test_repeated_characters_need_a_blank_between_them():
-    logits, targets, frame_counts, lengths = lattice_inputs(np.random.default_rng())
-    targets[:] = targets[:, :1]
-    expected = reference(logits, targets, frame_counts, lengths)
-    torch.testing.assert_close(ctc_lattice_loss(logits.log_softmax(-1), targets, frame_counts, lengths), expected)
+@pytest.mark.parametrize("is_repeated", [False, True], ids=["any characters", "one character repeated"])
+def test_lattice_loss_and_gradient_equal_torchs_own(is_repeated):
+    """Between equal characters there has to be a blank."""
+    for seed in range(5):
+        torch.manual_seed(seed)
+        logits, targets, *counts = lattice_inputs()
+        if is_repeated:
+            targets[:] = targets[:, :1]
+        by_frame = logits.log_softmax(-1).transpose(0, 1)
+        expected = F.ctc_loss(by_frame, targets, *counts, PAD, "none", zero_infinity=True)
+        losses = ctc_lattice_loss(logits.log_softmax(-1), targets, *counts)
+        torch.testing.assert_close(with_gradients([losses], [logits]), with_gradients([expected], [logits]))
 
 
 def test_a_transcript_that_does_not_fit_has_no_gradient():
-    logits, targets, frame_counts, lengths = lattice_inputs(np.random.default_rng())
+    logits, targets, frame_counts, lengths = lattice_inputs()
     frame_counts[0], lengths[0] = 2, targets.shape[1]
     losses = ctc_lattice_loss(logits.log_softmax(-1), targets, frame_counts, lengths)
     (gradient,) = torch.autograd.grad(losses[torch.isfinite(losses)].sum() + losses[0], logits)

@@ -75,11 +75,11 @@ def test_weighted_transformer(changes, printed, total, branch_weights, ffn_mode,
     assert (total + more_rows) / 1e6 == pytest.approx(printed, rel=0.01)
 
 
-def test_learned_positions_add_one_table_a_stack():
-    config = TransformerConfig(architecture="transformer", **BASE, positions="learned", max_positions=256)
-    assert count(config, 37_000) == 63_045_632 + 2 * 256 * 512
-
-
-def test_untied_matrices_are_three():
-    config = TransformerConfig(architecture="transformer", **BASE, tie_embeddings="none")
-    assert count(config, 37_000) == 63_045_632 + 2 * 37_000 * 512
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [({"positions": "learned", "max_positions": 256}, 2 * 256 * 512), ({"tie_embeddings": "none"}, 2 * 37_000 * 512)],
+    ids=["a table of positions a stack", "three matrices of embeddings"],
+)
+def test_positions_and_untied_embeddings_add_two_matrices(changes, more):
+    config = TransformerConfig(architecture="transformer", **BASE, **changes)
+    assert count(config, 37_000) == 63_045_632 + more

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from recurrent_models import dl4mt_config
 
 from pipeline.models.architectures import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
@@ -36,20 +37,7 @@ def test_the_seven_systems_have_exactly_the_printed_parameters(channels, write, 
 
 def test_dl4mt_has_the_parameters_of_its_public_code():
     """Written out from the shapes in the tutorial's session 2: dim 1000, dim_word 620, 30000 words."""
-    config = RecurrentConfig(
-        architecture="recurrent",
-        channels="rnn",
-        d_embedding=620,
-        d_state=1000,
-        d_attention=2000,
-        d_readout=620,
-        backward_reads="embeddings",
-        embedding_bias=False,
-        output_bias=True,
-        reset_bias=True,
-        initialisation="orthogonal",
-        init_scale=0.01,
-    )
+    config = dl4mt_config(d_embedding=620, d_state=1000, d_attention=2000, d_readout=620)
     gru = 3 * (620 * 1000 + 1000 + 1000 * 1000)
     encoder = 2 * 30000 * 620 + 2 * gru + 2000 * 1000 + 1000
     attention = 1000 * 2000 + 2000 * 2000 + 2000 + 2000 + 1

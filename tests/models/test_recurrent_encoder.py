@@ -2,92 +2,88 @@
 
 import pytest
 import torch
-from recurrent_models import CHANNELS, STRUCTURES, recurrent_config
-from small_models import VOCAB, pairs
+from gradients import with_gradients
+from recurrent_models import CHANNELS, recurrent_config
 from torch import Tensor
-from torch.nn import functional as F
 
 from pipeline.models import kernels
-from pipeline.models.architectures import build_model
 from pipeline.models.layers.positions import gather_positions, reversal_indices
 from pipeline.models.recurrent.cells import GRU, AdditiveAttention, ConditionalGRU
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
-def drawn(module):
+def drawn(module, std: float = 1.0):
+    """Return the module with random weights, in double precision."""
     for parameter in module.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return module
+        torch.nn.init.normal_(parameter, std=std)
+    return module.double()
 
 
-@pytest.mark.parametrize(("bias", "first_alone"), [(1e4, True), (-1e4, False)])
-def test_a_shut_gate_leaves_one_projected_channel(bias, first_alone):
-    blend, first, second = drawn(Blend(6, 5, 6, "gate")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
+def randn(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+PADDED = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+
+
+@pytest.mark.parametrize("form", ["gate", "gru"])
+@pytest.mark.parametrize("bias", [1e4, -1e4])
+def test_a_shut_gate_leaves_one_projected_channel(form, bias):
+    """The channel that a GRU adds is the new state, its first channel the old one."""
+    blend, first, second = drawn(Blend(6, 5, 6, form)), randn(2, 3, 6), randn(2, 3, 5)
     with torch.no_grad():
         blend.bias.fill_(bias)
-    p, q = blend.of_first[6:], blend.of_second[6:]
-    expected = first @ p.t() if first_alone else second @ q.t()
-    torch.testing.assert_close(blend(first, second)[0], expected, rtol=0, atol=1e-5)
+    a, b = first @ blend.of_first[6:].T, second @ blend.of_second[6:].T
+    by_gate, by_gru = (a, torch.tanh(a + b)) if bias > 0 else (b, first)
+    torch.testing.assert_close(blend(first, second)[0], by_gate if form == "gate" else by_gru, **EXACT)
 
 
-def test_gru_blend_keeps_the_first_channel_if_its_gate_is_closed():
-    blend, first, second = drawn(Blend(6, 5, 6, "gru")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
-    with torch.no_grad():
-        blend.bias.fill_(-1e4)
-    torch.testing.assert_close(blend(first, second)[0], first, rtol=0, atol=1e-5)
-    with torch.no_grad():
-        blend.bias.fill_(1e4)
-    expected = torch.tanh(first @ blend.of_first[6:].t() + second @ blend.of_second[6:].t())
-    torch.testing.assert_close(blend(first, second)[0], expected, rtol=0, atol=1e-5)
-
-
-def test_the_gate_alone_is_the_one_that_blends():
-    blend, first, second = drawn(Blend(6, 5, 6, "gate")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
-    z, a, b = blend(first, second)[1], first @ blend.of_first[6:].t(), second @ blend.of_second[6:].t()
-    torch.testing.assert_close(z * a + (1 - z) * b, blend(first, second)[0], rtol=0, atol=1e-5)
+def test_a_blend_weighs_projected_channels_by_the_gate_it_returns():
+    blend, first, second = drawn(Blend(6, 5, 6, "gate")), randn(2, 3, 6), randn(2, 3, 5)
+    found, z = blend(first, second)
+    expected = z * (first @ blend.of_first[6:].T) + (1 - z) * (second @ blend.of_second[6:].T)
+    torch.testing.assert_close(found, expected, **EXACT)
 
 
 def test_recurrent_encoder_names_gates_by_the_added_channel():
     encoder = drawn(RecurrentEncoder(recurrent_config("ntm-rnn-emb")))
-    x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
-    channels, gates = encoder.channels(x, mask), encoder.blended(encoder.channels(x, mask))[1]
-    memory_and_states, _ = encoder.blends[0](channels["ntm"], channels["rnn"])
+    x = randn(2, 5, 12)
+    channels = encoder.channels(x, PADDED)
+    memory_and_states, first = encoder.blends[0](channels["ntm"], channels["rnn"])
+    second = encoder.blends[1](memory_and_states, x)[1]
+    gates = encoder.blended(channels)[1]
     assert list(gates) == ["rnn", "emb"]
-    torch.testing.assert_close(gates["rnn"], encoder.blends[0](channels["ntm"], channels["rnn"])[1])
-    torch.testing.assert_close(gates["emb"], encoder.blends[1](memory_and_states, x)[1])
+    torch.testing.assert_close(gates, {"rnn": first, "emb": second})
 
 
 @pytest.mark.parametrize("form", ["gate", "gru"])
 def test_gradients_reach_both_channels(form):
-    blend = drawn(Blend(6, 5, 6, form))
-    channels = [torch.randn(2, 3, width, requires_grad=True) for width in (6, 5)]
-    blend(*channels)[0].sum().backward()
+    channels = [randn(2, 3, width).requires_grad_() for width in (6, 5)]
+    drawn(Blend(6, 5, 6, form))(*channels)[0].sum().backward()
     assert all((channel.grad != 0).all() for channel in channels)
 
 
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_annotation_depends_only_on_the_channels_in_its_name(channels, monkeypatch):
-    encoder = drawn(RecurrentEncoder(recurrent_config(channels)))
-    x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
-    names = ["rnn", "emb", "ntm"] if encoder.config.has_memory else ["rnn", "emb"]
-    found = {name: tensor.detach().requires_grad_() for name, tensor in encoder.channels(x, mask).items()}
-    assert set(found) == set(names)
+    encoder = drawn(RecurrentEncoder(recurrent_config(channels)), std=0.5)
+    found = {name: t.detach().requires_grad_() for name, t in encoder.channels(randn(2, 5, 12), PADDED).items()}
+    assert set(found) == ({"rnn", "emb", "ntm"} if encoder.config.has_memory else {"rnn", "emb"})
     monkeypatch.setattr(encoder, "channels", lambda x, mask: found)
-    annotations, states = encoder(x, mask)
-    assert states is found["rnn"] and annotations.shape == (2, 4, encoder.config.d_annotation)
+    annotations, states = encoder(found["emb"], PADDED)
+    assert states is found["rnn"] and annotations.shape == (2, 5, encoder.config.d_annotation)
     annotations.sum().backward()
     reached = {name for name, channel in found.items() if channel.grad is not None and channel.grad.any()}
     assert reached == set(channels.split("-"))
 
 
 def test_backward_layer_reads_the_reversed_forward_states():
-    encoder = drawn(RecurrentEncoder(recurrent_config()))
-    x, mask = torch.randn(2, 4, 12), torch.tensor([[True] * 4, [True] * 3 + [False]])
-    h = encoder.channels(x, mask)["rnn"]
-    for row, length in enumerate((4, 3)):
+    encoder, x = drawn(RecurrentEncoder(recurrent_config())), randn(2, 5, 12)
+    h = encoder.channels(x, PADDED)["rnn"]
+    for row, length in enumerate((5, 3)):
         ahead = encoder.forward_layer(x[row : row + 1, :length])
         back = encoder.backward_layer(ahead.flip(1)).flip(1)
-        torch.testing.assert_close(h[row, :length], torch.cat((ahead, back), 2)[0], rtol=0, atol=1e-6)
+        torch.testing.assert_close(h[row, :length], torch.cat((ahead, back), 2)[0], **EXACT)
 
 
 def test_reversing_twice_is_the_identity_and_keeps_padding_last():
@@ -99,12 +95,11 @@ def test_reversing_twice_is_the_identity_and_keeps_padding_last():
 
 
 def test_gradients_of_reversed_sequences_are_those_of_gather():
-    lengths, x = torch.tensor([5, 0, 3]), torch.randn(3, 5, 2, requires_grad=True)
+    lengths, x = torch.tensor([5, 0, 3]), randn(3, 5, 2).requires_grad_()
     places = reversal_indices(torch.arange(5) < lengths.unsqueeze(1))
-    weights = torch.randn(3, 5, 2)
-    (found,) = torch.autograd.grad((gather_positions(x, places) * weights).sum(), x)
-    gathered = x.gather(1, places.unsqueeze(2).expand_as(x))
-    assert torch.equal(found, *torch.autograd.grad((gathered * weights).sum(), x))
+    expected = x.gather(1, places.unsqueeze(2).expand_as(x))
+    found = gather_positions(x, places)
+    torch.testing.assert_close(with_gradients([found], [x]), with_gradients([expected], [x]), rtol=0, atol=0)
 
 
 def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
@@ -117,112 +112,40 @@ def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
     return z * h + (1 - z) * torch.tanh(x @ w.T + recurrent)
 
 
-def gru_drawn(module):
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
-    return module.double()
-
-
 @pytest.mark.parametrize("reset_bias", [False, True])
-def test_the_librarys_kernel_and_our_step_agree(reset_bias):
-    gru, x = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 7, 5, dtype=torch.float64)
-    states, state = gru(x), torch.zeros(3, 4, dtype=torch.float64)
+def test_gru_kernel_loop_and_steps_agree(reset_bias):
+    gru, x = drawn(GRU(5, 4, reset_bias)), randn(3, 7, 5)
+    states, state = gru(x), randn(3, 4).zero_()
+    with kernels.disabled():
+        torch.testing.assert_close(states, gru(x), **EXACT)
     for t in range(7):
         state = gru.step(gru.project(x[:, t]), state)
-        torch.testing.assert_close(states[:, t], state, rtol=0, atol=1e-12)
+        torch.testing.assert_close(states[:, t], state, **EXACT)
 
 
 @pytest.mark.parametrize("reset_bias", [False, True])
 def test_a_step_is_the_papers_formula(reset_bias):
-    unit, x, h = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 5).double(), torch.randn(3, 4).double()
-    torch.testing.assert_close(unit.step(unit.project(x), h), formula(unit, x, h), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("reset_bias", [False, True])
-def test_gru_loop_equals_library_kernel(reset_bias):
-    unit, x = gru_drawn(GRU(5, 4, reset_bias)), torch.randn(3, 7, 5, dtype=torch.float64)
-    with kernels.disabled():
-        plain = unit(x)
-    torch.testing.assert_close(unit(x), plain, rtol=0, atol=1e-12)
+    unit, x, h = drawn(GRU(5, 4, reset_bias)), randn(3, 5), randn(3, 4)
+    torch.testing.assert_close(unit.step(unit.project(x), h), formula(unit, x, h), **EXACT)
 
 
 def test_attention_weights_are_the_papers_formula():
-    unit, mask = gru_drawn(AdditiveAttention(6, 5, 8)), torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
-    state, annotations = torch.randn(2, 3, 6).double(), torch.randn(2, 4, 5).double()
+    unit, state, annotations = drawn(AdditiveAttention(6, 5, 8)), randn(2, 3, 6), randn(2, 5, 5)
     hidden = torch.tanh((state @ unit.query.T).unsqueeze(2) + (annotations @ unit.key.T).unsqueeze(1) + unit.bias)
     scores = hidden @ unit.score + unit.offset
-    expected = scores.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2)
-    found = unit.weights(state, unit.keys(annotations), mask)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    expected = scores.masked_fill(~PADDED.unsqueeze(1), -torch.inf).softmax(2)
+    torch.testing.assert_close(unit.weights(state, unit.keys(annotations), PADDED), expected, **EXACT)
 
 
 def test_the_decoders_single_steps_are_those_of_its_loop():
-    decoder, mask = gru_drawn(ConditionalGRU(recurrent_config())), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    y, state, annotations = (torch.randn(2, *shape).double() for shape in ((4, 12), (12,), (5, 24)))
-    states, contexts = decoder(y, state, annotations, mask)
+    decoder, y, state, annotations = (
+        drawn(ConditionalGRU(recurrent_config())),
+        randn(2, 4, 12),
+        randn(2, 12),
+        randn(2, 5, 24),
+    )
+    states, contexts = decoder(y, state, annotations, PADDED)
     keys, state = decoder.attention.keys(annotations), state.unsqueeze(1)
     for t in range(4):
-        state, context = decoder.step(y[:, t : t + 1], state, keys, annotations, mask)
-        torch.testing.assert_close(states[:, t : t + 1], state, rtol=0, atol=1e-12)
-        torch.testing.assert_close(contexts[:, t : t + 1], context, rtol=0, atol=1e-12)
-
-
-def test_padding_has_no_weight_and_the_rest_sums_to_one():
-    decoder, mask = gru_drawn(ConditionalGRU(recurrent_config())), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    keys = decoder.attention.keys(torch.randn(2, 5, 24).double())
-    weights = decoder.attention.weights(torch.randn(2, 3, 12).double(), keys, mask)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3).double(), rtol=0, atol=1e-12)
-    assert not weights.masked_select(~mask.unsqueeze(1)).any()
-
-
-@pytest.fixture(params=STRUCTURES)
-def system(request):
-    return STRUCTURES[request.param]
-
-
-def evaluated(system):
-    return build_model(system, (VOCAB, VOCAB)).eval()
-
-
-@torch.no_grad()
-def test_loss_is_the_cross_entropy_of_real_positions(system):
-    model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
-    real = batch.tgt_out != 0
-    sums = model.loss(batch, 0.0)
-    expected = F.cross_entropy(model.logits(model.states(batch))[real], batch.tgt_out[real], reduction="sum")
-    assert sums.tokens == 16
-    torch.testing.assert_close(sums.loss, expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(sums.nll, expected, rtol=1e-5, atol=0)
-
-
-def test_every_parameter_learns_but_what_a_softmax_does_not_feel(system):
-    model = build_model(system, (VOCAB, VOCAB)).train()
-    model.loss(pairs([9, 4, 6], [3, 8, 5]), 0.1).loss.backward()
-    idle = {name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()}
-    assert {name for name in idle if not name.endswith("offset")} == set()
-
-
-def test_dropout_acts_in_training_alone_and_follows_the_seed(system):
-    """First weights are large: with those of dl4mt, two losses may be equal by rounding."""
-    recurrent = {"output_dropout": 0.5, "init_scale": 0.5}
-    changes = {"dropout": 0.5} if system.architecture == "convolutional" else recurrent
-    model, batch = build_model(system.model_copy(update=changes), (VOCAB, VOCAB)), pairs([5, 5], [6, 6])
-
-    def loss(seed: int) -> float:
-        torch.manual_seed(seed)
-        return float(model.loss(batch, 0.0).nll)
-
-    assert loss(1) == loss(1) != loss(2)
-    model.eval()
-    assert loss(1) == loss(2)
-
-
-def test_bfloat16_products_change_the_loss_by_their_rounding(system):
-    model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
-    wide = model.loss(batch, 0.1)
-    with torch.autocast("cpu", torch.bfloat16):
-        narrow = model.loss(batch, 0.1)
-    narrow.loss.backward()
-    assert narrow.loss.dtype == torch.float32
-    torch.testing.assert_close(narrow.loss, wide.loss, rtol=0.05, atol=0)
-    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+        state, context = decoder.step(y[:, t : t + 1], state, keys, annotations, PADDED)
+        torch.testing.assert_close((states[:, t : t + 1], contexts[:, t : t + 1]), (state, context), **EXACT)

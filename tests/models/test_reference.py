@@ -1,9 +1,8 @@
 """Kernels of recurrent loops against the plain modules: values and gradients, in double precision."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
+from gradients import with_gradients
 from recurrent_models import recurrent_config
 from torch import Tensor, nn
 
@@ -25,35 +24,24 @@ def normal(module: nn.Module) -> nn.Module:
     return module.double()
 
 
-def compare(module: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor], leaves: list[Tensor]) -> None:
-    """Compare outputs, and gradients of a random weighted sum, of kernel and plain module."""
+def compare(module: nn.Module, inputs: list[Tensor]) -> None:
+    """Compare outputs and gradients of kernel and plain module."""
     ours = module(*inputs, MASK)
     with kernels.disabled():
         theirs = module(*inputs, MASK)
     assert ours[1].grad_fn.name() != theirs[1].grad_fn.name()
-    weights = [torch.randn_like(output) for output in ours]
-    totals = [sum((output * w).sum() for output, w in zip(side, weights, strict=True)) for side in (ours, theirs)]
-    gradients = [torch.autograd.grad(total, leaves) for total in totals]
-    for first, other in (*zip(ours, theirs, strict=True), *zip(*gradients, strict=True)):
-        torch.testing.assert_close(first, other, rtol=0, atol=1e-9)
-
-
-def trained(module: nn.Module) -> list[Tensor]:
-    """Its weights but the one that no softmax feels."""
-    return [weight for name, weight in module.named_parameters() if not name.endswith("offset")]
+    leaves = [*inputs, *(weight for name, weight in module.named_parameters() if not name.endswith("offset"))]
+    torch.testing.assert_close(with_gradients(ours, leaves), with_gradients(theirs, leaves), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("reset_bias", [False, True])
 def test_the_conditional_gru(reset_bias):
-    decoder = normal(ConditionalGRU(recurrent_config("rnn", reset_bias=reset_bias)))
-    inputs = random((4, 12), (12,), (5, 24))
-    compare(decoder, inputs, [*inputs, *trained(decoder)])
+    compare(normal(ConditionalGRU(recurrent_config("rnn", reset_bias=reset_bias))), random((4, 12), (12,), (5, 24)))
 
 
 @pytest.mark.parametrize("write", ["forget_update", "tanh_content"])
 def test_the_external_memory(write):
-    layer, inputs = normal(MemoryGRU(4, 6, write)), random((5, 4), (5, 4))
-    compare(layer, inputs, [*inputs, *trained(layer)])
+    compare(normal(MemoryGRU(4, 6, write)), random((5, 4), (5, 4)))
 
 
 def test_the_record_of_a_step_has_its_state_and_slopes():
