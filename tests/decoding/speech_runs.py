@@ -4,15 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from made_records import speech_corpus, trained_run
+from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.training.run_model import build_initial_model
 from pipeline.training.specification import run_key
-from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 UTTERANCES, FEATURES = 13, 40
 RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 2, "encoder_width": 4, "decoder_width": 6}
@@ -38,27 +37,16 @@ def write_corpus(folder: Path, seed: int, mean: float = 0.0) -> Path:
     return folder
 
 
-def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, **changes) -> Path:
+def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, training: dict | None = None, **changes):
     """run.yaml, random weights and done.json; `sharpness` multiplies the output layer, for outputs that differ."""
-    training = {
-        "max_steps": 1,
-        "warmup_steps": 1,
-        "sentences_per_update": 4,
-        "label_smoothing": 0.0,
-        "validate_every": 1,
-        "checkpoint_every": 1,
-    }
-    spec = dict.fromkeys(("paper", "system", "dataset", "scale"), folder.name) | {"seed": 1, "corpus": str(corpus)}
-    folder.mkdir(parents=True)
-    (folder / "run.yaml").write_text(yaml.safe_dump(spec | {"model": model, "training": training} | changes))
+    training = {"sentences_per_update": 4, "label_smoothing": 0.0} | (training or {})
+    write_settings(folder, corpus, model, training, **changes)
     # not shifted by REPRISE_TEST_SEED: not every random recogniser writes spaces, which a test of word bonuses needs
     torch.random.manual_seed(int.from_bytes(folder.name.encode(), "little") % 1000)
     built = build_initial_model(load_run(folder / "run.yaml"))
-    with torch.no_grad():
-        for name, weight in built.named_parameters():
-            if name.endswith("output.weight") and weight.requires_grad:
-                weight.mul_(sharpness)
-    key = run_key(folder)
-    write_tensor_file(folder / "model.safetensors", tensors_of(built), {"key": key, "step": 1})
-    trained_run(key=key, steps=1).write(folder / "done.json")
+    for name, weight in built.named_parameters():
+        if name.endswith("output.weight") and weight.requires_grad:
+            weight.data.mul_(sharpness)
+    write_weights(folder, built)
+    trained_run(key=run_key(folder), steps=1).write(folder / "done.json")
     return folder

@@ -1,13 +1,12 @@
 import json
-import math
 
 import pytest
 import torch
+from made_records import data_loss, validation_line
 from toy_run import write_corpus, write_run
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
-from pipeline.core.records.training import Loss, TrainingLoss, ValidationLine
 from pipeline.decoding.averaging import write_average
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
@@ -15,8 +14,7 @@ from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 @pytest.fixture
 def run(tmp_path):
     """A run with four checkpoints."""
-    write_corpus(tmp_path / "corpus")
-    write_run(tmp_path / "run", tmp_path / "corpus", checkpoints=4)
+    write_run(tmp_path / "run", write_corpus(tmp_path / "corpus"), checkpoints=4)
     return tmp_path / "run"
 
 
@@ -24,26 +22,26 @@ def average(folder, count, best=False):
     write_average(folder, count, best, folder / "averaged/mean.safetensors")
 
 
-def weights(run, name):
-    return read_tensor_file(run / name)[0]
+def assert_is_average_of(run, steps):
+    """Check the averaged weights, to half a unit of float32, and the steps that are recorded."""
+    mean, _ = read_tensor_file(run / "averaged/mean.safetensors")
+    checkpoints = [read_tensor_file(run / f"checkpoints/step-{step}.safetensors")[0] for step in steps]
+    assert set(mean) == set(checkpoints[0])
+    for name, tensor in mean.items():
+        expected = torch.stack([weights[name].double() for weights in checkpoints]).mean(0)
+        torch.testing.assert_close(tensor.double(), expected, rtol=1e-7, atol=0)
+    assert [entry["step"] for entry in json.loads((run / "averaged/mean.json").read_text())["inputs"]] == steps
 
 
 def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(run):
     average(run, 3)
-    mean = weights(run, "averaged/mean.safetensors")
-    last = [weights(run, f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
-    assert set(mean) == set(last[0])
-    for name, tensor in mean.items():
-        expected = torch.stack([weights[name].double() for weights in last]).mean(0)
-        torch.testing.assert_close(tensor.double(), expected, rtol=1e-7, atol=0)  # half a unit of float32
-    listed = json.loads((run / "averaged/mean.json").read_text())
-    assert [entry["step"] for entry in listed["inputs"]] == [2, 3, 4]
+    assert_is_average_of(run, [2, 3, 4])
 
 
 def test_the_average_of_one_is_the_final_weights(run):
     average(run, 1)
-    mean, final = (weights(run, name) for name in ("averaged/mean.safetensors", "model.safetensors"))
-    assert all(torch.equal(mean[name], final[name]) for name in final)
+    files = "averaged/mean.safetensors", "model.safetensors"
+    torch.testing.assert_close(*(read_tensor_file(run / file)[0] for file in files), rtol=0, atol=0)
 
 
 def test_checkpoints_of_another_run_are_refused(run, tmp_path):
@@ -87,9 +85,7 @@ def test_checkpoints_of_another_shape_are_refused(run):
 def note_losses(folder, losses):
     """Write the losses of validations after steps 1, 2, …"""
     for step, nll in enumerate(losses, start=1):
-        dev = Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=10)
-        train = TrainingLoss(loss_per_token=nll, nll_per_token=nll, perplexity=math.exp(nll))
-        append_line(folder / "progress.jsonl", ValidationLine(step=step, train=train, dev=dev).line().encode())
+        append_line(folder / "progress.jsonl", validation_line(step=step, dev=data_loss(nll)).line().encode())
 
 
 @pytest.mark.parametrize(
@@ -98,13 +94,7 @@ def note_losses(folder, losses):
 def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(run, losses, count, expected):
     note_losses(run, losses)
     average(run, count, best=True)
-    mean = weights(run, "averaged/mean.safetensors")
-    chosen = [weights(run, f"checkpoints/step-{step}.safetensors") for step in expected]
-    for name, tensor in mean.items():
-        torch.testing.assert_close(
-            tensor.double(), torch.stack([weights[name].double() for weights in chosen]).mean(0), rtol=1e-7, atol=0
-        )
-    assert [entry["step"] for entry in json.loads((run / "averaged/mean.json").read_text())["inputs"]] == expected
+    assert_is_average_of(run, expected)
 
 
 def test_best_average_names_the_first_step_without_dev_loss(run):

@@ -31,9 +31,8 @@ BROKEN = {"kind": "translation", "file": "translations/final/test2.tok", "split"
 @pytest.fixture
 def run(tmp_path):
     """A run folder where the layout has it, with three checkpoints."""
-    write_corpus(tmp_path / "corpus")
     folder = tmp_path / "work/smoke/runs/toy/base/toy/seed1-12345678"
-    write_run(folder, tmp_path / "corpus", checkpoints=3)
+    write_run(folder, write_corpus(tmp_path / "corpus"), checkpoints=3)
     return folder
 
 
@@ -60,18 +59,15 @@ def test_outputs_are_those_of_separate_steps(run, tmp_path):
     assert (run / TRANSLATION["file"]).read_text() == out.read_text()
     listed = Manifest.read(run / "final/outputs.json").entries
     assert set(listed) == {product["file"] for product in (AVERAGED, MAP, TRANSLATION)}
-    assert set(listed[TRANSLATION["file"]].files) == {
-        f"translations/final/test.{end}" for end in ("tok", "txt", "json")
-    }
+    parts = {f"translations/final/test.{end}" for end in ("tok", "txt", "json")}
+    assert set(listed[TRANSLATION["file"]].files) == parts
 
 
 def test_the_model_is_loaded_once_and_not_when_all_is_there(run, monkeypatch):
     loads, load = [], TrainedModel.load
     monkeypatch.setattr(TrainedModel, "load", lambda *given: loads.append(given) or load(*given))
-    assert call(run, plan_of()) == 0
-    assert len(loads) == 1
-    assert call(run, plan_of()) == 0
-    assert len(loads) == 1
+    for _ in range(2):
+        assert call(run, plan_of()) == 0 and len(loads) == 1
 
 
 def test_a_setting_of_the_search_redoes_what_is_searched_alone(run):
@@ -91,8 +87,7 @@ def test_a_setting_of_the_weights_redoes_everything(run):
 def test_key_of_perplexity_is_of_the_corpus_that_is_read(run, tmp_path, is_elsewhere):
     write_corpus(tmp_path / "other", pairs=random.randrange(30, 60))
     perplexity = {"kind": "perplexity", "file": "perplexities/final/test.json", "split": "test"}
-    if is_elsewhere:
-        perplexity["corpus"] = str(tmp_path / "other/encoded")
+    perplexity |= {"corpus": str(tmp_path / "other/encoded")} if is_elsewhere else {}
 
     def key():
         return output_keys(run, plan_of(perplexity))[perplexity["file"]]
@@ -102,8 +97,7 @@ def test_key_of_perplexity_is_of_the_corpus_that_is_read(run, tmp_path, is_elsew
         record.model_copy(update={"digest": random.randbytes(32).hex()}).write(tmp_path / name / "encoded/corpus.json")
         return key()
 
-    first = key()
-    second = redraw("other")
+    first, second = key(), redraw("other")
     assert (second != first) == is_elsewhere
     assert redraw("corpus") != second, "the vocabulary is of the run's own corpus"
 
@@ -112,9 +106,8 @@ def test_every_setting_of_a_decoding_is_in_a_key(run):
     """Two settings choose the weights; all others belong to the search."""
     plan, weights = plan_of(), {"averaged": "best", "average_last": 3}
     for setting in DecodingConfig.model_fields:
-        other = DecodingPlan(
-            name="final", settings=plan.settings | {setting: weights.get(setting, "another")}, outputs=[]
-        )
+        settings = plan.settings | {setting: weights.get(setting, "another")}
+        other = DecodingPlan(name="final", settings=settings, outputs=[])
         assert (identify_search(plan) != identify_search(other)) == (setting not in weights)
         if setting in weights:
             assert identify_weights(run, plan) != identify_weights(run, other)
@@ -157,15 +150,15 @@ def test_freed_average_is_an_error_only_if_a_decoding_reads_it(run):
 
 @pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])
 def test_attention_maps_use_the_trained_branch_weights(tmp_path, model):
-    write_corpus(tmp_path / "corpus")
-    runs = [tmp_path / name for name in ("together", "alone")]
-    for run in runs:
-        write_run(run, tmp_path / "corpus", model)
-    kind = "uniform" if model is WEIGHTED else "learned"
-    settings = {"average_last": 1, "branch_weights": kind}
-    assert call(runs[0], plan_of(MAP, TRANSLATION, **settings)) == 0
-    assert call(runs[1], plan_of(MAP, average_last=1)) == 0
-    maps = [json.loads((run / MAP["file"]).read_text()) for run in runs]
+    corpus, maps = write_corpus(tmp_path / "corpus"), []
+    branch_weights = "uniform" if model is WEIGHTED else "learned"
+    for name, plan in (
+        ("together", plan_of(MAP, TRANSLATION, average_last=1, branch_weights=branch_weights)),
+        ("alone", plan_of(MAP, average_last=1)),
+    ):
+        write_run(tmp_path / name, corpus, model)
+        assert call(tmp_path / name, plan) == 0
+        maps.append(json.loads((tmp_path / name / MAP["file"]).read_text()))
     assert maps[0] == maps[1]
 
 

@@ -115,10 +115,8 @@ def test_fused_recogniser_is_scored_with_another_language_model(workflow, decodi
     held = fused.language_model.state_dict()
     assert trained and all(held[name].equal(weight) for name, weight in trained.items())
     scores = read_json(workflow.layout.path(target))
-    assert (
-        scores["dataset"] == TARGET
-        and scores["training"] == read_json(workflow.layout.path(Trained(cold)))["weights_digest"]
-    )
+    assert scores["dataset"] == TARGET
+    assert scores["training"] == read_json(workflow.layout.path(Trained(cold)))["weights_digest"]
 
 
 def test_shallow_fusion_weights_are_tuned_before_decoding(workflow):
@@ -129,8 +127,6 @@ def test_shallow_fusion_weights_are_tuned_before_decoding(workflow):
     kinds = [(type(product).__name__, getattr(product.run, "system", None)) for product in workflow.made]
     assert kinds[-2:] == [("Tuned", run.system), ("Transcript", run.system)]
     assert {product.run for product in workflow.made if product.run.seed == 3} == {run, lm}
-    tuned, used = (
-        read_json(workflow.layout.path(product).with_suffix(".json")) for product in (workflow.made[-2], target)
-    )
+    tuned, used = (read_json(workflow.layout.path(one).with_suffix(".json")) for one in (workflow.made[-2], target))
     for weight in ("lm_weight", "word_bonus"):
         assert used["decoding"][weight] == tuned[weight]

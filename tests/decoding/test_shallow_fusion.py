@@ -3,8 +3,7 @@
 import itertools
 
 import pytest
-import torch
-from markov import Markov, Sentences
+from markov import Markov, sentences
 from random_lm import language_model, log_prob
 
 from pipeline.config import DecodingConfig
@@ -13,10 +12,6 @@ from pipeline.search.beam_search import beam_search
 from pipeline.search.interface import ExternalLM
 
 VOCABULARY = 6
-
-
-def sentences(lengths: list[int]) -> Sentences:
-    return Sentences(torch.arange(len(lengths)), torch.tensor(lengths))
 
 
 def config(beam_size: int) -> DecodingConfig:
@@ -35,9 +30,8 @@ def test_a_wide_beam_finds_the_best_sum_of_both_models():
         }
         best = sorted(total, key=total.__getitem__, reverse=True)[:3]
         assert [tuple(hypothesis.tokens) for hypothesis in hypotheses] == best
-        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
-            [total[output] for output in best], abs=1e-4
-        )
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == pytest.approx([total[output] for output in best], abs=1e-4)
 
 
 def test_a_language_model_of_no_weight_leaves_plain_search():

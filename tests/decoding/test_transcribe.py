@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -51,12 +52,9 @@ def transcribe(run: Path, corpus: Path, *options: str, **settings) -> list[str] 
 
 def of_other_statistics(corpus: Path, folder: Path) -> Path:
     """A copy of a corpus that would normalise the same frames otherwise."""
-    folder.mkdir()
-    for path in corpus.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(corpus, folder)
     record = SpeechCorpus.read(folder / "corpus.json")
-    statistics = speech_corpus(3.0).statistics
-    record.model_copy(update={"statistics": statistics}).write(folder / "corpus.json")
+    record.model_copy(update={"statistics": speech_corpus(3.0).statistics}).write(folder / "corpus.json")
     return folder
 
 
@@ -85,33 +83,32 @@ def test_fine_tuning_keeps_the_feature_statistics_of_its_start(tmp_path, corpus,
     other = of_other_statistics(corpus, tmp_path / "other")
     fused = {"fusion": COLD, "language_model": {"run": str(lm), "model": LM}}
     cold = write_run(tmp_path / "CF4", corpus, RECOGNISER, **fused)
-    training = load_run(cold / "run.yaml").training.model_dump(exclude_defaults=True) | {"trained_part": "fusion"}
-    start = {"initial": str(cold), "training": training}
+    start = {"initial": str(cold), "training": {"trained_part": "fusion"}}
     tuned = write_run(tmp_path / "tuned", other, RECOGNISER, sharpness=1.0, **start, **fused)
     assert transcribe(tuned, other) == transcribe(cold, corpus)
-    (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).micro_batches(0) for run in (tuned, cold))
+    specs = [load_run(run / "run.yaml") for run in (tuned, cold)]
+    (batch,), (expected,) = (training_batches(spec).micro_batches(0) for spec in specs)
     assert batch.frames.equal(expected.frames)
-    (validated,) = EvalBatches(
-        evaluation_split(other, "dev", normalisation_corpus(load_run(tuned / "run.yaml"))), 10_000
-    )
+    (validated,) = EvalBatches(evaluation_split(other, "dev", normalisation_corpus(specs[0])), 10_000)
     (expected,) = EvalBatches(evaluation_split(corpus, "dev"), 10_000)
     assert validated[1].frames.equal(expected[1].frames)
 
 
-def tune(run, settings, lm, out, others=()):
+def tune(run, settings, lm, out, others=()) -> dict:
     """Choose fusion weights from those of a decoding."""
     trained = TrainedModel.load(run / "model.safetensors", threads=1)
     choose_weights(trained, DecodingConfig.model_validate(DECODING | settings), lm, out, others)
+    return read_json(out)
+
+
+TUNING = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
 
 
 def test_external_lm_changes_the_transcript_if_its_weight_is_set(tmp_path, corpus, lm):
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
-    plain = transcribe(run, corpus)
-    beside = [
-        transcribe(run, corpus, "--language-model", str(lm), language_model="lm@text", lm_weight=weight)
-        for weight in (0.0, 2.0)
-    ]
-    assert beside[0] == plain != beside[1]
+    beside = ["--language-model", str(lm)]
+    without, with_lm = (transcribe(run, corpus, *beside, language_model="lm@text", lm_weight=w) for w in (0.0, 2.0))
+    assert without == transcribe(run, corpus) != with_lm
 
 
 def test_fused_lm_is_replaceable_only_if_its_logits_are_read(tmp_path, corpus, lm, capsys):
@@ -131,10 +128,8 @@ def test_fused_lm_is_replaceable_only_if_its_logits_are_read(tmp_path, corpus, l
 @pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])
 def test_tuning_chooses_the_weights_of_lowest_dev_error(tmp_path, corpus, lm, model):
     run, chosen = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
-    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
-    settings |= {"word_bonuses": [0.0, 2.0]} if model is CTC else {}
-    tune(run, settings, lm, chosen)
-    record = read_json(chosen)
+    settings = TUNING | ({"word_bonuses": [0.0, 2.0]} if model is CTC else {})
+    record = tune(run, settings, lm, chosen)
     assert len(record["grid"]) == (6 if model is CTC else 3)
     assert record["wer"] == min(point["wer"] for point in record["grid"])
     beside = ["--language-model", str(lm)]
@@ -158,22 +153,18 @@ def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
 
 
 def test_weights_are_chosen_by_the_mean_error_of_several_runs(tmp_path, corpus, lm):
-    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
     runs = [write_run(tmp_path / name, corpus, model) for name, model in (("a", RECOGNISER), ("b", JOINT))]
-    alone = [tmp_path / f"{run.name}.json" for run in runs]
-    for run, out in zip(runs, alone, strict=True):
-        tune(run, settings, lm, out)
-    tune(runs[0], settings | {"tuned_with": ["b@corpus"]}, lm, tmp_path / "both.json", alone[1:])
-    own, other, both = (read_json(path)["grid"] for path in (*alone, tmp_path / "both.json"))
-    for points in zip(own, other, both, strict=True):
+    files = [tmp_path / f"{run.name}.json" for run in runs]
+    alone = [tune(run, TUNING, lm, file) for run, file in zip(runs, files, strict=True)]
+    both = tune(runs[0], TUNING | {"tuned_with": ["b@corpus"]}, lm, tmp_path / "both.json", files[1:])
+    for points in zip(*(record["grid"] for record in (*alone, both)), strict=True):
         assert len({point["lm_weight"] for point in points}) == 1
         assert points[2]["wer"] == pytest.approx((points[0]["wer"] + points[1]["wer"]) / 2)
-    chosen = read_json(tmp_path / "both.json")
-    assert chosen["sentences"] == sum(read_json(path)["sentences"] for path in alone)
-    assert chosen["wer"] == min(point["wer"] for point in both)
-    tune(runs[1], settings | {"lm_weights": [0.0, 0.5]}, lm, alone[1])
+    assert both["sentences"] == sum(record["sentences"] for record in alone)
+    assert both["wer"] == min(point["wer"] for point in both["grid"])
+    tune(runs[1], TUNING | {"lm_weights": [0.0, 0.5]}, lm, files[1])
     with pytest.raises(UserError, match="other weights were tried"):
-        tune(runs[0], settings, lm, tmp_path / "unlike.json", alone[1:])
+        tune(runs[0], TUNING, lm, tmp_path / "unlike.json", files[1:])
 
 
 @pytest.mark.parametrize("sentences", [4, 500])
@@ -193,15 +184,12 @@ def test_tuning_sample_spans_the_dev_set_for_any_batch_size(tmp_path, corpus, se
 
 
 def test_tuning_reads_only_the_development_set(tmp_path, corpus, lm):
-    run, found = write_run(tmp_path / "run", corpus, RECOGNISER), []
-    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5], "tuning_sentences": 5}
-    for number in range(2):
-        out = tmp_path / f"tuned{number}.json"
-        tune(run, settings, lm, out)
-        found.append(read_json(out))
-        for path in (*corpus.glob("test*"), *corpus.glob("train*")):
-            path.unlink()
-    assert found[0] == found[1]
+    run = write_run(tmp_path / "run", corpus, RECOGNISER)
+    settings = TUNING | {"tuning_sentences": 5}
+    expected = tune(run, settings, lm, tmp_path / "tuned.json")
+    for path in (*corpus.glob("test*"), *corpus.glob("train*")):
+        path.unlink()
+    assert tune(run, settings, lm, tmp_path / "again.json") == expected
 
 
 @pytest.fixture
@@ -256,19 +244,19 @@ def test_speech_score_counts_the_unusable_utterances(corpus, score):
 
 def test_lm_perplexity_can_be_measured_on_another_corpus(tmp_path, corpus, lm, capsys):
     other = write_corpus(tmp_path / "corpora/target/encoded", seed=2)
+    out, values = tmp_path / "perplexity.json", set()
     options = ["--weights", str(lm / "model.safetensors"), "--dataset", str(DATASET), "--threads", "1"]
-    values = []
     for heard in (corpus, other):
-        out = tmp_path / f"{heard.parent.name}.json"
         assert main(["perplexity", *options, "--corpus", str(heard), "--out", str(out)]) == 0
         record = read_json(out)
         assert "unit:character" in record["metrics"]["perplexity"]["signature"]
         assert record["tokens"] == int(np.sum(TokenStore(heard / "dev.tgt").lengths() + 1))
-        values.append(record["metrics"]["perplexity"]["value"])
-    assert values[0] != values[1]
-    record = read_json(other / "corpus.json")
-    (other / "corpus.json").write_text(json.dumps(record | {"vocab_digest": "subwords"}))
-    assert main(["perplexity", *options, "--corpus", str(other), "--out", str(tmp_path / "x.json")]) == 1
+        values.add(record["metrics"]["perplexity"]["value"])
+    assert len(values) == 2
+    SpeechCorpus.read(other / "corpus.json").model_copy(update={"vocab_digest": "subwords"}).write(
+        other / "corpus.json"
+    )
+    assert main(["perplexity", *options, "--corpus", str(other), "--out", str(out)]) == 1
     assert "another vocabulary" in capsys.readouterr().err
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from made_records import parallel_corpus, trained_run
+from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.digests import sha256_json
@@ -16,7 +16,6 @@ from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.specification import run_key
-from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 VOCABULARY = 60
 SHAPE = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
@@ -25,8 +24,8 @@ WEIGHTED = WeightedTransformerConfig(architecture="weighted_transformer", **SHAP
 WORDS = ["der", "die", "hund", "frau", "sieht", "geht", "schnell", "und", "alt", ",", "."]
 
 
-def write_corpus(folder: Path, pairs: int = 20) -> list[str]:
-    """`subwords.model` and `encoded/` with one split, test; returns its target lines, tokenised."""
+def write_corpus(folder: Path, pairs: int = 20) -> Path:
+    """Write `subwords.model` and `encoded/` with one split, test; returns the folder."""
     generator = np.random.default_rng(0)
     lines = [" ".join(generator.choice(WORDS, size=generator.integers(1, 9))) for _ in range(pairs)]
     folder.mkdir(parents=True)
@@ -34,29 +33,22 @@ def write_corpus(folder: Path, pairs: int = 20) -> list[str]:
     ids = Subwords(folder / "subwords.model").encode(lines)
     for side in ("src", "tgt"):
         with write_tokens(folder / "encoded" / f"test.{side}", VOCABULARY) as store:
-            store.append(
-                np.array([i for sentence in ids for i in sentence]), np.array([len(sentence) for sentence in ids])
-            )
+            store.append(np.concatenate(ids), np.array([*map(len, ids)]))
     parallel_corpus(VOCABULARY, digest=sha256_json(lines)).write(folder / "encoded" / "corpus.json")
-    return lines
+    return folder
 
 
 def write_run(folder: Path, corpus: Path, model: TransformerConfig = TRANSFORMER, checkpoints: int = 0, seed: int = 1):
     """run.yaml, final weights, `checkpoints` earlier ones and done.json; returns the final model."""
     steps = max(checkpoints, 1)
-    training = {"max_steps": steps, "warmup_steps": 1, "branch_warmup_steps": 1, "tokens_per_update": 100}
-    spec = {"paper": "toy", "system": "base", "dataset": "toy", "scale": "demo", "seed": seed}
-    spec |= {"corpus": str(corpus / "encoded"), "model": model.model_dump()}
-    spec |= {"training": training | {"validate_every": 1, "checkpoint_every": 1}}
-    folder.mkdir(parents=True)
-    (folder / "run.yaml").write_text(yaml.safe_dump(spec))
-    key = run_key(folder)
+    training = {"max_steps": steps, "branch_warmup_steps": 1, "tokens_per_update": 100}
+    names = {"paper": "toy", "system": "base", "dataset": "toy", "scale": "demo"}
+    write_settings(folder, corpus / "encoded", model.model_dump(), training, **names, seed=seed)
     for step in range(1, steps + 1):
         torch.manual_seed(100 * seed + step)
         built = build_model(load_run(folder / "run.yaml").model, (VOCABULARY, VOCABULARY)).eval()
-        facts = {"key": key, "step": step}
         if checkpoints:
-            write_tensor_file(folder / "checkpoints" / f"step-{step}.safetensors", tensors_of(built), facts)
-    write_tensor_file(folder / "model.safetensors", tensors_of(built), facts)
-    trained_run(key=key, steps=steps).write(folder / "done.json")
+            write_weights(folder, built, f"checkpoints/step-{step}.safetensors", step)
+    write_weights(folder, built, step=steps)
+    trained_run(key=run_key(folder), steps=steps).write(folder / "done.json")
     return built

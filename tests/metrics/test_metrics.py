@@ -110,22 +110,28 @@ def test_a_registered_metric_is_in_every_score_file(toy, tmp_path):
     assert reprise(["compare", str(tmp_path / "out.json"), str(tmp_path / "out.json"), "--metric", "toy"]) == 0
 
 
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
-def test_statistics_cut_short_are_named(tmp_path, part):
-    path = tmp_path / "test.npz"
-    write_statistics(path, {"chrf": np.random.default_rng(0).integers(9, size=(50, 18))})
-    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
-    with pytest.raises(UserError, match=r"test\.npz: is damaged .*run the stage `score` again"):
-        read_statistics(tmp_path / "test.json", "chrf")
-
-
-def test_statistics_with_zeroed_bytes_are_refused_or_equal(tmp_path):
+@pytest.fixture
+def written(tmp_path) -> tuple[Path, np.ndarray]:
+    """A file of statistics, and its values."""
     path, values = tmp_path / "test.npz", np.random.default_rng(0).integers(9, size=(50, 18))
     write_statistics(path, {"chrf": values})
+    return path, values
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
+def test_statistics_cut_short_are_named(written, part):
+    path, _ = written
+    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
+    with pytest.raises(UserError, match=r"test\.npz: is damaged .*run the stage `score` again"):
+        read_statistics(path.with_suffix(".json"), "chrf")
+
+
+def test_statistics_with_zeroed_bytes_are_refused_or_equal(written):
+    path, values = written
     content = path.read_bytes()
     for first in range(0, len(content), 7):
         path.write_bytes(content[:first] + bytes(7) + content[first + 7 :])
         try:
-            assert (read_statistics(tmp_path / "test.json", "chrf") == values).all()
+            assert (read_statistics(path.with_suffix(".json"), "chrf") == values).all()
         except UserError as error:
             assert "test.npz: " in str(error)

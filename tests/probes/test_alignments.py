@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-import yaml
 from made_records import speech_corpus
+from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
@@ -15,8 +15,6 @@ from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
 from pipeline.training.run_model import build_initial_model
-from pipeline.training.specification import run_key
-from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 1, "encoder_width": 3, "decoder_width": 4}
 RECOGNISER |= {"pooled_layers": 1, "embedding_width": 3, "attention_width": 4, "location_filters": 2}
@@ -30,22 +28,11 @@ def write_run(tmp_path, model: dict):
             frames.append(rng.normal(0, 1, (20, 40)))
             tokens.append(rng.integers(FIRST, len(Alphabet()), length), [length])
     speech_corpus().write(corpus / "corpus.json")
-    training = {
-        "max_steps": 2,
-        "warmup_steps": 1,
-        "sentences_per_update": 2,
-        "label_smoothing": 0.0,
-        "validate_every": 1,
-        "checkpoint_every": 1,
-    }
-    spec = dict.fromkeys(("paper", "system", "dataset", "scale"), "x") | {"seed": 1, "corpus": str(corpus)}
-    run.mkdir()
-    (run / "run.yaml").write_text(yaml.safe_dump(spec | {"model": model, "training": training}))
+    write_settings(run, corpus, model, {"max_steps": 2, "sentences_per_update": 2, "label_smoothing": 0.0})
     for step in (1, 2):
         torch.manual_seed(step)
         built = build_initial_model(load_run(run / "run.yaml"))
-        facts = {"key": run_key(run), "step": step}
-        write_tensor_file(run / f"checkpoints/step-{step}.safetensors", tensors_of(built), facts)
+        write_weights(run, built, f"checkpoints/step-{step}.safetensors", step)
     return run
 
 

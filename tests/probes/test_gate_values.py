@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 from grammar_sentences import generate
 from made_records import parallel_corpus
+from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
@@ -20,8 +20,6 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.metrics import read_statistics
 from pipeline.models.architectures import build_model
 from pipeline.probes.gate_values import covered, kinds_of, measure_gates
-from pipeline.training.specification import run_key
-from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = {"test": slice(40), "test2": slice(40, 60)}
@@ -81,21 +79,17 @@ def corpus(tmp_path_factory):
 
 
 def write_run(folder, corpus, **changes):
-    training = {"max_steps": 1, "warmup_steps": 1, "sentences_per_update": 2, "validate_every": 1}
-    spec = dict.fromkeys(("paper", "system", "dataset", "scale"), "x") | {"seed": 1, "corpus": str(corpus / "encoded")}
-    spec |= {"model": MODEL | changes, "training": training | {"checkpoint_every": 1}}
-    (folder / "run.yaml").write_text(yaml.safe_dump(spec))
+    write_settings(folder, corpus / "encoded", MODEL | changes, {"sentences_per_update": 2})
     symbols = len(Subwords(corpus / "subwords.model"))
     torch.manual_seed(1)
     model = build_model(load_run(folder / "run.yaml").model, (symbols, symbols)).eval()
-    write_tensor_file(folder / "model.safetensors", tensors_of(model), {"key": run_key(folder), "step": 1})
+    write_weights(folder, model)
     return model
 
 
 def gate_values(folder, corpus):
-    measure_gates(
-        TrainedModel.load(folder / "model.safetensors", threads=1), corpus / "toy.yaml", folder / "gates.json"
-    )
+    trained = TrainedModel.load(folder / "model.safetensors", threads=1)
+    measure_gates(trained, corpus / "toy.yaml", folder / "gates.json")
 
 
 def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_path):

@@ -62,16 +62,14 @@ def test_layers_until_the_first_position_reaches_the_last(name, expected):
 
 def longest_chain(output):
     """Count the operations on the longest path through the graph of gradients."""
-    depth, stack = {}, [output.grad_fn]
+    depth, stack = {None: 0}, [output.grad_fn]
     while stack:
-        node = stack[-1]
-        open_inputs = [source for source, _ in node.next_functions if source is not None and source not in depth]
-        if open_inputs:
-            stack += open_inputs
-            continue
-        depth[stack.pop()] = 1 + max(
-            (depth[source] for source, _ in node.next_functions if source is not None), default=0
-        )
+        sources = [source for source, _ in stack[-1].next_functions]
+        unknown = [source for source in sources if source not in depth]
+        if unknown:
+            stack += unknown
+        else:
+            depth[stack.pop()] = 1 + max((depth[source] for source in sources), default=0)
     return depth[output.grad_fn]
 
 
@@ -80,10 +78,9 @@ def recurrence(d):
     cell = torch.nn.RNNCell(d, d)
 
     def run(x):
-        state = torch.zeros(1, d)
-        outputs = []
-        for t in range(x.shape[1]):
-            state = cell(x[:, t], state)
+        state, outputs = torch.zeros(1, d), []
+        for symbol in x.unbind(1):
+            state = cell(symbol, state)
             outputs.append(state)
         return torch.stack(outputs, dim=1)
 
@@ -91,9 +88,8 @@ def recurrence(d):
 
 
 def test_only_recurrence_has_a_chain_that_grows_with_length():
-    lengths = (20, 40, 80)
     chains = {
-        name: [longest_chain(layer(torch.randn(1, n, D, requires_grad=True))) for n in lengths]
+        name: [longest_chain(layer(torch.randn(1, n, D, requires_grad=True))) for n in (20, 40, 80)]
         for name, layer in ({**layers(D, DEVICE), "recurrent": recurrence(D)}).items()
     }
     first, second, third = chains.pop("recurrent")

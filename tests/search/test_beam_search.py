@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from greedy import greedy
-from markov import Markov, Sentences
+from markov import Markov, sentences
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
@@ -14,10 +14,6 @@ from pipeline.search.beam_search import Search, beam_search
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
 NORMALISATIONS = ["gnmt", "length", "none"]
-
-
-def sentences(lengths: list[int]) -> Sentences:
-    return Sentences(torch.arange(len(lengths)), torch.tensor(lengths))
 
 
 def penalty(length: int, config: DecodingConfig) -> float:
