@@ -191,8 +191,8 @@ STAGES = {
     "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),
     "decode": Command("pipeline.outputs.decode:decode_run", "Make every output of a run under one decoding"),
     "score": Command("pipeline.outputs.score:score_run", "Score every output of a run under one decoding"),
-    "translate": Command("pipeline.decoding.decode:translate", "Translate a split by beam search"),
-    "transcribe": Command("pipeline.decoding.decode:transcribe", "Transcribe the speech of a split"),
+    "translate": Command("pipeline.decoding.decode_split:translate", "Translate a split by beam search"),
+    "transcribe": Command("pipeline.decoding.decode_split:transcribe", "Transcribe the speech of a split"),
     "perplexity": Command(
         "pipeline.probes.perplexity:write_perplexity",
         "Measure the perplexity of a split, without smoothing",

@@ -14,8 +14,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
+from pipeline.papers.config_file import require_work
 from pipeline.papers.project import Project, is_project, load_project, require_project
-from pipeline.papers.settings import require_work
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reprise_command, snakemake_command
 

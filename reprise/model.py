@@ -15,7 +15,7 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus
 from pipeline.data.text.vocabulary import Alphabet, Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
-from pipeline.decoding.decode import decode_split, replace_branch_weights
+from pipeline.decoding.decode_split import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
 from reprise.find_runs import FoundRun
 from reprise.model_input import GivenSpeech, GivenText, Preparation

@@ -15,9 +15,9 @@ from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.outputs import Tuned as TunedWeights
 from pipeline.core.schema import known, refuse_unread, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_products
-from pipeline.papers.settings import parse_settings
 from reprise.find_runs import PACKED_FILE, FoundRun, find_run
 
 if TYPE_CHECKING:

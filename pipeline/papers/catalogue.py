@@ -15,10 +15,10 @@ from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
+from pipeline.papers.config_file import Config
 from pipeline.papers.content import CorpusContents
 from pipeline.papers.paper import DecodingEntry, Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
 from pipeline.papers.scale import Scale
-from pipeline.papers.settings import Config
 
 
 class Catalogue:

@@ -17,10 +17,10 @@ from pipeline.core.layout import Layout
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.models.language_model.settings import FusionConfig
 from pipeline.papers.catalogue import Catalogue, paper_decoding
+from pipeline.papers.config_file import Config, parse_settings, require_work
 from pipeline.papers.content import run_content
 from pipeline.papers.references import check_references
 from pipeline.papers.reports import check_all
-from pipeline.papers.settings import Config, parse_settings, require_work
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Record of each section of a run's settings."""

@@ -12,9 +12,9 @@ from pipeline.cluster.resources import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin
+from pipeline.papers.config_file import Config
 from pipeline.papers.paper import Paper
 from pipeline.papers.scale import Scale
-from pipeline.papers.settings import Config
 from pipeline.planning.devices import Devices
 
 RECORDS = {

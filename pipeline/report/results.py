@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording_digests
+from pipeline.papers.config_file import parse_settings, require_work
 from pipeline.papers.project import Settings, load_project, require_project
-from pipeline.papers.settings import parse_settings, require_work
 from pipeline.report.partial import PartialReports, WrittenReport, mark_incomplete, score_decoded
 from pipeline.workflow.campaign import Campaign, Causes, Watch
 from pipeline.workflow.failures import first_line

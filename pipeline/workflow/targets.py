@@ -12,8 +12,8 @@ from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.yaml_file import yaml_text
+from pipeline.papers.config_file import Config, require_work
 from pipeline.papers.project import Project
-from pipeline.papers.settings import Config, require_work
 from pipeline.workflow.graph import Graph
 
 AnyProduct = TypeVar("AnyProduct", bound=Product)

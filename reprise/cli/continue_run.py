@@ -17,9 +17,9 @@ from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.core.schema import load_yaml, validate
 from pipeline.core.yaml_file import LARGEST
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.content import DIGITS, run_content
 from pipeline.papers.project import Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.training.specification import MachineOptions, run_key
 from reprise.find_runs import find_run
 

@@ -19,8 +19,8 @@ from rich.live import Live
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.files import write_errors
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.failures import MAKE_LOG

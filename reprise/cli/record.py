@@ -25,8 +25,8 @@ from pipeline.core.records.record import Record
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.metrics import metric_named
 from pipeline.papers.comparability import MACHINE_SETTINGS
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
 from reprise.find_runs import find_run
 

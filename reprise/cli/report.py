@@ -11,8 +11,8 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.checks import comparison_key
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import snakemake_command
 from reprise.find_runs import find_project
 

@@ -16,8 +16,8 @@ from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import snakemake_command
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import DecodingOptions, decoding_of, usual_decoding

@@ -18,8 +18,8 @@ from rich.text import Text
 from pipeline.core.artifacts import Calibration, Product, RunId, Trained
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.schema import known
+from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
-from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import RunState

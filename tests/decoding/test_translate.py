@@ -18,7 +18,7 @@ from pipeline.core.json_csv import read_json
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import detokenise
-from pipeline.decoding.decode import Outputs, decode_split, replace_branch_weights, with_tuned_weights
+from pipeline.decoding.decode_split import DecodedSplit, decode_split, replace_branch_weights, with_tuned_weights
 from pipeline.decoding.trained_model import TrainedModel, build_decoder
 from pipeline.metrics import read_statistics
 from pipeline.models.settings import BOS, EOS, PAD
@@ -231,7 +231,7 @@ def test_greedy_search_is_a_beam_of_one_for_a_transformer(run, pairs):
 def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):
     """Four batches of three seconds each are reported after six and twelve seconds."""
     clock = SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr("pipeline.decoding.decode.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
+    monkeypatch.setattr("pipeline.decoding.decode_split.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
 
     class Split:
         pairs = SimpleNamespace(tgt=range(9))
@@ -247,14 +247,14 @@ def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):
 
     model = SimpleNamespace(max_positions=None)
     trained = SimpleNamespace(model=model, device="cpu", autocast=contextlib.nullcontext)
-    with caplog.at_level("INFO", logger="pipeline.decoding.decode"):
+    with caplog.at_level("INFO", logger="pipeline.decoding.decode_split"):
         decoded = decode_split(trained, Split(), decoder)
     assert decoded.outputs == [[0]] * 4 + [[4]] + [[5]] * 2 + [[7]] * 2 and decoded.seconds == 12
     assert caplog.messages == ["5/9 sentences, 0.8 sentences/s", "9/9 sentences, 0.8 sentences/s"]
 
 
 def test_report_rounds_time_and_rate(run):
-    report = Outputs([[]] * 9, seconds=7.00049, cut=0).report(load(run), "test", DecodingConfig())
+    report = DecodedSplit([[]] * 9, seconds=7.00049, cut=0).report(load(run), "test", DecodingConfig())
     assert (report.lines, report.seconds, report.sentences_per_second) == (9, 7.0, 1.29)
 
 

@@ -10,7 +10,7 @@ from pipeline.data.text.encode import encode
 from pipeline.data.text.subwords import learn_vocabularies
 from pipeline.data.trees.prepare_trees import prepare_trees
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.decoding.decode import translate
+from pipeline.decoding.decode_split import translate
 from pipeline.grammar.splits import write_splits
 from pipeline.outputs.score import score_parses
 from pipeline.training.job import train_run

@@ -15,9 +15,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.schema import validate, within_bounds
 from pipeline.data.dataset.loading import AnyDataset
 from pipeline.models.architectures import architectures
+from pipeline.papers.config_file import Config, require_work
 from pipeline.papers.project import load_project
 from pipeline.papers.scale import Scale
-from pipeline.papers.settings import Config, require_work
 from reprise.opening import SHORT
 
 RECORDS = [TrainingConfig, DecodingConfig, RunSpec, Scale, Config, *architectures().values()]

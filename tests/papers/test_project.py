@@ -10,9 +10,9 @@ from real_project import real_project
 from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
+from pipeline.papers.config_file import require_work
 from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
-from pipeline.papers.settings import require_work
 from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ from finished_project import finished_project
 from real_project import real_project
 
 from pipeline.core.artifacts import Score, Trained
-from pipeline.papers.settings import parse_settings
+from pipeline.papers.config_file import parse_settings
 from pipeline.stages import parse
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reports_asked_for

@@ -22,9 +22,9 @@ from copied_project import ROOT, add_toy_paper, call, copy_project, require, shr
 
 from pipeline.cluster.resources import Site
 from pipeline.core.schema import validate
+from pipeline.papers.config_file import Config
 from pipeline.papers.paper import SystemEntry
 from pipeline.papers.project import load_project
-from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
 from reprise.cli import REPRISE
 

@@ -203,7 +203,7 @@ def transcribe_split(
 
 
 @dataclass(frozen=True)
-class Outputs:
+class DecodedSplit:
     """The decoded symbols of a split.
 
     Attributes:
@@ -243,7 +243,7 @@ class Outputs:
         )
 
 
-def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> Outputs:
+def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> DecodedSplit:
     """Return the best hypothesis of each sequence of a split, in order.
 
     Args:
@@ -272,7 +272,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     cut = 0 if last is None else sum(len(output) >= last - 1 for output in outputs)
     if cut:
         log.warning("%d of %d outputs end at the last position of the model", cut, total)
-    return Outputs(outputs, time.perf_counter() - started, cut)
+    return DecodedSplit(outputs, time.perf_counter() - started, cut)
 
 
 def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
