@@ -50,28 +50,23 @@ class Outer(Closed):
     splits: dict[Literal["train", "dev"], Count] = Field(default={})
 
 
+MODES, SPLITS = "Input should be 'none', 'length' or 'gnmt'", "Input should be 'train' or 'dev'"
+KINDS = "unknown name 'cta'; allowed: cat, dog"
+
+
 FAULTS = {
     "unknown key": ({"mod": "none"}, "f: mod: unknown key; allowed: mode, pets, splits, terms; did you mean 'mode'?"),
     "unknown key far from all": ({"zzz": 1}, "f: zzz: unknown key; allowed: mode, pets, splits, terms"),
-    "bad choice": (
-        {"mode": "gnm"},
-        "f: mode: Input should be 'none', 'length' or 'gnmt', got 'gnm'; did you mean 'gnmt'?",
-    ),
-    "bad key": (
-        {"splits": {"trian": 1}},
-        "f: splits.trian: Input should be 'train' or 'dev', got 'trian'; did you mean 'train'?",
-    ),
-    "bad tag": (
-        {"pets": {"Tom": {"kind": "cta"}}},
-        "f: pets.Tom: kind: unknown name 'cta'; allowed: cat, dog; did you mean 'cat'?",
-    ),
+    "bad choice": ({"mode": "gnm"}, f"f: mode: {MODES}, got 'gnm'; did you mean 'gnmt'?"),
+    "bad key": ({"splits": {"trian": 1}}, f"f: splits.trian: {SPLITS}, got 'trian'; did you mean 'train'?"),
+    "bad tag": ({"pets": {"Tom": {"kind": "cta"}}}, f"f: pets.Tom: kind: {KINDS}; did you mean 'cat'?"),
     "no tag": ({"pets": {"Tom": {}}}, "f: pets.Tom: missing key 'kind'"),
     "missing key": ({"pets": {"Tom": {"kind": "cat"}}}, "f: pets.Tom.cat.lives: missing key"),
     "union": (
         {"terms": ["a", {"sytem": "b"}]},
         "f: terms.1.system: missing key\nf: terms.1.sytem: unknown key; allowed: system, tries; did you mean 'system'?",
     ),
-    "line break in a value": ({"mode": "a\nb"}, r"f: mode: Input should be 'none', 'length' or 'gnmt', got 'a\nb'"),
+    "line break in a value": ({"mode": "a\nb"}, rf"f: mode: {MODES}, got 'a\nb'"),
     "line break in a key": ({"a\nb": 1}, r"f: 'a\nb': unknown key; allowed: mode, pets, splits, terms"),
     "no record": ([1], "f: Input should be a valid dictionary or instance of Outer, got [1]"),
 }
@@ -151,10 +146,8 @@ def test_a_number_of_settings_is_finite_and_no_truth_value(kind, value):
 def test_of_very_many_allowed_names_only_similar_ones_are_listed(count):
     names = [f"weighted/{chr(97 + k % 26) * 3}{k}" for k in range(count - 1)]
     message = unknown("atention/base", [*names, "attention/base"], "f: key")
-    form = (
-        r"f: key: unknown name 'atention/base'; allowed: (.*?)(?: and (\d+) others)?; did you mean 'attention/base'\?"
-    )
-    listed, others = re.fullmatch(form, message).groups()
+    form = r"f: key: unknown name 'atention/base'; allowed: (.*?)(?: and (\d+) others)?; did you mean '(.*)'\?"
+    listed, others, meant = re.fullmatch(form, message).groups()
     shown = listed.split(", ")
-    assert "attention/base" in shown and set(shown) <= {*names, "attention/base"}
+    assert meant == "attention/base" and {meant} <= set(shown) <= {*names, meant}
     assert len(shown) == (count if count == 100 else 20) and len(shown) + int(others or 0) == count

@@ -25,10 +25,8 @@ def noun(key):
     return next(noun for noun in NOUNS if noun.key == key)
 
 
-def verb(english_base, german_infinitive=None):
-    return next(
-        verb for verb in VERBS if verb.en.base == english_base and german_infinitive in (None, verb.de.infinitive)
-    )
+def verb(base, german=None):
+    return next(verb for verb in VERBS if verb.en.base == base and german in (None, verb.de.infinitive))
 
 
 def adjective(word, kind):
@@ -62,30 +60,27 @@ def texts(statement, question=""):
 OLD = adjective("old", "person")
 
 
-@pytest.mark.parametrize(
-    ("determiner", "key", "plural", "forms"),
-    [
-        ("the", "man", False, "der alte Mann|den alten Mann|dem alten Mann|des alten Mannes"),
-        ("the", "woman", False, "die alte Frau|die alte Frau|der alten Frau|der alten Frau"),
-        ("the", "child", False, "das alte Kind|das alte Kind|dem alten Kind|des alten Kindes"),
-        ("the", "man", True, "die alten Männer|die alten Männer|den alten Männern|der alten Männer"),
-        ("a", "man", False, "ein alter Mann|einen alten Mann|einem alten Mann|eines alten Mannes"),
-        ("a", "woman", False, "eine alte Frau|eine alte Frau|einer alten Frau|einer alten Frau"),
-        ("a", "child", False, "ein altes Kind|ein altes Kind|einem alten Kind|eines alten Kindes"),
-        ("a", "man", True, "alte Männer|alte Männer|alten Männern|alter Männer"),
-        ("no", "man", True, "keine alten Männer|keine alten Männer|keinen alten Männern|keiner alten Männer"),
-        (
-            "this",
-            "neighbour",
-            False,
-            "dieser alte Nachbar|diesen alten Nachbarn|diesem alten Nachbarn|dieses alten Nachbarn",
-        ),
-        ("some", "king", True, "einige alte Könige|einige alte Könige|einigen alten Königen|einiger alter Könige"),
-    ],
-)
-def test_german_noun_phrases_agree_in_gender_case_and_number(determiner, key, plural, forms):
+FORMS = {
+    ("the", "man", False): "der alte Mann|den alten Mann|dem alten Mann|des alten Mannes",
+    ("the", "woman", False): "die alte Frau|die alte Frau|der alten Frau|der alten Frau",
+    ("the", "child", False): "das alte Kind|das alte Kind|dem alten Kind|des alten Kindes",
+    ("the", "man", True): "die alten Männer|die alten Männer|den alten Männern|der alten Männer",
+    ("a", "man", False): "ein alter Mann|einen alten Mann|einem alten Mann|eines alten Mannes",
+    ("a", "woman", False): "eine alte Frau|eine alte Frau|einer alten Frau|einer alten Frau",
+    ("a", "child", False): "ein altes Kind|ein altes Kind|einem alten Kind|eines alten Kindes",
+    ("a", "man", True): "alte Männer|alte Männer|alten Männern|alter Männer",
+    ("no", "man", True): "keine alten Männer|keine alten Männer|keinen alten Männern|keiner alten Männer",
+    ("this", "king", False): "dieser alte König|diesen alten König|diesem alten König|dieses alten Königs",
+    ("the", "neighbour", False): "der alte Nachbar|den alten Nachbarn|dem alten Nachbarn|des alten Nachbarn",
+    ("some", "king", True): "einige alte Könige|einige alte Könige|einigen alten Königen|einiger alter Könige",
+}
+
+
+@pytest.mark.parametrize(("determiner", "key", "plural"), FORMS)
+def test_german_noun_phrases_agree_in_gender_case_and_number(determiner, key, plural):
     np = the(key, OLD, plural=plural, determiner=determiner)
-    assert "|".join(" ".join(german.noun_phrase(np, case)) for case in range(4)) == forms
+    forms = [" ".join(german.noun_phrase(np, case)) for case in range(4)]
+    assert forms == FORMS[determiner, key, plural].split("|")
 
 
 @pytest.mark.parametrize(
@@ -107,20 +102,17 @@ def test_french_agrees_and_elides(np, expected):
 
 
 def test_french_possessive_is_masculine_before_a_vowel():
-    np = NounPhrase(noun("school"), "my", owner=Pronoun(ME))
-    assert french.noun_phrase(np) == ["mon", "école"]
-    np = NounPhrase(noun("house"), "my", owner=Pronoun(THIRD, "m"))
-    assert french.noun_phrase(np) == ["sa", "maison"]
+    owners = (("school", Pronoun(ME)), ("house", Pronoun(THIRD, "m")))
+    phrases = [french.noun_phrase(NounPhrase(noun(key), "my", owner=owner)) for key, owner in owners]
+    assert phrases == [["mon", "école"], ["sa", "maison"]]
 
 
-def test_french_prepositions_contract_except_before_vowels():
-    def visit(key):
-        clause = Clause(Pronoun(THIRD), verb("go", "gehen"), "present", object=the(key))
-        return texts(clause)[2]
-
-    assert visit("castle") == "Il va au château."
-    assert visit("hospital") == "Il va à l'hôpital."
-    assert visit("school") == "Il va à l'école."
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("castle", "Il va au château."), ("hospital", "Il va à l'hôpital."), ("school", "Il va à l'école.")],
+)
+def test_french_prepositions_contract_except_before_vowels(key, text):
+    assert texts(Clause(Pronoun(THIRD), verb("go", "gehen"), "present", object=the(key)))[2] == text
 
 
 def test_french_participle_agrees_with_etre_or_preceding_object():
@@ -134,14 +126,14 @@ def test_french_participle_agrees_with_etre_or_preceding_object():
 
 def test_german_verb_is_second_or_last_by_clause_type():
     main = Clause(the("man"), verb("call"), "past", object=the("doctor"))
+    main.time, main.time_first = phrase(TIME["past"], "letzte Nacht"), True
     reason = Clause(the("child"), verb("wake"), "past")
-    last_night = phrase(TIME["past"], "letzte Nacht")
-    main.time, main.time_first = last_night, True
-    english_text, german_text, french_text, chinese_words = texts(Statement(main, subordinator("weil"), reason))
-    assert english_text == "Last night, the man called the doctor because the child woke up."
-    assert german_text == "Letzte Nacht hat der Mann den Arzt angerufen, weil das Kind aufgewacht ist."
-    assert french_text == "La nuit dernière, l'homme a appelé le médecin parce que l'enfant s'est réveillé."
-    assert chinese_words == "因为孩子醒了，所以昨晚男人给医生打了电话。"
+    assert texts(Statement(main, subordinator("weil"), reason)) == (
+        "Last night, the man called the doctor because the child woke up.",
+        "Letzte Nacht hat der Mann den Arzt angerufen, weil das Kind aufgewacht ist.",
+        "La nuit dernière, l'homme a appelé le médecin parce que l'enfant s'est réveillé.",
+        "因为孩子醒了，所以昨晚男人给医生打了电话。",
+    )
 
 
 def test_fronted_subordinate_clause_takes_the_first_place():
@@ -152,14 +144,14 @@ def test_fronted_subordinate_clause_takes_the_first_place():
 
 
 def test_german_separable_prefix_closes_the_clause():
-    calls = Clause(Name("Anna", "f"), verb("call"), "present", object=Name("Paul", "m"))
-    assert texts(calls)[1] == "Anna ruft Paul an."
+    paul = Name("Paul", "m")
+    calls = Clause(Name("Anna", "f"), verb("call"), "present", object=paul)
+    to_call = Clause(None, calls.verb, "present", object=paul)
     says = Clause(Pronoun(THEY), verb("say"), "present", complement=calls)
-    assert texts(says)[1] == "Sie sagen, dass Anna Paul anruft."
-    tries = Clause(
-        Pronoun(ME), verb("try"), "past", infinitive=Clause(None, calls.verb, "present", object=Name("Paul", "m"))
-    )
-    assert texts(tries)[1] == "Ich habe versucht, Paul anzurufen."
+    tries = Clause(Pronoun(ME), verb("try"), "past", infinitive=to_call)
+    assert [texts(clause)[1] for clause in (calls, says, tries)] == [
+        *("Anna ruft Paul an.", "Sie sagen, dass Anna Paul anruft.", "Ich habe versucht, Paul anzurufen."),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -212,19 +204,15 @@ def test_the_object_decides_the_translation_of_the_verb():
 def test_pronouns_have_the_gender_of_the_thing_in_each_language():
     lamp = noun("lamp")
     it = Pronoun(THIRD, "n", lamp.de_gender, lamp.fr_gender, human=False)
-    clause = Clause(Name("Paul", "m"), verb("sell"), "past", object=it)
-    assert texts(clause) == ("Paul sold it.", "Paul hat sie verkauft.", "Paul l'a vendue.", "Paul卖掉了它。")
+    sold = texts(Clause(Name("Paul", "m"), verb("sell"), "past", object=it))
+    assert sold == ("Paul sold it.", "Paul hat sie verkauft.", "Paul l'a vendue.", "Paul卖掉了它。")
 
 
 def test_idioms_are_not_translated_word_by_word():
     idiom = next(verb for verb in VERBS if verb.key == "kick the bucket")
-    clause = Clause(Name("Rolf", "m"), idiom, "past")
-    assert texts(clause) == (
-        "Rolf kicked the bucket.",
-        "Rolf hat ins Gras gebissen.",
-        "Rolf a cassé sa pipe.",
-        "Rolf翘了辫子。",
-    )
+    english_text, *others = texts(Clause(Name("Rolf", "m"), idiom, "past"))
+    assert english_text == "Rolf kicked the bucket."
+    assert others == ["Rolf hat ins Gras gebissen.", "Rolf a cassé sa pipe.", "Rolf翘了辫子。"]
 
 
 def test_questions_invert():
