@@ -19,18 +19,21 @@ RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 @pytest.fixture
 def work(tmp_path):
     """A work folder with one run that is finished and scored, and its checkpoints."""
-    folder = run_folder(tmp_path)
-    project = project_at(tmp_path)
-    graph = Graph(project)
+    finish(project_at(tmp_path), RUN)
+    put(run_folder(tmp_path) / "averaged/averaged.safetensors")
+    return tmp_path
+
+
+def finish(project, run):
+    """Write all that is made of a run, and its checkpoints."""
+    graph, folder = Graph(project), project.layout.run(run)
     for product in graph.closure(graph.reports(project.papers)):
-        if isinstance(product, RunArtifact) and product.run == RUN:
+        if isinstance(product, RunArtifact) and product.run == run:
             put(project.layout.path(product))
     for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
         put(folder / "checkpoints" / name, "weights")
     put(folder / "model.safetensors", "final weights")
-    put(folder / "averaged/averaged.safetensors")
     trained_run(weights_digest=sha256_file(folder / "model.safetensors")).write(folder / "done.json")
-    return tmp_path
 
 
 def run_folder(work):
@@ -46,8 +49,8 @@ def put(path, content="x"):
     path.write_text(content)
 
 
-def found(work, kind):
-    return [path for item in unneeded(project_at(work)) if item.kind == kind for path in item.files]
+def found(work, kind, scale="smoke"):
+    return [path for item in unneeded(project_at(work, scale=scale)) if item.kind == kind for path in item.files]
 
 
 def free(work, *kinds):
@@ -59,29 +62,26 @@ def files(work):
     return {str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()}
 
 
-def test_checkpoints_of_a_scored_run_may_go_and_its_weights_stay(work):
+def freed(work, *kinds):
+    """Free kinds of files, and return the names of those that are gone."""
     before = files(work)
-    free(work)
-    assert files(work) == before
-    free(work, "checkpoints")
-    gone = before - files(work)
-    assert {name.rpartition("/")[2] for name in gone} == {
-        "step-10.safetensors",
-        "step-20.safetensors",
-        "step-20.resume.safetensors",
-    }
+    free(work, *kinds)
+    return {name.rpartition("/")[2] for name in before - files(work)}
 
 
-@pytest.mark.parametrize("missing", ["done.json", "model.safetensors", "a score"])
-def test_a_run_that_is_not_finished_is_left_alone(work, missing):
+def test_checkpoints_of_a_scored_run_may_go_and_its_weights_stay(work):
+    assert freed(work) == set()
+    gone = {"step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"}
+    assert freed(work, "checkpoints") == gone
+
+
+@pytest.mark.parametrize("harm", ["done.json", "model.safetensors", "a score", "another model"])
+def test_a_run_that_is_not_finished_or_changed_is_left_alone(work, harm):
     folder = run_folder(work)
-    path = next(folder.glob("scores/*/*.json")) if missing == "a score" else folder / missing
-    path.unlink()
-    assert not found(work, "checkpoints")
-
-
-def test_a_run_whose_final_weights_changed_is_left_alone(work):
-    put(run_folder(work) / "model.safetensors", "damaged")
+    if harm == "another model":
+        put(folder / "model.safetensors", "damaged")
+    else:
+        (next(folder.glob("scores/*/*.json")) if harm == "a score" else folder / harm).unlink()
     assert not found(work, "checkpoints")
 
 
@@ -90,9 +90,7 @@ def test_free_offers_runs_of_earlier_settings(work, name):
     old = run_folder(work).with_name(name)
     put(old / "model.safetensors")
     put(old / "checkpoints/step-1.safetensors")
-    before = files(work)
-    free(work, "old-runs")
-    assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
+    assert freed(work, "old-runs") == {"model.safetensors", "step-1.safetensors"}
     assert not old.exists() and run_folder(work).exists()
 
 
@@ -111,10 +109,10 @@ def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
 
 
 def test_a_corpus_of_what_a_dataset_was_before_may_go(work):
-    put(corpus_folder(work, "grammar-smoke-en-de") / "raw.done")
-    put(corpus_folder(work, "grammar-smoke-en-de").with_name("grammar-smoke-en-de-0123abcd") / "raw.done")
-    (gone,) = found(work, "old-corpora")
-    assert gone.parent.name == "grammar-smoke-en-de-0123abcd"
+    corpus = corpus_folder(work, "grammar-smoke-en-de")
+    for folder in (corpus, old := corpus.with_name("grammar-smoke-en-de-0123abcd")):
+        put(folder / "raw.done")
+    assert found(work, "old-corpora") == [old / "raw.done"]
 
 
 def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
@@ -165,36 +163,30 @@ def test_verify_misses_training_text_that_free_keeps(name, tmp_path):
     assert ("train.tok.en" in missed) == (name == "grammar-smoke-trees") and "dev.en" in missed
 
 
+def downloads(work, scale):
+    return {path.name for path in found(work, "downloads", scale)}
+
+
 def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
     put(tmp_path / "downloads/training-parallel-nc-v9.tgz")  # of both language pairs
     put(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone, in both vocabularies
     put(tmp_path / "downloads/unknown.tgz")
-
-    def names():
-        project = project_at(tmp_path, scale="paper")
-        return {path.name for item in unneeded(project) if item.kind == "downloads" for path in item.files}
-
-    assert names() == set()
+    assert downloads(tmp_path, "paper") == set()
     put(corpus_folder(tmp_path, "wmt14-en-fr") / "raw.done")
-    assert names() == set()
+    assert downloads(tmp_path, "paper") == set()
     put(corpus_folder(tmp_path, "wmt14-en-fr-40k") / "raw.done")
-    assert names() == {"training-parallel-un.tgz"}
+    assert downloads(tmp_path, "paper") == {"training-parallel-un.tgz"}
     put(corpus_folder(tmp_path, "wmt14-en-de") / "encoded/corpus.json")
-    assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
+    assert downloads(tmp_path, "paper") == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
 
 
 def test_free_keeps_downloads_that_a_dataset_still_needs(tmp_path):
     put(tmp_path / "downloads/fsdd.tar.gz")  # of the dataset that stands in at this scale, and of four of the anchors'
-
-    def names():
-        project = project_at(tmp_path, scale="small")
-        return {path.name for item in unneeded(project) if item.kind == "downloads" for path in item.files}
-
     put(corpus_folder(tmp_path, "fsdd") / "raw.done")
-    assert names() == set()
+    assert downloads(tmp_path, "small") == set()
     for speaker in ("lucas", "nicolas", "theo", "yweweler"):
         put(corpus_folder(tmp_path, f"fsdd-without-{speaker}") / "raw.done")
-    assert names() == {"fsdd.tar.gz"}
+    assert downloads(tmp_path, "small") == {"fsdd.tar.gz"}
 
 
 def test_free_removes_text_and_audio_that_share_a_marker(tmp_path):
@@ -209,13 +201,9 @@ def test_audio_may_go_once_it_is_features(tmp_path):
     folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
     put(folder / "audio/train/000000.flac")
     put(folder / "spoken.json")
-
-    def found():
-        return [item for item in unneeded(project_at(tmp_path)) if item.kind == "audio"]
-
-    assert not found()
+    assert not found(tmp_path, "audio")
     put(folder / "encoded/corpus.json")
-    assert [path.name for item in found() for path in item.files] == ["spoken.json", "000000.flac"]
+    assert [path.name for path in found(tmp_path, "audio")] == ["spoken.json", "000000.flac"]
 
 
 def test_checkpoints_that_only_claims_still_need_are_kept(work):
@@ -228,12 +216,8 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
         {product for product in graph.closure(some) if isinstance(product, RunArtifact)} for some in (reports, claims)
     )
     alone = min(judged - shown, key=str)
-    folder = project.layout.run(alone.run)
-    for product in (product for product in judged | shown if product.run == alone.run):
-        put(project.layout.path(product))
-    put(folder / "checkpoints/step-1.safetensors")
-    put(folder / "model.safetensors", "final weights")
-    trained_run(weights_digest=sha256_file(folder / "model.safetensors")).write(folder / "done.json")
-    assert folder / "checkpoints/step-1.safetensors" in found(work, "checkpoints")
+    finish(project, alone.run)
+    checkpoint = project.layout.run(alone.run) / "checkpoints/step-10.safetensors"
+    assert checkpoint in found(work, "checkpoints")
     project.layout.path(alone).unlink()
-    assert folder / "checkpoints/step-1.safetensors" not in found(work, "checkpoints")
+    assert checkpoint not in found(work, "checkpoints")
