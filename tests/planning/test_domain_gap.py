@@ -11,7 +11,7 @@ from real_project import real_project
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.data.dataset import DomainGap, load_dataset
+from pipeline.data.dataset import DomainGap
 from pipeline.data.speech.collect_text import keywords
 from pipeline.planning.check_data import check_gaps
 from pipeline.planning.domain_gap import (
@@ -51,22 +51,18 @@ def domain(*kinds, lines=600, seed=1):
 
 
 def test_character_ngrams_match_witten_bell_computed_by_hand():
-    model = CharacterNgrams(["aab"])  # a, a, b and the end: four characters, three different ones
-    uniform = 1 / 29
+    model, uniform = CharacterNgrams(["aab"]), 1 / 29  # a, a, b and the end: four characters, three different ones
     unigram = (2 + 3 * uniform) / (4 + 3)
     after_a = (1 + 2 * unigram) / (2 + 2)  # a was followed by a and by b
-    assert model.probability("zzzzz", "a") == pytest.approx(unigram)
-    assert model.probability("zzzza", "a") == pytest.approx(after_a)
-    end = model.probability("zzzzz", "$")
-    assert end == pytest.approx((1 + 3 * uniform) / 7)
+    found = [model.probability(*place) for place in (("zzzzz", "a"), ("zzzza", "a"), ("zzzzz", "$"))]
+    assert found == pytest.approx([unigram, after_a, (1 + 3 * uniform) / 7])
 
 
-def test_its_probabilities_sum_to_one_after_any_history():
+@pytest.mark.parametrize("history", ["^^^^^", "e kin", "qqqqq", "old c"])
+def test_its_probabilities_sum_to_one_after_any_history(history):
     model = CharacterNgrams(told(random.Random(2)) for _ in range(50))
-    for history in ("^^^^^", "e kin", "qqqqq", "old c"):
-        assert math.fsum(
-            model.probability(history, character) for character in " 'abcdefghijklmnopqrstuvwxyz$"
-        ) == pytest.approx(1)
+    characters = " 'abcdefghijklmnopqrstuvwxyz$"
+    assert math.fsum(model.probability(history, character) for character in characters) == pytest.approx(1)
 
 
 def test_ngram_perplexity_is_the_inverse_geometric_mean():
@@ -85,25 +81,27 @@ def test_the_same_words_in_no_order_pass():
     assert not faults and said.startswith("0.0% of its words unknown to source, perplexity 1.")
 
 
+def times(source, target):
+    """Return by which factor the perplexity is higher, as it is said, and the faults."""
+    said, faults = faults_of_text(GAP, source, target)
+    (found,) = re.findall(r"[\d.]+ times", said)
+    return found, faults
+
+
 def test_domain_gap_fails_on_unknown_words_and_on_perplexity():
     _, faults = faults_of_text(GAP, domain(foreign), domain(told))
-    assert len(faults) == 2
-    assert "are unknown to source, more than 5%" in faults[0]
+    assert len(faults) == 2 and "are unknown to source, more than 5%" in faults[0]
 
 
 def test_one_domain_twice_fails_by_its_perplexity_alone():
-    said, faults = faults_of_text(GAP, domain(told, seed=2), domain(told))
-    (times,) = re.findall(r"[\d.]+ times", said)
-    assert (
-        len(faults) == 1 and f"{times} as high under source's model as under its own, not 1.5 to 2 times" in faults[0]
-    )
+    found, (fault,) = times(domain(told, seed=2), domain(told))
+    assert f"{found} as high under source's model as under its own, not 1.5 to 2 times" in fault
 
 
 def test_both_models_learn_from_as_many_lines_from_all_over_each():
     many, target = domain(listed, foreign, lines=3000), domain(told, lines=300)
     every_tenth = many | {"train": many["train"][::10]}
-    ratios = [re.findall(r"[\d.]+ times", faults_of_text(GAP, text, target)[0]) for text in (many, every_tenth)]
-    assert ratios[0] == ratios[1] and len(ratios[0]) == 1
+    assert times(many, target)[0] == times(every_tenth, target)[0]
     assert evenly_spaced("abcdef", 3) == ["a", "c", "e"] and evenly_spaced("abc", 3) == ["a", "b", "c"]
 
 
@@ -126,23 +124,25 @@ def test_other_models_have_no_encoder_positions_to_count(tmp_path):
     assert not faults_of_positions(toy_project(tmp_path), GAP.model_copy(update={"characters_a_position": 0.01}), [run])
 
 
+def with_record(project, name, **changes):
+    """Change a dataset of a project."""
+    record = project.dataset_records[name].model_copy(update=changes)
+    project.__dict__["dataset_records"] = project.dataset_records | {name: record}
+
+
 def test_a_source_that_is_no_dataset_is_named(tmp_path):
-    project = toy_project(tmp_path)
-    record = project.dataset_records["grammar-speech-target"]
-    gap = record.gap.model_copy(update={"source": "grammar-speach-source"})
-    project.__dict__["dataset_records"] = project.dataset_records | {
-        record.name: record.model_copy(update={"gap": gap})
-    }
+    project, name = toy_project(tmp_path), "grammar-speech-target"
+    gap = project.dataset_records[name].gap.model_copy(update={"source": "grammar-speach-source"})
+    with_record(project, name, gap=gap)
     with pytest.raises(UserError, match=r"grammar-speech-target\.yaml: gap\.source: .*'grammar-speach-source'"):
-        check_gaps(project, [record.name], [])
+        check_gaps(project, [name], [])
 
 
 def test_a_gap_whose_files_are_not_here_is_not_measured(tmp_path, caplog):
     caplog.set_level("INFO")
     project = toy_project(tmp_path, "small")
-    name = next(
-        name for name, record in project.dataset_records.items() if getattr(record, "gap", None) and record.sources
-    )
+    records = project.dataset_records.items()
+    name = next(name for name, record in records if getattr(record, "gap", None) and record.sources)
     check_gaps(project, [name], [])
     assert "can be compared with" in caplog.text
 
@@ -154,11 +154,8 @@ def test_a_share_above_one_is_refused():
 
 @pytest.mark.slow
 def test_domain_gap_passes_the_demo_and_fails_queries_alone(tmp_path):
-    project = toy_project(tmp_path)
-    check_gaps(project, ["grammar-speech-target"], [RunId("coldfusion", "CF4", "grammar-speech-source", 1)])
-    source = load_dataset(ROOT / "workflow/datasets/grammar-speech-source.yaml")
-    text = source.text.model_copy(update={"domains": ["search"]})
-    queries = source.model_copy(update={"text": text})
-    project.__dict__["dataset_records"] = project.dataset_records | {source.name: queries}
+    project, name = toy_project(tmp_path), "grammar-speech-source"
+    check_gaps(project, ["grammar-speech-target"], [RunId("coldfusion", "CF4", name, 1)])
+    with_record(project, name, text=project.dataset_records[name].text.model_copy(update={"domains": ["search"]}))
     with pytest.raises(UserError, match=r"`gap` does not hold: 5\d\.\d% of its words are unknown"):
         check_gaps(project, ["grammar-speech-target"], [])

@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
@@ -25,16 +24,8 @@ from pipeline.training.state import FIT_STEPS
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}
-TRAINING = {
-    "max_steps": 40,
-    "warmup_steps": 4,
-    "tokens_per_update": 300,
-    "micro_batch_tokens": 150,
-    "max_length": 40,
-    "validate_every": 15,
-    "checkpoint_every": 10,
-    "keep_checkpoints": 3,
-}
+TRAINING = {"max_steps": 40, "warmup_steps": 4, "tokens_per_update": 300, "micro_batch_tokens": 150, "max_length": 40}
+TRAINING |= {"validate_every": 15, "checkpoint_every": 10, "keep_checkpoints": 3}
 
 
 @pytest.fixture
@@ -60,16 +51,8 @@ def corpus_of(folder):
 
 
 def spec(**model):
-    return RunSpec(
-        paper="p",
-        system="s",
-        dataset="d",
-        scale="smoke",
-        seed=1,
-        corpus="",
-        model={"architecture": "transformer", **MODEL, **model},
-        training=TRAINING,
-    )
+    names = {"paper": "p", "system": "s", "dataset": "d", "scale": "smoke", "seed": 1, "corpus": ""}
+    return RunSpec(**names, model={"architecture": "transformer", **MODEL, **model}, training=TRAINING)
 
 
 def real_batches(folder):
@@ -80,26 +63,24 @@ def test_the_mean_update_is_that_of_the_training(encoded):
     batches = real_batches(encoded)
     updates = [batches.micro_batches(step) for step in range(len(batches))]
     found = corpus_of(encoded).step_shape(TrainingConfig(**TRAINING))
-    tokens = sum(batch.num_tokens for update in updates for batch in update)
-    sentences = sum(len(batch.src) for update in updates for batch in update)
-    assert found.tgt_tokens == pytest.approx(tokens / len(batches))
-    assert found.src_positions / found.src_length == pytest.approx(sentences / len(batches))
-    real = np.array([sum(batch.tgt_out.numel() for batch in update) for update in updates])
+    tokens, sentences = (
+        sum(count(batch) for update in updates for batch in update) / len(batches)
+        for count in (lambda batch: batch.num_tokens, lambda batch: len(batch.src))
+    )
+    assert (found.tgt_tokens, found.src_positions / found.src_length) == pytest.approx((tokens, sentences))
+    mean = np.mean([sum(batch.tgt_out.numel() for batch in update) for update in updates])
     # Micro-batches are a little narrower than the widths by which updates are cut.
-    assert real.mean() <= found.tgt_positions <= 1.1 * real.mean()
+    assert mean <= found.tgt_positions <= 1.1 * mean
 
 
 def test_operations_are_those_that_the_training_counts(encoded):
-    run, batches = spec(), real_batches(encoded)
-    counted = [
-        training_flops(
-            run.model, BatchShape(VOCABULARY, b.src.numel(), b.tgt_out.numel(), b.src.shape[1], b.tgt_out.shape[1])
-        )
-        for step in range(len(batches))
-        for b in batches.micro_batches(step)
-    ]
+    run, batches, counted = spec(), real_batches(encoded), 0.0
+    for step in range(len(batches)):
+        for b in batches.micro_batches(step):
+            sizes = (b.src.numel(), b.tgt_out.numel(), b.src.shape[1], b.tgt_out.shape[1])
+            counted += training_flops(run.model, BatchShape(VOCABULARY, *sizes))
     found = forecast_run(run, corpus_of(encoded))
-    assert found.step_flops == pytest.approx(sum(counted) / len(batches), rel=0.1)
+    assert found.step_flops == pytest.approx(counted / len(batches), rel=0.1)
     assert found.training_flops == 40 * found.step_flops
     assert found.tokens == 40 * found.step.tgt_tokens
 
@@ -110,19 +91,15 @@ def test_validations_and_decodings_are_counted(encoded):
     once = training_flops(spec().model, BatchShape(VOCABULARY, 20 * src, 20 * tgt, src, tgt)) / 3
     again = FIT_STEPS * found.step_flops / 3
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
-    project = project_at(encoded)
-    greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
-    wide, narrow = (forward_flops(spec(), corpus, 100, decoding.beam_size, LONGER) for decoding in (beam, greedy))
-    ratio = wide / narrow
-    assert 2 < ratio < beam.beam_size
+    beam = project_at(encoded).decoding("attention", "base", "final").beam_size
+    wide, narrow = (forward_flops(spec(), corpus, 100, hypotheses, LONGER) for hypotheses in (beam, 1))
+    assert 2 < wide / narrow < beam
 
 
 @pytest.mark.parametrize("kind", [TransformerConfig, WeightedTransformerConfig])
 def test_parameters_are_counted_without_memory(kind):
     name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
-    config = kind(architecture=name, **MODEL)
-    torch.manual_seed(1)
-    build = partial(build_model, config, (VOCABULARY, VOCABULARY))
+    build = partial(build_model, kind(architecture=name, **MODEL), (VOCABULARY, VOCABULARY))
     assert size_of(build) == count_parameters(build())
 
 

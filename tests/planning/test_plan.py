@@ -35,6 +35,8 @@ from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_f
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
 
+DEVICES = ROOT / "workflow/devices.yaml"
+
 
 @pytest.fixture(scope="module")
 def planned_at(tmp_path_factory):
@@ -71,10 +73,8 @@ def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     assert jobs["translate"] == made[Translation] + made[Transcript] + made[Parse]
     assert jobs["tune"] == made[Tuned] > 0 and jobs["average"] == made[Averaged]
     read = [product for product in products if isinstance(product, Score) and product.measure == "perplexities"]
-    where = {f"{score.split}@{score.scored_on}" if score.scored_on else score.split for score in read}
-    assert Counter(row["name"].split()[-1] for row in plan if row["job"] == "perplexity") == Counter(
-        f"{output.split}@{output.scored_on}" if output.scored_on else output.split for output in read
-    )
+    where = Counter(f"{score.split}@{score.scored_on}" if score.scored_on else score.split for score in read)
+    assert Counter(row["name"].split()[-1] for row in plan if row["job"] == "perplexity") == where
     assert any("@" in place for place in where) and len(where) > 1
     assert jobs["attention"] == made[AttentionMaps] + made[Alignments]
     assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(products))
@@ -90,11 +90,9 @@ def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):
     assert translation["hours_here"] and not translation["parameters"]
     by_operations = [float(row["flops"]) / (0.33 * 9.5e12) / 3600 for row in (translation, base)]
     assert float(translation["gpu_hours_P100"]) == pytest.approx(by_operations[0], rel=1e-3)
-    parts = (
-        float(base["gpu_hours_P100"]) * 3600 / (50 * 600 * GRAPH_LAUNCH_S)
-    )  # so small a model waits for its launches
-    assert parts == pytest.approx(round(parts), rel=1e-3)
-    assert round(parts) >= 1 and float(base["gpu_hours_P100"]) > by_operations[1]
+    launches = float(base["gpu_hours_P100"]) * 3600 / (50 * 600 * GRAPH_LAUNCH_S)  # so small a model waits for them
+    assert launches == pytest.approx(round(launches), rel=1e-3)
+    assert round(launches) >= 1 and float(base["gpu_hours_P100"]) > by_operations[1]
 
 
 def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
@@ -107,15 +105,14 @@ def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
 def half_done(tmp_path):
     """Jobs of a paper of which one training is done, with its translations, and one is half done."""
     project = project_at(tmp_path, scale="demo")
-    first, second, *_ = runs_in(Graph(project).closure(Graph(project).reports(["weighted"])))
-    for product in Graph(project).closure(Graph(project).reports(["weighted"])):
-        if isinstance(product, RunArtifact) and product.run == first:
-            path = project.layout.path(product)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+    products = Graph(project).closure(Graph(project).reports(["weighted"]))
+    first, second, *_ = runs_in(products)
+    checkpoints = project.layout.run(second) / "checkpoints"
     steps = project.run_spec(second).training.max_steps
-    (project.layout.run(second) / "checkpoints").mkdir(parents=True)
-    (project.layout.run(second) / f"checkpoints/step-{steps // 2}.resume.safetensors").touch()
+    made = [product for product in products if isinstance(product, RunArtifact) and product.run == first]
+    for path in (*map(project.layout.path, made), checkpoints / f"step-{steps // 2}.resume.safetensors"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     return project, Jobs(project, ["weighted"], None), first, second
 
 
@@ -124,13 +121,12 @@ def test_plan_lists_only_jobs_not_done(half_done):
     done = {(job.kind, job.run): job.done for job in jobs.all if job.run in (first, second)}
     assert done.pop(("train", second)) == pytest.approx(0.5, abs=0.01)
     assert {share for (_, run), share in done.items() if run == first} == {1.0}
-    devices = load_devices(ROOT / "workflow/devices.yaml")
-    rows = [line.split("|") for line in render(project, jobs, devices).split("\n") if line.startswith("| ")]
+    rows = [line.split("|") for line in render(project, jobs, load_devices(DEVICES)).split("\n") if line[:2] == "| "]
     operations = {row[1].strip(): float(row[2]) for row in rows if row[1].strip() in ("all", "left to do")}
     computing = [job for job in jobs.all if job.on_device]
-    assert operations["all"] == pytest.approx(sum(job.flops for job in computing), rel=0.01)
     left = sum(job.flops for job in computing if job.run not in (first, second))
     left += sum(job.flops * (0.5 if job.kind == "train" else 1) for job in computing if job.run == second)
+    assert operations["all"] == pytest.approx(sum(job.flops for job in computing), rel=0.01)
     assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
 
 
@@ -170,7 +166,7 @@ def test_plan_prices_every_job_in_the_precision_of_its_run(tmp_path, monkeypatch
         return spec.model_copy(update={"training": spec.training.model_copy(update={"precision": precision})})
 
     monkeypatch.setattr(project, "run_spec", in_precision)
-    a100 = load_devices(ROOT / "workflow/devices.yaml")["A100"]
+    a100 = load_devices(DEVICES)["A100"]
     rate = {"fp32": 0.55 * 1.95e13, "bf16": 0.48 * 3.12e14}[precision]
     moved = {"transformer": 2, "weighted_transformer": 4.3}  # bytes an operation and the width of the model
     computing = [job for job in Jobs(project, ["weighted"], None).all if job.on_device]
@@ -192,11 +188,9 @@ def test_plan_without_calibration_has_no_local_hours(tmp_path):
 def test_plan_names_a_working_calibration_command(tmp_path):
     """The command makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
-    asked = project.layout.path(Measured())
-    assert f"unknown; run `{snakemake_command(project, asked)}` on the machine" in "\n".join(
-        notes(project, Jobs(project, [], None))
-    )
-    program, *words = shlex.split(snakemake_command(project, asked))
+    command = snakemake_command(project, project.layout.path(Measured()))
+    assert f"unknown; run `{command}` on the machine" in "\n".join(notes(project, Jobs(project, [], None)))
+    program, *words = shlex.split(command)
     assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}
 
 
@@ -243,41 +237,39 @@ def test_plan_recognises_finished_jobs(tmp_path):
 
 
 def start(**changes):
-    return {
-        "device": "some processor",
-        "threads": 2,
-        "processes": 1,
-        "seconds": 100.0,
-        "processor_seconds": 180.0,
-        "gpu_hours": 0.0,
-    } | changes
+    usual = {"device": "some processor", "threads": 2, "processes": 1, "seconds": 100.0, "processor_seconds": 180.0}
+    return usual | {"gpu_hours": 0.0} | changes
 
 
-def cost_of(tmp_path, planned, starts, steps):
-    made = [start_cost(**start, steps=0) for start in starts[1:]]
-    cost = training_cost(start_cost(**starts[0], steps=steps), *made)
-    project = project_at(tmp_path)
-    cost.write(project.layout.run(RunId.of(planned["name"])) / "cost.json")
+def cost_of(project, planned, starts, steps):
+    """Return the row of a training, whose first start took all the steps."""
+    made = [start_cost(**start, steps=steps if start is starts[0] else 0) for start in starts]
+    training_cost(*made).write(project.layout.run(RunId.of(planned["name"])) / "cost.json")
     return compare(project, planned, ["P100", "A100"])
 
 
-def test_a_fact_stands_next_to_its_forecast(plan, tmp_path):
-    planned = next(row for row in plan if row["job"] == "train")
-    assert compare(project_at(tmp_path), planned, []) is None
-    row = cost_of(tmp_path, planned, [start(), start()], int(planned["steps"]) // 2)
-    assert float(row["hours_forecast"]) == pytest.approx(float(planned["hours_here"]) / 2, rel=1e-3)
-    assert float(row["hours"]) == pytest.approx(200 / 3600, rel=1e-3)
-    assert float(row["processor_hours"]) == pytest.approx(180 / 3600, rel=1e-3)  # two starts, over two threads
-    assert float(row["ratio"]) == pytest.approx(180 / 3600 / float(row["hours_forecast"]), rel=1e-2)
+@pytest.fixture
+def training(plan):
+    return next(row for row in plan if row["job"] == "train")
 
 
-def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
-    planned = next(row for row in plan if row["job"] == "train")
-    gpu = start(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)
-    row = cost_of(tmp_path, planned, [gpu], int(planned["steps"]))
-    assert float(row["ratio"]) == pytest.approx(2.0 / float(planned["gpu_hours_A100"]), rel=1e-3)
+def test_a_fact_stands_next_to_its_forecast(training, tmp_path):
+    project = project_at(tmp_path)
+    assert compare(project, training, []) is None
+    row = cost_of(project, training, [start(), start()], int(training["steps"]) // 2)
+    forecast = float(training["hours_here"]) / 2
+    processor_s = 180  # two starts, over two threads
+    found = [float(row[name]) for name in ("hours_forecast", "hours", "processor_hours", "ratio")]
+    expected = [forecast, 200 / 3600, processor_s / 3600, processor_s / 3600 / forecast]
+    assert found == pytest.approx(expected, rel=1e-2)
+
+
+def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(training, tmp_path):
+    project, steps = project_at(tmp_path), int(training["steps"])
+    row = cost_of(project, training, [start(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)], steps)
+    assert float(row["ratio"]) == pytest.approx(2.0 / float(training["gpu_hours_A100"]), rel=1e-3)
     unknown = start(device="NVIDIA B300", gpu_hours=2.0)
-    row = cost_of(tmp_path, planned | {"hours_here": ""}, [unknown], int(planned["steps"]))
+    row = cost_of(project, training | {"hours_here": ""}, [unknown], steps)
     assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
 
 
@@ -302,10 +294,8 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
     report = project_at(tmp_path).layout.run(RunId.of(folder)) / f"translations/{decoding}/{split}.json"
     decoded(device="cpu", seconds=36.0).write(report)
     out = tmp_path / "cost.csv"
-    settings = ["--set", "scale=smoke", "--set", f"work={tmp_path}"]
-    assert (
-        main(["cost", "--root", str(ROOT), *settings, "--plan", str(planned_at / "plan.csv"), "--out", str(out)]) == 0
-    )
+    command = ["cost", "--root", str(ROOT), "--set", "scale=smoke", "--set", f"work={tmp_path}"]
+    assert main([*command, "--plan", str(planned_at / "plan.csv"), "--out", str(out)]) == 0
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [translated["name"]] and rows[0]["hours"] == "0.01"
@@ -313,7 +303,6 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
 
 
 def test_missing_plan_names_the_plan_command_of_the_scale(tmp_path):
-    with pytest.raises(
-        UserError, match=r"nothing\.csv: no such file; `snakemake --config scale=smoke .*-- plan` writes"
-    ):
+    said = r"nothing\.csv: no such file; `snakemake --config scale=smoke .*-- plan` writes"
+    with pytest.raises(UserError, match=said):
         read_plan(tmp_path / "nothing.csv", project_at(tmp_path))

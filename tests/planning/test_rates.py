@@ -40,43 +40,39 @@ def point(shape="", family="transformer", flops=1e9, rate=1e9, decoding_rate=1e8
     return Point(shape=shape, family=family, update_flops=flops, decoding_flops=1e6, **seconds)
 
 
+def calibration(*points):
+    return Calibration(device="here", threads=1, points=points)
+
+
 def test_a_measured_shape_has_its_own_rate(project):
     forecast = of(project, "base")
-    shape = forecast.shape
     others = (point(flops=1e3, rate=1), point(flops=1e13, rate=1))
-    calibration = Calibration(
-        device="here", threads=1, points=(others[0], point(shape, flops=5e8, rate=3e9), others[1])
-    )
-    assert calibration.training_seconds(forecast) == pytest.approx(forecast.flops / 3e9)
-    assert calibration.decoding_seconds(forecast, 1e9) == pytest.approx(10)
+    measured = calibration(others[0], point(forecast.shape, flops=5e8, rate=3e9), others[1])
+    assert measured.training_seconds(forecast) == pytest.approx(forecast.flops / 3e9)
+    assert measured.decoding_seconds(forecast, 1e9) == pytest.approx(10)
 
 
 def test_another_shape_lies_between_its_neighbours_of_its_family(project):
     forecast = of(project, "base")
     near = [point(flops=forecast.step_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
-    elsewhere = point(family="other", flops=forecast.step_flops, rate=1)
-    calibration = Calibration(device="here", threads=1, points=(near[1], elsewhere, near[0]))
-    assert calibration.rate("training", forecast) == pytest.approx(2e9)
-    assert calibration.rate("training", replace(forecast, step_flops=1e-3 * forecast.step_flops)) == pytest.approx(1e9)
+    measured = calibration(near[1], point(family="other", flops=forecast.step_flops, rate=1), near[0])
+    assert measured.rate("training", forecast) == pytest.approx(2e9)
+    assert measured.rate("training", replace(forecast, step_flops=1e-3 * forecast.step_flops)) == pytest.approx(1e9)
 
 
 def test_an_unmeasured_family_takes_what_there_is(project):
-    forecast = of(project, "A", "weighted")
-    calibration = Calibration(device="here", threads=1, points=(point(rate=7e9),))
-    assert calibration.rate("training", replace(forecast, step_flops=1.0)) == pytest.approx(7e9)
+    forecast = replace(of(project, "A", "weighted"), step_flops=1.0)
+    assert calibration(point(rate=7e9)).rate("training", forecast) == pytest.approx(7e9)
 
 
 def test_shapes_ignore_the_amount_of_dropout(project):
-    shapes_of = {}
-    for system in ("base", "D1", "D2", "D3", "C4"):
-        forecast = of(project, system)
-        shapes_of[system] = forecast.shape
+    shapes_of = {system: of(project, system).shape for system in ("base", "D1", "D2", "D3", "C4")}
     assert shapes_of["base"] == shapes_of["D2"] == shapes_of["D3"]
     assert len(set(shapes_of.values())) == 3
 
 
-def test_a_calibration_reads_back(project, tmp_path):
-    written = Calibration(device="here", threads=2, points=(point("a"), point("b", rate=3.0)))
+def test_a_calibration_reads_back(tmp_path):
+    written = calibration(point("a"), point("b", rate=3.0))
     written.write(tmp_path / "c.json")
     assert Calibration.read(tmp_path / "c.json") == written
 
@@ -99,14 +95,13 @@ def test_every_run_has_a_shape_that_is_measured(groups):
 
 
 def test_a_shape_of_every_family_is_measured_in_an_instant(groups):
-    families = {}
-    for group in groups:
-        forecast, corpus = group[0]
+    families = set()
+    for (forecast, corpus), *_ in groups:
         found = measure(forecast, corpus, torch.device("cpu"))
         assert found.shape == forecast.shape
         assert min(found.update_flops, found.update_s, found.decoding_flops, found.decoding_s) > 0
         assert 1e7 < found.training_rate < 1e13
-        families[found.family] = found
+        families.add(found.family)
     fused = {family for family in families if family.endswith("with fusion")}
     assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
 
