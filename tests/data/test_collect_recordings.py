@@ -12,6 +12,7 @@ from made_archives import entry, hard_link, pack, symbolic_link, tar
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
+from pipeline.data.fetch import archives
 from pipeline.data.speech.collect_recordings import LAYOUTS, collect, unpack
 from pipeline.data.speech.collect_text import joined_clitics, part_content
 from pipeline.data.speech.manifest import manifest_path, read_manifest
@@ -136,11 +137,17 @@ def test_an_archive_that_escapes_its_folder_is_not_used(tmp_path):
     assert not (tmp_path / "corpus/audio").exists() and not list(tmp_path.glob("a/*"))
 
 
+def texts(path: Path, member: str, layout: str = "plain") -> list[str]:
+    """Return the sentences in matching members of an archive."""
+    part = TextPart(source=path.name, member=member, layout=layout)
+    return list(part_content(part, path, path.with_name("copies")))
+
+
 def test_text_of_archives_is_read_by_its_layout(tmp_path):
     lines = "it 's a test </s>\nwe don 't know </s>\n"
     path = archive(tmp_path / "t.tgz", {"T/LM/a.en.gz": gzip.compress(lines.encode()), "T/other": "no"})
-    part = TextPart(source="t.tgz", member="T/LM/*.en.gz", layout="tedlium")
-    assert [line.strip() for line in part_content(part, path)] == ["it's a test", "we don't know"]
+    found = texts(path, "T/LM/*.en.gz", "tedlium")
+    assert [line.strip() for line in found] == ["it's a test", "we don't know"]
     assert joined_clitics("you 'll see 'em") == "you'll see 'em"
     segments = [
         ";; a comment of six words and more",
@@ -149,7 +156,7 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
         "T 1 S 2 3 <o> ignore_time_segment_in_scoring",
     ]
     stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
-    assert list(part_content(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
+    assert texts(stm, "*.stm", "stm") == ["what's up"]
 
 
 def transcribed(split: str, reader: int, count: int) -> dict[str, bytes]:
@@ -197,15 +204,21 @@ def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
 
 
-def texts(path: Path, member: str) -> list[str]:
-    return list(part_content(TextPart(source="t.tar", member=member, layout="plain"), path))
-
-
 def test_the_last_of_two_texts_of_one_name_is_read(tmp_path, caplog):
     path = tmp_path / "t.tar"
     path.write_bytes(pack([("T/a.txt", b"one\n"), ("T/b.txt", b"b\n"), ("T/a.txt", b"two\n")], "tar"))
     assert texts(path, "T/*.txt") == ["b", "two"]
     assert caplog.messages.count("t.tar: has T/a.txt more than once; the last one counts") == 1
+
+
+@pytest.mark.parametrize("pattern", ["T/*.txt", "T/b.txt"])
+def test_text_is_read_in_one_pass_over_its_archive(tmp_path, monkeypatch, pattern):
+    passes, tar_entries = [], archives.tar_entries
+    monkeypatch.setattr(archives, "tar_entries", lambda path: passes.append(path) or tar_entries(path))
+    path = tmp_path / "t.tgz"
+    path.write_bytes(tar(entry("T/a.txt", b"one\n"), entry("T/b.txt", b"two\n"), kind="gz"))
+    assert texts(path, pattern)[-1] == "two"
+    assert passes == [path]
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ tensor_bytes = written("a.safetensors", lambda path: write_tensor_file(path, TEN
 subword_bytes = written("subwords.model", lambda path: packed_model.write_subwords(path.parent, 60))
 
 
+STM_PART = TextPart(source="a", layout="stm")
 STM = b";; a comment\ntalk 1 speaker 0.0 1.0 <o,f0,male> word(2) {noise}\ntalk 1 s 1.0 2.0 <F0_M> it 's <sil>\n"
 MANIFEST = b"audio\ttext\tspeaker\tdomain\tseconds\tstart\na.wav\tWORD\tx\tnews\t1.5\t0.25\n"
 TABLE = b"path\tspeaker\ttranscript\na.flac\tx\tWORD\n"
@@ -167,7 +168,7 @@ FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]
     ),
     "recordings": ("own.tsv", lambda _: b"audio\ttext\tspeaker\n" + b"a.wav\tword\tx\n" * 3, recordings),
     "manifest": ("a.tsv", lambda _: MANIFEST, lambda path: [*read_manifest(path)]),
-    "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(TextPart(source="a", layout="stm"), path)]),
+    "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(STM_PART, path, path.parent)]),
     "gzip": ("a.txt.gz", lambda _: gzip.compress(STM * 50), lambda path: [*read_side(Side(source=path.name), path)]),
     "trees": ("a.mrg", lambda _: PENN * 9, parse_trees),
     "wav": ("a.wav", lambda _: sound_of("WAV", "PCM_16"), hear),

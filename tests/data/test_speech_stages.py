@@ -1,6 +1,8 @@
 """From text to features: speech is a function of the dataset file, and each fault of an utterance is counted."""
 
 import json
+import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, ReadAloudDataset
 from pipeline.data.encoded_files import NOISE_STEM
+from pipeline.data.fetch import download
 from pipeline.data.sequence_store import FEATURES, FrameStore, TokenStore
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
@@ -45,6 +48,22 @@ def test_text_covers_all_splits_with_further_test_sets(tmp_path):
     collect_text(dataset, tmp_path, tmp_path, None)
     chosen = select(dataset, tmp_path, {})
     assert list(chosen) == ["test2", "test", "dev", "train"] and all(split.sentences for split in chosen.values())
+
+
+@pytest.mark.parametrize("first", [1, 9])
+def test_copies_of_members_are_removed(tmp_path, monkeypatch, first):
+    (old := tmp_path / "raw/.unpacked/train0").mkdir(parents=True)  # of a killed stage
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("T/a.txt", "one\ntwo\n")
+    part = {"source": "t.zip", "member": "T/*.txt", "first": first}
+    text = {"sources": {"t.zip": {"urls": ["http://127.0.0.1:9/t.zip"], "sha256": "0" * 64}}}
+    text |= {"kind": "fetched", "splits": {split: [part] for split in ("train", "dev", "test")}}
+    dataset = validate(Dataset, record(kind="characters", text=text), "test")
+    monkeypatch.setattr(download, "fetch_all", lambda *_: {"t.zip": tmp_path / "t.zip"})
+    with nullcontext() if first == 1 else pytest.raises(UserError, match="has no line 9"):
+        collect_text(dataset, tmp_path, tmp_path, None)
+    assert not old.parent.exists()
+    assert first != 1 or (tmp_path / "raw/dev.en").read_text() == "one\ntwo\n"
 
 
 def test_spelling_keeps_letters_apostrophes_and_spaces():

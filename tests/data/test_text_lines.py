@@ -41,9 +41,9 @@ def test_parts_of_a_split_are_chained_or_interleaved(tmp_path):
     (tmp_path / "a").write_text("a 1\na 2\na 3\n")
     (tmp_path / "b").write_text("b 1\n", encoding="utf-8-sig")  # as editors on Windows do
     files = {"a.en": tmp_path / "a", "b.en": tmp_path / "b"}
-    lines = {turns: [line for _, line in fetched_lines(fetched(turns), files)] for turns in (False, True)}
+    lines = {turns: [line for _, line in fetched_lines(fetched(turns), files, tmp_path)] for turns in (False, True)}
     assert lines == {False: ["a 1", "a 2", "a 3", "b 1"], True: ["a 1", "b 1", "a 2", "a 3"]}
-    shuffled = [line for _, line in fetched_lines(fetched(False, keywords=True, lines=2), files)]
+    shuffled = [line for _, line in fetched_lines(fetched(False, keywords=True, lines=2), files, tmp_path)]
     assert [sorted(line.split()) for line in shuffled] == [["1", "a"], ["2", "a"], ["1", "b"]]
 
 

@@ -4,6 +4,7 @@ Nothing is written here, so no archive can choose where its content lands. `tarf
 but it needs Python 3.11.4 and extracts everything; corpora need a few members of large archives.
 """
 
+import contextlib
 import logging
 import posixpath
 import re
@@ -43,10 +44,26 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26
 
 
-def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
-    """Copy members of an archive to numbered files in `folder`.
+@contextlib.contextmanager
+def folder_of_copies(corpus: Path) -> Iterator[Path]:
+    """Remove the copies of members at the end of the block, and at its start those that a killed stage left.
 
-    Of several members of one name the last one counts, as for `tar -x`. So the archive is read to its end.
+    Args:
+        corpus: Folder of the corpus.
+
+    Yields:
+        Folder for the copies, which does not exist.
+    """
+    folder = corpus / "raw/.unpacked"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
+    """Copy the members of an archive that a dataset names.
 
     Args:
         archive: Fetched archive.
@@ -60,24 +77,46 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     Raises:
         UserError: The archive is damaged, lacks a member, has one outside its folder, or the disk is too small.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     spelled = {member_name(member, archive): member for member in wanted}
-    found: dict[tuple[str, str], Path] = {}
-    for number, (member, size, content) in enumerate(members(archive, spelled.__contains__)):
-        require_space(folder, size, f"{member} of {name}")
-        log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
-        path = folder / f"{number}"
-        if (name, spelled[member]) in found:
-            warn_of_repeat(name, member)
-        with write_errors(path), open(path, "wb") as output:
-            shutil.copyfileobj(content, output, 1 << 20)
-        found[name, spelled[member]] = path
-    if missing := wanted - {member for _, member in found}:
+    copies = copy_members(archive, name, spelled.__contains__, folder)
+    if missing := wanted - {spelled[member] for member in copies}:
         raise UserError(
             f"{archive}: has no member {', '.join(sorted(missing))}; correct the names in the dataset file, or fetch "
             "the archive again"
         )
-    return found
+    return {(name, spelled[member]): path for member, path in copies.items()}
+
+
+def copy_members(archive: Path, name: str, wanted: Wanted, folder: Path, once: bool = False) -> dict[str, Path]:
+    """Copy members of an archive to numbered files in one pass.
+
+    Of several members of one name the last one counts, as for `tar -x`. So the archive is read to its end.
+
+    Args:
+        archive: Fetched archive.
+        name: Its name, for messages.
+        wanted: Predicate of the names to copy.
+        folder: Folder of the copies; created if needed.
+        once: Copy a file under one of its wanted names only, and log the others.
+
+    Returns:
+        Path of each copy by member, in the order of the archive.
+
+    Raises:
+        UserError: The archive is damaged, has a member outside its folder, or the disk is too small.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log.info("%s: unpacking", name)
+    copies: dict[str, Path] = {}
+    for number, (member, size, content) in enumerate(members(archive, wanted, once)):
+        if member in copies:
+            warn_of_repeat(name, member)
+        require_space(folder, size, f"{member} of {name}")
+        path = copies.pop(member, folder / f"{number}")
+        with write_errors(path), open(path, "wb") as output:
+            shutil.copyfileobj(content, output, 1 << 20)
+        copies[member] = path
+    return copies
 
 
 def members(archive: Path, wanted: Wanted, once: bool = False) -> Iterator[Member]:

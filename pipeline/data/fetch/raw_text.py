@@ -6,7 +6,6 @@ complete corpus.
 
 import logging
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
@@ -20,7 +19,7 @@ from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.layout import IN_CORPUS
 from pipeline.core.records.corpus import RawFiles
 from pipeline.data.dataset import DownloadedDataset, Part, Side
-from pipeline.data.fetch.archives import unpack
+from pipeline.data.fetch.archives import folder_of_copies, unpack
 from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments
 from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened
 
@@ -38,24 +37,22 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
     Raises:
         UserError: A member is missing, an archive is damaged, or a part has an unexpected number of lines.
     """
-    unpacked = corpus / "raw/.unpacked"
-    shutil.rmtree(unpacked, ignore_errors=True)
-    members: dict[tuple[str, str], Path] = {}
-    for name in dataset.sources:
-        wanted = {side.member for side in dataset.sides if side.source == name and side.member}
-        members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
-    plain = (path_of(side, files, members) for side in dataset.sides)
-    require_space(corpus, sum(path.stat().st_size for path in plain), "the raw splits")
-    for split in dataset.split_names:
-        with ExitStack() as stack:
-            outputs = [
-                stack.enter_context(atomic_write(corpus / f"raw/{split}.{side}", "wb"))
-                for side in (dataset.src, *dataset.references(split))
-            ]
-            for part in dataset.splits[split].parts:
-                paths = [path_of(side, files, members) for side in part.sides]
-                append_part(part, paths, outputs, f"{dataset.name} {split}")
-    shutil.rmtree(unpacked, ignore_errors=True)
+    with folder_of_copies(corpus) as folder:
+        members: dict[tuple[str, str], Path] = {}
+        for name in dataset.sources:
+            wanted = {side.member for side in dataset.sides if side.source == name and side.member}
+            members |= unpack(files[name], name, wanted, folder / name) if wanted else {}
+        plain = (path_of(side, files, members) for side in dataset.sides)
+        require_space(corpus, sum(path.stat().st_size for path in plain), "the raw splits")
+        for split in dataset.split_names:
+            with ExitStack() as stack:
+                outputs = [
+                    stack.enter_context(atomic_write(corpus / f"raw/{split}.{side}", "wb"))
+                    for side in (dataset.src, *dataset.references(split))
+                ]
+                for part in dataset.splits[split].parts:
+                    paths = [path_of(side, files, members) for side in part.sides]
+                    append_part(part, paths, outputs, f"{dataset.name} {split}")
 
 
 def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:

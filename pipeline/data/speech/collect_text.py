@@ -63,16 +63,17 @@ def collect_text(
     Raises:
         UserError: A file is missing or damaged, or holds less than the dataset file says.
     """
-    lines: Iterator[tuple[datasets.SplitName, str]]
-    if isinstance(dataset, datasets.OwnText):
-        own = own_files(dataset, packages).items()
-        lines = ((split, line) for split, path in own for line in lines_of(path, "complete the folder"))
-    elif isinstance(dataset.text, datasets.FetchedText):
-        lines = fetched_lines(dataset.text, download.fetch_all(dataset, downloads, mirror))
-    else:
-        lines = grammar_lines(dataset.text)
     counts: Counter[datasets.SplitName] = Counter()
     with ExitStack() as stack:
+        lines: Iterator[tuple[datasets.SplitName, str]]
+        if isinstance(dataset, datasets.OwnText):
+            own = own_files(dataset, packages).items()
+            lines = ((split, line) for split, path in own for line in lines_of(path, "complete the folder"))
+        elif isinstance(dataset.text, datasets.FetchedText):
+            folder = stack.enter_context(archives.folder_of_copies(corpus))
+            lines = fetched_lines(dataset.text, download.fetch_all(dataset, downloads, mirror), folder)
+        else:
+            lines = grammar_lines(dataset.text)
         names = dataset.split_names
         files = {split: stack.enter_context(atomic_write(corpus / f"raw/{split}.en")) for split in names}
         for split, line in lines:
@@ -136,12 +137,15 @@ def keywords(line: str, rng: Random) -> str:
     return " ".join(rng.sample(words, len(words)))
 
 
-def fetched_lines(text: datasets.FetchedText, files: dict[str, Path]) -> Iterator[tuple[datasets.SplitName, str]]:
+def fetched_lines(
+    text: datasets.FetchedText, files: dict[str, Path], folder: Path
+) -> Iterator[tuple[datasets.SplitName, str]]:
     """Yield the lines of each split, with parts chained or interleaved.
 
     Args:
         text: Description of the text.
         files: Fetched files by source.
+        folder: Folder for copies of the members of archives.
 
     Yields:
         Split and line.
@@ -150,24 +154,25 @@ def fetched_lines(text: datasets.FetchedText, files: dict[str, Path]) -> Iterato
         UserError: A file is damaged, or lacks a named member or line.
     """
     for split, parts in text.splits.items():
-        lines = [part_lines(part, files[part.source]) for part in parts]
+        lines = [part_lines(part, files[part.source], folder / f"{split}{n}") for n, part in enumerate(parts)]
         in_order = chain.from_iterable(zip_longest(*lines)) if text.in_turn else chain.from_iterable(lines)
         yield from ((split, line) for line in in_order if line is not None)
 
 
-def part_lines(part: datasets.TextPart, path: Path) -> Iterator[str]:
+def part_lines(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[str]:
     """Yield the lines that a part takes of its file.
 
     Args:
         part: Source, range and form of the lines.
         path: Fetched file of the source.
+        folder: Folder for copies of the members of an archive.
 
     Raises:
         UserError: There are none.
     """
     found = False
     rng = Random(f"keywords/{part.source}")
-    for line in islice(islice(part_content(part, path), part.first - 1, None, part.every), part.lines):
+    for line in islice(islice(part_content(part, path, folder), part.first - 1, None, part.every), part.lines):
         found = True
         yield keywords(line, rng) if part.keywords else line
     if not found:
@@ -176,30 +181,20 @@ def part_lines(part: datasets.TextPart, path: Path) -> Iterator[str]:
         )
 
 
-def part_content(part: datasets.TextPart, path: Path) -> Iterator[str]:
+def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[str]:
     """Yield the sentences of a file, or of all matching members in the order of the archive.
-
-    Of several members of one name the last one counts. A first pass finds it.
 
     Args:
         part: Source, member pattern and layout.
         path: Fetched file of the source.
+        folder: Folder for copies of the members, of which the last one of a name counts.
     """
-    member = part.member
-    if member is None:
-        with untrusted.opened(path) as stream:
-            yield from sentences(part, path.name, path.stat().st_size, stream, path)
-        return
-
-    def wanted(name: str) -> bool:
-        return fnmatch(name, member)
-
-    last = {name: number for number, (name, _, _) in enumerate(archives.members(path, wanted, once=True))}
-    for number, (name, size, content) in enumerate(archives.members(path, wanted, once=True)):
-        if number == last[name]:
-            yield from sentences(part, name, size, content, path)
-        else:
-            archives.warn_of_repeat(path.name, name)
+    texts = {path.name: path}
+    if (member := part.member) is not None:
+        texts = archives.copy_members(path, path.name, lambda name: fnmatch(name, member), folder, once=True)
+    for name, text in texts.items():
+        with untrusted.opened(text) as stream:
+            yield from sentences(part, name, text.stat().st_size, stream, path)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:

@@ -125,5 +125,5 @@ def read_everywhere(path: Path, folder: Path) -> list[Callable[[], object]]:
         lambda: unpack(path, "a", {"corpus/train.en"}, folder / "wanted"),
         lambda: unpack_recordings(path, ["*"], ("",), folder / "recordings"),
         lambda: unpack_model(path, folder / "models"),
-        lambda: sum(1 for _ in part_content(TextPart(source="a", member="*", layout="plain"), path)),
+        lambda: sum(1 for _ in part_content(TextPart(source="a", member="*", layout="plain"), path, folder / "text")),
     ]

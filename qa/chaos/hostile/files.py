@@ -79,7 +79,7 @@ def text_case(rng: random.Random, folder: Path) -> list[Callable[[], object]]:
         "gz": lambda: sum(1 for _ in read_side(Side(source=name), path)),
         "mrg": lambda: sum(1 for _ in read_trees([path])),
         "tsv": lambda: list(table_rows(lines_of(path, "write it again"), ("path", "speaker"), str(path))),
-        "stm": lambda: sum(1 for _ in part_content(TextPart(source=name, layout="stm"), path)),
+        "stm": lambda: sum(1 for _ in part_content(TextPart(source=name, layout="stm"), path, folder)),
     }
     return [readers[name.rpartition(".")[2]], lambda: must_refuse(lambda: fetch(name, source, folder / "d", None))]
 
