@@ -69,6 +69,36 @@ def test_every_translation_of_a_text_is_paired(tmp_path, draw):
     assert sorted(collected(tmp_path, "gb18030")) == sorted(2 * pairs)
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_files_of_one_name_meet_in_their_subfolder(tmp_path, draw, caplog, inside):
+    """The Chinese file of one subfolder is missing, whose English file translates no other."""
+    wanted = []
+    for part in (parts := draw.sample(["laws", "news", "talks"], 3)):
+        for name in "ab":
+            texts = documents(draw)
+            for side, language in enumerate(("Chinese", "English")):
+                folder = f"{language}/{part}" if inside else f"{part}/{language}"
+                if side or (part, name) != (parts[0], "a"):
+                    write(tmp_path / f"p/{folder}/{name}.sgm", sgml(texts, side), "gb18030")
+            wanted += [pair for pairs in texts.values() for pair in pairs] if (part, name) != (parts[0], "a") else []
+    with caplog.at_level(logging.INFO):
+        assert sorted(collected(tmp_path, "gb18030")) == sorted(wanted)
+    assert "no partner for 0 Chinese and 1 English files" in caplog.text
+
+
+def test_a_subfolder_without_chinese_files_has_no_translations(tmp_path):
+    for path in ("chinese/laws/a", "english/laws/a", "english/news/a"):
+        write(tmp_path / "p" / path, f"<s id=1> {path}", "ascii")
+    assert collected(tmp_path, "big5") == [("chinese/laws/a", "english/laws/a")]
+
+
+def test_a_chinese_file_below_translations_is_no_translation(tmp_path):
+    for path in ("translation/chinese/a", "translation/english/a", "translation/english/E02/a", "source/english/b"):
+        write(tmp_path / "p" / path, f"<s id=1> {path}", "ascii")
+    english = ["translation/english/E02/a", "translation/english/a"]
+    assert collected(tmp_path, "big5") == [("translation/chinese/a", path) for path in english]
+
+
 def test_alignments_join_and_leave_out_sentences(tmp_path, draw):
     texts, wanted, lines = documents(draw), [], []
     for name, pairs in texts.items():
@@ -142,13 +172,14 @@ def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
 
 ONE = "<s id=1> x"
 BOTH = {"chinese/a": ONE, "english/a": ONE}
-PARTED = {f"{language}/{part}/a": ONE for language in ("chinese", "english") for part in ("laws", "news")}
+DOUBLED = dict.fromkeys(("chinese/a.sgm", "chinese/a.txt", "english/a"), ONE)
 ALIGNED = dict.fromkeys(("chinese/a", "english/a", "alignment/1/a", "alignment/2/a"), "<ALIGNMENT docid=a>")
 REFUSED = {
     "no folder chinese or source": {"english/a": ONE},
-    "have the same name": {"chinese/a": ONE, "english/b": ONE},
+    "have the same name and subfolder": {"chinese/a": ONE, "english/b": ONE},
+    "same name and subfolder; correct": {"chinese/laws/a": ONE, "english/news/a": ONE},
     "no pair of sentences": {"chinese/a": "<DOC> x", "english/a": "<DOC> x"},
-    "one Chinese file named 'a', found chinese/laws/a, chinese/news/a; name subfolders": PARTED,
+    "one Chinese file named 'a', found chinese/a.sgm, chinese/a.txt; give a copy of the package": DOUBLED,
     "one alignment file named 'a', found none": {**BOTH, "alignment/b": "<ALIGNMENT docid=a>"},
     "one alignment file named 'a', found alignment/1/a, alignment/2/a": ALIGNED,
     "chinese/a: has two <s> with id '1'": {"chinese/a": "<s id=1> x <s id=1> y", "english/a": ONE},

@@ -1,7 +1,7 @@
 """Command `collect-ldc`: sentence pairs of training packages of the Linguistic Data Consortium, as two text files.
 
-A package has a folder for each language, in which files of the same name hold the same documents, and perhaps one with
-the alignment of sentences (LDC2004T08, LDC2005T10). The formats are those of the LDC's documentation:
+A package has a folder for each language, in which files of the same name and subfolder hold the same documents, and
+perhaps one with the alignment of sentences (LDC2004T08, LDC2005T10). The formats are those of the LDC's documentation:
 
     <DOC docid=...>  <seg id=1> ... </seg>                          sentences of a document, in SGML
     <s id=1> ...                                                    numbered sentences without documents
@@ -11,10 +11,10 @@ the alignment of sentences (LDC2004T08, LDC2005T10). The formats are those of th
 import codecs
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, shown
@@ -27,12 +27,19 @@ log = logging.getLogger(__name__)
 SENTENCE = re.compile(r"<(doc|s)\b([^<>]*)>((?:[^<]|<(?!/?[a-z][^<>]*>))*+)", re.IGNORECASE)
 LINK = re.compile(r"<(alignment|sentpair)\b([^<>]*)>", re.IGNORECASE)
 
-FOLDERS = {"zh": ("chinese", "source"), "en": ("english", "translation"), "alignment": ("alignment",)}
-"""Names of the folders of a package, in lower case."""
+KINDS = {"alignment": "alignment", "chinese": "zh", "english": "en", "source": "zh", "translation": "en"}
+"""Kind of a file by the name of a folder above it, in lower case; the first name that occurs counts."""
 LANGUAGE_ENDING = re.compile(r"[._-](?:c|e|ch|en|zh|chinese|english|sgml?|txt|utf8|align)$", re.IGNORECASE)
 
 Sentences = dict[Key, str]
 Packages = Annotated[tuple[str, ...], Argument(metavar="ENCODING=FOLDER", repeated=True)]
+
+
+class Document(NamedTuple):
+    """Name of a file without endings, and the folders above it besides those in `KINDS`, in lower case."""
+
+    stem: str
+    folders: frozenset[str]
 
 
 def collect_ldc(*, out: Path, package: Packages = ()) -> None:
@@ -43,10 +50,11 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
 
     writes  <out>/train.zh, <out>/train.en   one sentence per line, UTF-8
 
-    A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Sentences are
-    paired by a folder `alignment` if there is one, else by document and number. Pairs with an empty side, a missing
-    sentence or undecodable characters are left out and counted. Packages that align documents only need a sentence
-    aligner first.
+    A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Files meet by
+    name and subfolder; further subfolders of the English side hold further translations. Sentences are paired by a
+    folder `alignment` if there is one, else by document and number. Files without a partner, and pairs with an empty
+    side, a missing sentence or undecodable characters are left out and counted. Packages that align documents only
+    need a sentence aligner first.
 
     Args:
         out: Folder to write.
@@ -104,22 +112,28 @@ def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
     Raises:
         UserError: A language has no folder, no file of one has a partner, or files cannot be assigned to each other.
     """
-    files = {side: files_by_stem(package, names) for side, names in FOLDERS.items()}
+    files = package_files(package)
     for side in ("zh", "en"):
         if not files[side]:
-            raise UserError(f"{package}: has no folder {' or '.join(FOLDERS[side])} with files; correct --package")
-    shared = sorted(files["zh"].keys() & files["en"].keys())
-    if not shared:
-        raise UserError(f"{package}: no Chinese and English file have the same name; correct --package")
-    unpaired = {side: sum(len(files[side][stem]) for stem in files[side].keys() - {*shared}) for side in ("zh", "en")}
-    log.info("%s: no partner for %d Chinese and %d English files", package, unpaired["zh"], unpaired["en"])
-    for stem in shared:
-        chinese_file = only_file(files["zh"][stem], "Chinese", package, stem)
+            names = " or ".join(name for name, kind in KINDS.items() if kind == side)
+            raise UserError(f"{package}: has no folder {names} with files; correct --package")
+    translations, alignments = (files_by_source(files[kind], files["zh"]) for kind in ("en", "alignment"))
+    if not translations:
+        raise UserError(
+            f"{package}: no Chinese and English file have the same name and subfolder; correct --package, or give a "
+            "copy of the package with the same subfolders on both sides"
+        )
+    unpaired = [sum(map(len, files[side].values())) for side in ("zh", "en")]
+    unpaired[0] -= sum(len(files["zh"][source]) for source in translations)
+    unpaired[1] -= sum(map(len, translations.values()))
+    log.info("%s: no partner for %d Chinese and %d English files", package, *unpaired)
+    for source in sorted(translations, key=lambda source: (source.stem, sorted(source.folders))):
+        chinese_file = only_file(files["zh"][source], "Chinese", package, source.stem)
         chinese = sentences(decoded(chinese_file, encoding), chinese_file)
         links = None
         if files["alignment"]:
-            links = only_file(files["alignment"].get(stem, []), "alignment", package, stem)
-        for english_file in files["en"][stem]:
+            links = only_file(alignments.get(source, []), "alignment", package, source.stem)
+        for english_file in translations[source]:
             english = sentences(decoded(english_file), english_file)
             yield from linked(chinese, english, decoded(links)) if links else paired(chinese, english)
 
@@ -140,24 +154,42 @@ def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
         return files[0]
     found = ", ".join(str(file.relative_to(package)) for file in files) or "none"
     raise UserError(
-        f"{package}: needs one {kind} file named {shown(stem)}, found {found}; name subfolders by several --package"
+        f"{package}: needs one {kind} file named {shown(stem)}, found {found}; give a copy of the package with one"
     )
 
 
-def files_by_stem(package: Path, names: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Return the files below the folders of one language, by their names without endings.
+def package_files(package: Path) -> dict[str, dict[Document, list[Path]]]:
+    """Return the files of each kind by document.
 
     Args:
         package: Folder of the package.
-        names: Accepted names of the folder, in lower case.
-
-    Returns:
-        Files of each name, sorted; several if a text was translated several times.
     """
-    found: dict[str, list[Path]] = {}
+    found: dict[str, dict[Document, list[Path]]] = {kind: {} for kind in KINDS.values()}
     for path in sorted(package.rglob("*")):
-        if path.is_file() and any(part.lower() in names for part in path.relative_to(package).parts[:-1]):
-            found.setdefault(stem_of(path.name), []).append(path)
+        folders = frozenset(part.lower() for part in path.relative_to(package).parts[:-1])
+        kind = next((kind for name, kind in KINDS.items() if name in folders), None)
+        if kind and path.is_file():
+            found[kind].setdefault(Document(stem_of(path.name), folders.difference(KINDS)), []).append(path)
+    return found
+
+
+def files_by_source(files: dict[Document, list[Path]], sources: Iterable[Document]) -> dict[Document, list[Path]]:
+    """Return the translations or alignments of each source.
+
+    A file below all folders of a source belongs to it, e.g. in the subfolder of a translator. If it is below the
+    folders of several sources, those with the most folders count, even if the file's own source is missing there.
+
+    Args:
+        files: Files by document.
+        sources: Chinese documents.
+    """
+    sources = {*sources}
+    places = sorted({source.folders for source in sources}, key=lambda place: (len(place), sorted(place)))
+    found: dict[Document, list[Path]] = {}
+    for document, paths in files.items():
+        enclosing = [place for place in places if place <= document.folders]
+        if enclosing and (source := Document(document.stem, enclosing[-1])) in sources:
+            found.setdefault(source, []).extend(paths)
     return found
 
 
