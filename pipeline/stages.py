@@ -28,10 +28,9 @@ class Command(NamedTuple):
     summary: str
     is_stage: bool = True
 
-    def load(self) -> Callable[..., None] | ModuleType:
-        """Import the function; of a target without one, the module, with `add_arguments(parser)` and `run(args)`."""
-        _, _, name = self.target.partition(":")
-        return getattr(self.load_module(), name) if name else self.load_module()
+    def load(self) -> Callable[..., None]:
+        """Import the function."""
+        return getattr(self.load_module(), self.target.partition(":")[2])
 
     def load_module(self) -> ModuleType:
         """Import the module that holds the command."""
@@ -257,26 +256,12 @@ def parsers(
     for name, command in program.commands.items():
         stage_parser = by_name.add_parser(name, help=command.summary.replace("%", "%%"))
         if name in imported:
-            add_arguments(stage_parser, command.load())
+            from pipeline.core.command_line import add_arguments  # 10 ms that the list of commands does without
+
+            stage_parser.function = command.load()
+            add_arguments(stage_parser, stage_parser.function)
             stage_parser.set_defaults(stage=name)
     return parser, dict(by_name.choices)
-
-
-def add_arguments(parser: Parser, function: Callable[..., None] | ModuleType) -> None:
-    """Add the arguments of a command to its parser.
-
-    Args:
-        parser: Parser of the command.
-        function: The command, or a module with `add_arguments(parser)` and `run(args)`.
-    """
-    if isinstance(function, ModuleType):
-        function.add_arguments(parser)
-        return
-    # Imports inspect, 10 ms, which the list of commands does not need.
-    from pipeline.core.command_line import add_arguments
-
-    add_arguments(parser, function)
-    parser.function = function
 
 
 def loaded(name: str) -> ModuleType:
@@ -320,18 +305,16 @@ def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
     """
     from pipeline.core.command_line import call
 
-    found = program.commands[args.stage].load()
-    found.run(args) if isinstance(found, ModuleType) else call(found, args)
+    call(program.commands[args.stage].load(), args)
 
 
-def perform(argv: list[str], program: Program = PIPELINE) -> None:
-    """Parse a command line and run its command in this process.
+def perform(argv: list[str]) -> None:
+    """Parse a command line of the pipeline and run its command in this process.
 
     Args:
         argv: Name of the command, and its arguments.
-        program: Table of the commands.
 
     Raises:
         UserError: The command raised it.
     """
-    run(parse(argv, program), program)
+    run(parse(argv))

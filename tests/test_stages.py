@@ -55,7 +55,7 @@ def test_commands_named_in_the_code_exist(words, program):
 def test_summary_is_the_first_sentence_of_the_help(name):
     command = REPRISE.commands[name]
     first, _, _ = documented(command.load())[0].partition("\n")
-    assert first == f"{command.summary}." or ":" not in command.target
+    assert first == f"{command.summary}."
 
 
 def test_pipeline_names_no_module_of_reprise():
