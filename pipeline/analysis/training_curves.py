@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from pipeline.analysis.names import MetricName
+from pipeline.analysis.reference_types import MetricName
 from pipeline.core.errors import UserError
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import Record, read_lines_as

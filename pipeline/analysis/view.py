@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from pipeline.analysis.names import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
+from pipeline.analysis.reference_types import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.training_curves import Floors
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained

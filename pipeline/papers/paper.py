@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from pipeline.analysis import names
+from pipeline.analysis import reference_types as refs
 from pipeline.analysis.cells import AnyCell
 from pipeline.analysis.cells.cell import Row
 from pipeline.analysis.figures import AnyFigure
@@ -24,24 +24,24 @@ Changed = Literal["test set", "metric", "model", "data", "budget"]
 class SystemEntry(Closed):
     """Model and recipe of a table row, written as differences from another system."""
 
-    base: names.SystemName | None = Field(
+    base: refs.SystemName | None = Field(
         default=None, description="System that it is based on: `name`, or `paper/name` of another paper"
     )
     description: str = Field(description="Meaning of the row, in the paper's words or symbols")
-    datasets: dict[names.DatasetName, names.DatasetName] = Field(
+    datasets: dict[refs.DatasetName, refs.DatasetName] = Field(
         default={}, description="Datasets that replace those named by tables, e.g. ones with more training data"
     )
     model: dict[str, Any] = Field(default={}, description="Keys of the model section that differ")
     fusion: dict[str, Any] = Field(default={}, description="Keys of the fusion section that differ; none = no fusion")
-    language_model: names.TrainedName | None = Field(
+    language_model: refs.TrainedName | None = Field(
         default=None,
         description="Language model that is fused, of the same seed: `system@dataset` or `paper/system@dataset`",
     )
-    initial: names.TrainedName | None = Field(
+    initial: refs.TrainedName | None = Field(
         default=None, description="System whose weights initialise the training, written like `language_model`"
     )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
-    decodings: dict[names.DecodingName, dict[str, Any]] = Field(
+    decodings: dict[refs.DecodingName, dict[str, Any]] = Field(
         default={}, description="Keys that differ, by name of a decoding"
     )
 
@@ -69,7 +69,7 @@ def _with_kinds(cells: Any) -> Any:
 class TableEntry(Closed):
     """A printed table with its measured columns."""
 
-    scales: list[names.ScaleName] | None = Field(
+    scales: list[refs.ScaleName] | None = Field(
         default=None, description="Scales at which the table can be measured; null = all"
     )
     on_request: bool = Field(
@@ -79,8 +79,8 @@ class TableEntry(Closed):
     printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: Annotated[dict[names.NewName, AnyCell], BeforeValidator(_with_kinds)] = Field(description="Measured columns")
-    printed_metrics: dict[str, names.MetricName] = Field(
+    cells: Annotated[dict[refs.NewName, AnyCell], BeforeValidator(_with_kinds)] = Field(description="Measured columns")
+    printed_metrics: dict[str, refs.MetricName] = Field(
         default={}, description="Metric of each printed column; only scores of the same metric are comparable"
     )
 
@@ -94,9 +94,9 @@ class Examples(Closed):
 
     caption: str = Field(description="Self-contained caption: what is shown, and how the sentence was chosen")
     printed: FileName = Field(description="CSV of the printed sentence, beside paper.yaml")
-    dataset: names.DatasetName = Field(description="Dataset as the paper names it; the scale names its stand-in")
-    splits: list[names.ScoredSplit] = Field(min_length=1, description="Test sets from which the sentence is chosen")
-    decoding: names.DecodingName = Field(description="Named decoding of the paper that owns the systems")
+    dataset: refs.DatasetName = Field(description="Dataset as the paper names it; the scale names its stand-in")
+    splits: list[refs.ScoredSplit] = Field(min_length=1, description="Test sets from which the sentence is chosen")
+    decoding: refs.DecodingName = Field(description="Named decoding of the paper that owns the systems")
     words: tuple[CountOrNone, CountOrNone] = Field(
         strict=False, description="Minimum and maximum number of source words of the sentence"
     )
@@ -110,11 +110,11 @@ class TranscriptTable(Closed):
 
     caption: str = Field(description="Self-contained caption: what is shown, and how the utterances were chosen")
     printed: FileName = Field(description="CSV of the printed texts, beside paper.yaml")
-    dataset: names.DatasetName = Field(description="Dataset that the systems are trained on, as the paper names it")
-    scored_on: names.DatasetName = Field(description="Dataset whose utterances are shown")
-    split: names.ScoredSplit = Field(description="Split whose utterances are shown")
-    decoding: names.DecodingName = Field(description="Named decoding")
-    chosen_by: names.SystemName = Field(description="System whose word errors decide which utterances are shown")
+    dataset: refs.DatasetName = Field(description="Dataset that the systems are trained on, as the paper names it")
+    scored_on: refs.DatasetName = Field(description="Dataset whose utterances are shown")
+    split: refs.ScoredSplit = Field(description="Split whose utterances are shown")
+    decoding: refs.DecodingName = Field(description="Named decoding")
+    chosen_by: refs.SystemName = Field(description="System whose word errors decide which utterances are shown")
     least_words: Count = Field(description="Minimum number of words of an utterance")
 
 
@@ -128,7 +128,7 @@ class LayerCosts(Closed):
 class Deviation(Closed):
     """A deviation from the paper, or a choice that it leaves open."""
 
-    systems: list[names.SystemPattern] = Field(description="Systems that it concerns; `*` = all")
+    systems: list[refs.SystemPattern] = Field(description="Systems that it concerns; `*` = all")
     paper: str = Field(description="What the paper does or says")
     here: str = Field(description="What is done here")
     why: str = Field(description="The reason")
@@ -154,18 +154,18 @@ class Paper(Closed):
         default=False,
         description="Recipes published by others: rules of scales do not change them, and `all` leaves them out",
     )
-    systems: dict[names.NewName, SystemEntry] = Field(description="Every system the authors ran")
-    decodings: dict[names.NewName, DecodingEntry] = Field(description="Named decodings")
-    tables: dict[names.NewName, TableEntry] = Field(description="Every printed table that is measured")
-    layer_costs: dict[names.NewName, LayerCosts] = Field(
+    systems: dict[refs.NewName, SystemEntry] = Field(description="Every system the authors ran")
+    decodings: dict[refs.NewName, DecodingEntry] = Field(description="Named decodings")
+    tables: dict[refs.NewName, TableEntry] = Field(description="Every printed table that is measured")
+    layer_costs: dict[refs.NewName, LayerCosts] = Field(
         default={}, description="Tables of complexities with measured times of layers"
     )
-    examples: dict[names.NewName, Examples] = Field(
+    examples: dict[refs.NewName, Examples] = Field(
         default={}, description="Tables of one sentence, translated by each system"
     )
-    transcripts: dict[names.NewName, TranscriptTable] = Field(default={}, description="Tables of a few transcripts")
-    figures: dict[names.NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
-    readings: dict[names.NewName, Reading] = Field(
+    transcripts: dict[refs.NewName, TranscriptTable] = Field(default={}, description="Tables of a few transcripts")
+    figures: dict[refs.NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
+    readings: dict[refs.NewName, Reading] = Field(
         default={}, description="Ambiguous passages with their interpretations"
     )
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pipeline.analysis.names import NewName, SystemName
+from pipeline.analysis.reference_types import NewName, SystemName
 from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed, known
 

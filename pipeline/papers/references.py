@@ -1,6 +1,6 @@
 """Checks of all references between files, made when a project is loaded, for all scales.
 
-The types of record fields mark references (`analysis/names.py`), so that records of a new kind are checked too.
+The types of record fields mark references (`analysis/reference_types.py`). So records of a new kind are checked too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel
 
 from pipeline.analysis.cells.scores import MeasuredCell
-from pipeline.analysis.names import Named, Names, names_in
+from pipeline.analysis.reference_types import Named, Names, names_in
 from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.records.outputs import TIMED_BESIDE

@@ -10,8 +10,8 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
+from pipeline.report.labels import Labels
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
-from pipeline.report.names import Labels
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from pipeline.papers.comparability import Comparability, Reason, format_reasons
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 from pipeline.papers.reading import system_readings
-from pipeline.report.names import names_of_rows
+from pipeline.report.labels import names_of_rows
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from real_project import real_project
 
-from pipeline.analysis.names import names_in
+from pipeline.analysis.reference_types import names_in
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.workflow.targets import unknown_target

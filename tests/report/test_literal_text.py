@@ -17,8 +17,8 @@ from pipeline.analysis.figures.attention import columns
 from pipeline.analysis.figures.figure import new_figure, save
 from pipeline.analysis.view import PaperView
 from pipeline.core.json_csv import as_text, from_text, write_csv
+from pipeline.report.labels import Labels, report_title
 from pipeline.report.markup import grid, literal, plain, prose
-from pipeline.report.names import Labels, report_title
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 STRANGE = [

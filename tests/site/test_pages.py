@@ -22,7 +22,7 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.names import METRICS, column_titles
+from pipeline.report.labels import METRICS, column_titles
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy

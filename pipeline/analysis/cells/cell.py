@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pipeline.analysis.names import DatasetName
+from pipeline.analysis.reference_types import DatasetName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Product, RunId

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline.analysis.cells.cell import Cell, CellContext, Row, RunCell, in_our_unit, is_ours
-from pipeline.analysis.names import SystemName
+from pipeline.analysis.reference_types import SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import LayerTimes, ModelSizes, Product, RunId, Trained

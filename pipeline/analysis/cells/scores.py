@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from pipeline.analysis.cells.cell import NOT_COMPARABLE, Cell, CellContext, PrintedTable, Row, RunCell
 from pipeline.analysis.evidence import contrast
-from pipeline.analysis.names import DecodingName, SystemName
+from pipeline.analysis.reference_types import DecodingName, SystemName
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Product, RunId
 from pipeline.core.schema import unknown

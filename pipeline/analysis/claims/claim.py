@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Evidence
-from pipeline.analysis.names import ScaleName
+from pipeline.analysis.reference_types import ScaleName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import PaperView, Scores, Term

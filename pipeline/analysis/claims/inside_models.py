@@ -8,7 +8,7 @@ from pydantic import Field
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements, mean
 from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, within_bounds
-from pipeline.analysis.names import DatasetName, SystemName
+from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import BranchCurve, Stack, System
 from pipeline.analysis.view import PaperView, Scores

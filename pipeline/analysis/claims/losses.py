@@ -9,7 +9,7 @@ from pydantic import Field
 from pipeline.analysis.claims.claim import Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements, Values, mean
 from pipeline.analysis.evidence import Evidence, Sample, contrast
-from pipeline.analysis.names import DatasetName, SystemName
+from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Evidence, Sample, Scale, contrast, smaller_factor
-from pipeline.analysis.names import ScoreName, SystemName
+from pipeline.analysis.reference_types import ScoreName, SystemName
 from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import Scores, Term, as_term, difference_name
 from pipeline.core.schema import Number

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements, SplitsBySeed, concatenated
 from pipeline.analysis.evidence import Sample, contrast, smaller_factor
-from pipeline.analysis.names import ScoredSplit, ScoreName, SystemName
+from pipeline.analysis.reference_types import ScoredSplit, ScoreName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import Scores, Term

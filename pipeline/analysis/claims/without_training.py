@@ -13,7 +13,7 @@ from pydantic import Field
 from pipeline.analysis.claims.claim import Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Evidence, over_seeds, within_bounds
-from pipeline.analysis.names import LayerName, TestName
+from pipeline.analysis.reference_types import LayerName, TestName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import LayerTimes, Product

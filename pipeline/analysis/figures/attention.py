@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.analysis.figures.figure import COLOURS, Drawing, Figure, curve_style, new_figure
-from pipeline.analysis.names import DecodingName, ScoredSplit, SystemName
+from pipeline.analysis.reference_types import DecodingName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core import artifacts as products

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.analysis.figures.figure import COLOURS, GREY, Drawing, Figure, curve_style, line_style, new_figure
-from pipeline.analysis.names import DecodingName, MetricName, ScoredSplit, SystemName
+from pipeline.analysis.reference_types import DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Encoded, Product

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from pipeline.analysis.names import DatasetName
+from pipeline.analysis.reference_types import DatasetName
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Product
 from pipeline.core.files import atomic_write

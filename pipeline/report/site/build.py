@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset.base import DatasetRecord
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.names import metric_title
+from pipeline.report.labels import metric_title
 from pipeline.report.site import outputs, papers, runs
 from pipeline.report.site.output_set import output_sets
 from pipeline.report.site.pages import Pages

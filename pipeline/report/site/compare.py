@@ -12,7 +12,7 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.training import ValidationLine
 from pipeline.report.comparison import compare_resamples
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.names import metric_title, output_name, report_title
+from pipeline.report.labels import metric_title, output_name, report_title
 from pipeline.report.site.charts import curves
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat

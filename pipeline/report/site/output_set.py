@@ -15,7 +15,7 @@ from pipeline.data.text.text_files import read_lines
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
-from pipeline.report.names import output_name, pair_of
+from pipeline.report.labels import output_name, pair_of
 from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
 
 METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}

@@ -12,7 +12,7 @@ from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 from pipeline.data.text.text_files import read_lines
 from pipeline.metrics import metric_named, read_statistics
-from pipeline.report.names import metric_title
+from pipeline.report.labels import metric_title
 from pipeline.report.site.charts import LineChart, Row, by_group
 from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.pages import Pages

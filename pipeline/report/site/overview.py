@@ -16,7 +16,7 @@ from pipeline.analysis.view import NamedScore, Term
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.metrics import metric_named
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.names import Labels, metric_title
+from pipeline.report.labels import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.site_data import SiteData
 from pipeline.workflow.targets import snakemake_command

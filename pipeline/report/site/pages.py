@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.report.names import METRICS, metric_title, report_title, run_title
+from pipeline.report.labels import METRICS, metric_title, report_title, run_title
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.workflow.targets import snakemake_command
 

@@ -13,8 +13,8 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Table
 from pipeline.core.errors import UserError
 from pipeline.report.filled_table import FilledTable
+from pipeline.report.labels import Labels, metric_title
 from pipeline.report.markup import plain
-from pipeline.report.names import Labels, metric_title
 from pipeline.report.site import compare, overview, readings
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.pages import Pages

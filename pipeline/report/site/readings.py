@@ -8,7 +8,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Interpretation, Reading, system_readings
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.names import column_titles
+from pipeline.report.labels import column_titles
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import ShownCell, shown_cell
 

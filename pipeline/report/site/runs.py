@@ -11,7 +11,7 @@ from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FIL
 from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
-from pipeline.report.names import run_title
+from pipeline.report.labels import run_title
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page

@@ -11,7 +11,7 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.report.names import METRICS, SYMBOLS, column_titles, with_names
+from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
 
