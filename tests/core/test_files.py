@@ -113,17 +113,6 @@ def test_an_error_of_somebody_else_is_not_blamed_on_the_disk(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("call", ["mkdir", "Disk"])
-def test_read_only_folder_is_a_one_line_error(call, tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(*((files.Path, "mkdir") if call == "mkdir" else (files, "Disk")), refuse)
-    said = r"can't write .*: Read-only file system; make its folder writable or choose"
-    with pytest.raises(UserError, match=said), atomic_write(tmp_path / "new" / "file"):
-        pass
-
-
 KILLED = """
 import os, sys
 from pathlib import Path

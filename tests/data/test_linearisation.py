@@ -1,12 +1,12 @@
 """Trees survive linearisation; any symbols become a tree over exactly the words, with a tag for each."""
 
 import math
-import time
-from itertools import combinations
+from itertools import combinations, product
 from random import Random
 
 import pytest
 from random_trees import LABELS, TAGS, random_tree
+from time_limit import within
 
 from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import (
@@ -102,9 +102,8 @@ def test_a_tag_that_reads_as_a_bracket_is_refused(tag):
 
 def test_closers_without_an_opener_take_linear_time():
     depth = 100_000
-    began = time.process_time()
-    tree, repairs = rebuild(["(A"] * depth + ["/B"] * depth, ["word"])
-    assert time.process_time() - began < 5
+    with within(5):
+        tree, repairs = rebuild(["(A"] * depth + ["/B"] * depth, ["word"])
     assert repairs.surplus_closers == repairs.missing_closers == depth and words(tree) == ["word"]
 
 
@@ -138,9 +137,8 @@ def test_a_tag_too_many_is_left_out_where_it_stands(lexicon):
 
 
 def test_untagged_words_at_the_ends_stay_outside_the_tags(lexicon):
-    assert parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon) == (
-        "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
-    )
+    found = parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon)
+    assert found == "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
 
 
 def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
@@ -151,23 +149,23 @@ def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
     assert "(NN dodo)" in parse("(S (NP DT NN /NP (VP VBD (NP DT NN /NP /VP . /S", lexicon, sentence)
 
 
-def likeliest_by_trying_all(tags_written: list[str], sentence: list[str], lexicon: TagLexicon) -> float:
-    """Return the log-probability of the best of all alignments."""
-    best = -math.inf
+def score(pairs, tags_written, sentence, lexicon) -> float:
+    """Return the log-probability of an alignment: of its pairs of tags and words, and of what stays alone."""
+    gaps = UNALIGNED * (len(tags_written) + len(sentence) - 2 * len(pairs))
+    return gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs)
+
+
+def alignments(tags_written: list[str], sentence: list[str]):
+    """Yield all alignments, each as pairs of tags and words."""
     for count in range(min(len(tags_written), len(sentence)) + 1):
-        gaps = UNALIGNED * (len(tags_written) + len(sentence) - 2 * count)
-        for of_tags in combinations(tags_written, count):
-            for of_words in combinations(sentence, count):
-                pairs = zip(of_tags, of_words, strict=True)
-                best = max(best, gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs))
-    return best
+        for of_tags, of_words in product(combinations(tags_written, count), combinations(sentence, count)):
+            yield list(zip(of_tags, of_words, strict=True))
 
 
 def test_tag_alignment_is_the_likeliest_one(seed):
     rng = Random(seed)
     labels = [*sorted(set(WORDS.values())), "XYZ"]
-    seen = [([rng.choice(list(WORDS))], [rng.choice(labels[:-1])]) for _ in range(60)]
-    lexicon = TagLexicon(seen)
+    lexicon = TagLexicon([([rng.choice(list(WORDS))], [rng.choice(labels[:-1])]) for _ in range(60)])
     for _ in range(60):
         sentence = rng.choices([*WORDS, "dodo"], k=rng.randrange(6))
         written = rng.choices(labels, k=rng.randrange(6))
@@ -175,9 +173,8 @@ def test_tag_alignment_is_the_likeliest_one(seed):
         found = [place for place in places if place is not None]
         assert found == sorted(set(found)) and len(places) == len(written)
         pairs = [(tag, sentence[place]) for tag, place in zip(written, places, strict=True) if place is not None]
-        gaps = UNALIGNED * (len(written) + len(sentence) - 2 * len(pairs))
-        score = gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs)
-        assert score == pytest.approx(likeliest_by_trying_all(written, sentence, lexicon))
+        best = max(score(alignment, written, sentence, lexicon) for alignment in alignments(written, sentence))
+        assert score(pairs, written, sentence, lexicon) == pytest.approx(best)
 
 
 def test_every_word_of_any_output_gets_a_known_tag(seed):

@@ -65,41 +65,45 @@ def test_processes_do_not_change_a_byte(tmp_path):
     assert digests[0] == digests[1]
 
 
-def test_only_newlines_end_lines_and_returns_become_spaces(tmp_path):
-    write_toy_raw(tmp_path)
+@pytest.fixture
+def prepared(tmp_path):
+    """A function that prepares toy text with other lines in one split, and returns the report of the split."""
+
+    def run(split, src, tgt, **changes):
+        write_toy_raw(tmp_path)
+        write_raw(tmp_path, split, src, tgt)
+        return prepare(make_dataset(**changes), tmp_path, 1).splits[split]
+
+    return run
+
+
+def test_only_newlines_end_lines_and_returns_become_spaces(tmp_path, prepared):
     odd = ["one\rtwo", "one\u2028two", "one\x85two", "one\x0btwo", "one two\r"]
-    write_raw(tmp_path, "train", odd, odd)
-    report = prepare(make_dataset(), tmp_path, 1).splits["train"]
+    report = prepared("train", odd, odd)
     assert report.kept == 5 and report.repaired == {"carriage return": 2}
     assert lines_of(tmp_path / "prepared/train.en") == ["one two", odd[1], odd[2], odd[3], "one two"]
     assert lines_of(tmp_path / "prepared/train.tok.en") == ["one two"] * 5
 
 
-def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path):
-    write_toy_raw(tmp_path)
-    write_raw(tmp_path, "train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."])
-    prepare(make_dataset(), tmp_path, 1)
-    assert lines_of(tmp_path / "prepared/train.tok.en") == ["Don 't , say < A > & go ."]
-    assert lines_of(tmp_path / "prepared/train.tok.de") == ["Ja : 3,5 % sind es ."]
-    prepare(make_dataset(lowercase=True), tmp_path, 1)
-    assert lines_of(tmp_path / "prepared/train.tok.en") == ["don 't , say < a > & go ."]
-    assert lines_of(tmp_path / "prepared/train.en") == ["Don't, say <A> & go."]
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path, prepared, lowercase):
+    prepared("train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."], lowercase=lowercase)
+    texts = {name: lines_of(tmp_path / f"prepared/train.{name}") for name in ("en", "tok.en", "tok.de")}
+    tokens = {"tok.en": ["Don 't , say < A > & go ."], "tok.de": ["Ja : 3,5 % sind es ."]}
+    if lowercase:
+        tokens = {name: [line.lower() for line in lines] for name, lines in tokens.items()}
+    assert texts == {"en": ["Don't, say <A> & go."]} | tokens
 
 
 @pytest.mark.parametrize("reason", ["empty", "invalid UTF-8"])
-def test_a_bad_dev_or_test_line_is_an_error_with_its_number(tmp_path, reason):
-    for split in ("dev", "test"):
-        write_toy_raw(tmp_path)
-        pairs = [GOOD, GOOD, BAD[reason][0], GOOD]
-        write_raw(tmp_path, split, *zip(*pairs, strict=True))
-        with pytest.raises(UserError, match=rf"{split}.en, {split}.de: line 3: {reason}"):
-            prepare(make_dataset(), tmp_path, 1)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_bad_dev_or_test_line_is_an_error_with_its_number(prepared, split, reason):
+    with pytest.raises(UserError, match=rf"{split}.en, {split}.de: line 3: {reason}"):
+        prepared(split, *zip(GOOD, GOOD, BAD[reason][0], GOOD, strict=True))
 
 
-def test_long_dev_and_test_lines_are_kept(tmp_path):
-    write_toy_raw(tmp_path)
-    write_raw(tmp_path, "test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True))
-    assert prepare(make_dataset(), tmp_path, 1).splits["test"].kept == 5
+def test_long_dev_and_test_lines_are_kept(prepared):
+    assert prepared("test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True)).kept == 5
 
 
 @pytest.mark.parametrize("cut", ["en", "de"])
@@ -123,11 +127,9 @@ def test_a_split_is_asserted_by_count_and_digest(tmp_path):
         prepare(make_dataset(expected={"test": {"lines": 20, "tgt_sha256": "0" * 64}}), tmp_path, 1)
 
 
-def test_split_without_any_sentence_left_is_an_error(tmp_path):
-    write_toy_raw(tmp_path)
-    write_raw(tmp_path, "train", [b"", b""], [b"a", b"b"])
+def test_split_without_any_sentence_left_is_an_error(prepared):
     with pytest.raises(UserError, match="cleaning leaves no pair"):
-        prepare(make_dataset(), tmp_path, 1)
+        prepared("train", [b"", b""], [b"a", b"b"])
 
 
 def test_missing_raw_files_name_the_stage_to_run(tmp_path):

@@ -19,13 +19,9 @@ from pipeline.data.trees.trees import Tree, clean, parse_tree, words
 from pipeline.metrics.brackets import F1, Parses
 
 SPLITS = ("train", "dev", "test")
-PLAIN = {
-    "kind": "treebank",
-    "sources": {},
-    "packages": {"p": "toy"},
-    "otherwise": "toy",
-    "splits": {split: {"parts": [{"package": "p", "files": ["f"]}]} for split in SPLITS},
-}
+SOURCE = {"parts": [{"package": "p", "files": ["f"]}]}
+PLAIN = {"kind": "treebank", "sources": {}, "packages": {"p": "toy"}, "otherwise": "toy"}
+PLAIN["splits"] = dict.fromkeys(SPLITS, SOURCE)
 
 
 def write_raw(corpus, rng: Random, count: int = 60) -> dict[str, list[Tree]]:
@@ -58,11 +54,21 @@ def test_sentences_symbols_and_trees_stand_line_by_line(tmp_path, seed):
     assert PreparedTrees.read(tmp_path / "prepared/report.json") == report
 
 
-def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
-    trees = write_raw(tmp_path, Random(seed))
-    dataset = make_treebank(**PLAIN)
-    prepare_trees(dataset, tmp_path)
-    learn_vocabularies(dataset, tmp_path)
+@pytest.fixture
+def learnt(tmp_path):
+    """A function that prepares random trees and learns their vocabularies; returns the dataset and the trees."""
+
+    def prepared(seed=1):
+        trees, dataset = write_raw(tmp_path, Random(seed)), make_treebank(**PLAIN)
+        prepare_trees(dataset, tmp_path)
+        learn_vocabularies(dataset, tmp_path)
+        return dataset, trees
+
+    return prepared
+
+
+def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, learnt, seed):
+    dataset, trees = learnt(seed)
     record = encode(dataset, tmp_path, processes=1)
     src, tgt = load_vocabularies(tmp_path)
     assert record.vocab_sizes == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
@@ -74,11 +80,8 @@ def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
         assert rebuild(symbols.split(), sentence.split(" ")) == (tree, Repairs())
 
 
-def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path):
-    write_raw(tmp_path, Random(1))
-    dataset = make_treebank(**PLAIN)
-    prepare_trees(dataset, tmp_path)
-    learn_vocabularies(dataset, tmp_path)
+def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path, learnt):
+    learnt()
     _, tgt = load_vocabularies(tmp_path)
     ids = tgt.encode(["(S (NEVER-SEEN NN /NEVER-SEEN /S"])
     assert len(ids[0]) == 5
@@ -86,11 +89,8 @@ def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path):
     assert words(tree) == ["a"] and repairs.any
 
 
-def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path):
-    write_raw(tmp_path, Random(1))
-    dataset = make_treebank(**PLAIN)
-    prepare_trees(dataset, tmp_path)
-    learn_vocabularies(dataset, tmp_path)
+def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path, learnt):
+    dataset, _ = learnt()
     joint = make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump())
     learn_vocabularies(joint, tmp_path)
     src, tgt = load_vocabularies(tmp_path)
@@ -124,18 +124,16 @@ def test_faulty_tree_is_reported_by_line_and_missing_by_stage(tmp_path):
 
 def test_parser_errors_occur_only_after_the_gold_trees(tmp_path):
     rng = Random(1)
-    trees = {"train": [random_tree(rng) for _ in range(40)], "dev": [random_tree(rng)], "test": [random_tree(rng)]}
+    trees = {split: [random_tree(rng) for _ in range(count)] for split, count in zip(SPLITS, (40, 1, 1), strict=True)}
     for split, drawn in trees.items():
         (tmp_path / f"{split}.trees").write_text("".join(f"{tree}\n" for tree in drawn), encoding="utf-8")
     prepare_trees(grammar_treebank({"parser": "toy", "after": 15, "errors": 1.0, "seed": 1}), tmp_path)
-    prepared = {
-        split: [clean(parse_tree(line, "")) for line in read(tmp_path / f"prepared/{split}.trees")] for split in trees
-    }
-    assert prepared["train"][:15] == trees["train"][:15]
-    assert prepared["dev"] == trees["dev"] and prepared["test"] == trees["test"]
-    changed = [a != b for a, b in zip(prepared["train"][15:], trees["train"][15:], strict=True)]
-    assert np.mean(changed) > 0.3
-    assert [words(tree) for tree in prepared["train"]] == [words(tree) for tree in trees["train"]]
+    texts = {split: read(tmp_path / f"prepared/{split}.trees") for split in SPLITS}
+    prepared = {split: [clean(parse_tree(line, "")) for line in lines] for split, lines in texts.items()}
+    found, gold = prepared.pop("train"), trees.pop("train")
+    assert found[:15] == gold[:15] and prepared == trees
+    assert np.mean([a != b for a, b in zip(found[15:], gold[15:], strict=True)]) > 0.3
+    assert [words(tree) for tree in found] == [words(tree) for tree in gold]
 
 
 def test_an_error_is_one_bracket_wrong_and_one_missing():

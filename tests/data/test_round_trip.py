@@ -4,10 +4,12 @@ import random
 from unicodedata import category
 
 import pytest
-from toy_corpus import make_dataset, write_raw, write_toy_raw
+from toy_corpus import make_dataset, record, write_raw, write_toy_raw
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PreparedPairs
+from pipeline.core.schema import validate
+from pipeline.data.dataset import CorpusRecord
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies, train
 from pipeline.data.text.tokenisation import Tokenisation, detokenise, round_trip, tokenise
@@ -52,9 +54,8 @@ def test_lines_that_sentencepiece_skips_are_learnt_from(tmp_path, caplog):
 def test_characters_that_stay_unknown_are_logged(tmp_path, caplog, monkeypatch):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "train", ["a q b"] * 3, ["a b"] * 3)
-    dataset = make_dataset(
-        subwords={"kind": "bpe", "vocab_size": 9, "sample_pairs": 10}, cleaning={"max_tokens": 9, "max_ratio": 9}
-    )
+    subwords = {"kind": "bpe", "vocab_size": 9, "sample_pairs": 10}
+    dataset = make_dataset(subwords=subwords, cleaning={"max_tokens": 9, "max_ratio": 9})
     prepare(dataset, tmp_path, 1)
     monkeypatch.setattr(
         "pipeline.data.text.subwords.split_for_sentencepiece", lambda lines: (line.replace("q", "") for line in lines)
@@ -85,25 +86,23 @@ def test_a_round_trip_of_lower_cased_text_ignores_case():
     assert found.ceiling == 100 and not found.changed
 
 
+WORDS = {"kind": "word", "vocab_size": 9}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"tgt": "ja"}, "moses splits at spaces, but ja has none"),
         ({"tgt": "zh"}, "moses splits at spaces, but zh has none"),
         ({"tokeniser": "none", "tgt": "zh", "segmenter": "jieba"}, "segmenter has no effect"),
-        ({"tokeniser": "none", "subwords": {"kind": "word", "vocab_size": 9}}, "needs the words of a tokeniser"),
+        ({"tokeniser": "none", "subwords": WORDS}, "needs the words of a tokeniser"),
         ({"tgt": False}, 'write "no" in quotation marks'),
         ({"tgt": "zh_tw"}, "moses splits at spaces, but zh-TW has none"),
         ({"tgt": "txtt"}, "not an ISO 639 code"),
     ],
 )
 def test_settings_that_do_not_fit_a_language_are_refused(changes, message):
-    from pipeline.core.schema import validate
-    from pipeline.data.dataset import CorpusRecord
-
-    common = {"name": "x", "title": "t", "licence": "l", "citation": "c", "dev_set": "d", "test_set": "t", "src": "en"}
-    common |= {"cleaning": {"max_tokens": 9, "max_ratio": 9}, "tokeniser": "moses", "compound_split": False}
-    common |= {"subwords": {"kind": "bpe", "vocab_size": 9, "sample_pairs": 9}, "tgt": "de"}
+    common = {key: value for key, value in record().items() if key not in ("kind", "generator")}
     with pytest.raises(UserError, match=message):
         validate(CorpusRecord, common | changes, "x.yaml")
 

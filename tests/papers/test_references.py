@@ -172,11 +172,6 @@ def test_dataset_without_file_needs_a_stand_in_at_each_scale(faults):
     assert any(expected in line for line in lines)
 
 
-def test_several_faults_are_a_line_each(faults):
-    lines = faults((PAPER, CELL, {"metric": "bluu", "dataset": "wsjj", "split": "dev", "decoding": "finl"}))
-    assert [re.search("unknown name '([a-z]+)'", line)[1] for line in lines[:3]] == ["bluu", "wsjj", "finl"]
-
-
 def test_every_field_that_is_named_as_a_reference_is_looked_up():
     """So that a record of a new kind can't forget the type that has its names looked up."""
     project = real_project()
