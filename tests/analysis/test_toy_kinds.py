@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from inspect import isclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -26,6 +27,7 @@ from pipeline.analysis.figures.figure import Figure
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
+PAPER = "workflow/papers/weighted/paper.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +38,14 @@ def with_toys(tmp_path_factory):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "config.yaml", folder)
     toy_kinds.register(folder)
-    path = folder / "workflow/papers/weighted/paper.yaml"
+    path = folder / PAPER
     paper = yaml.safe_load(path.read_text(encoding="utf-8"))
-    paper["tables"]["table2"]["cells"]["letters"] = {"kind": "letters", "times": 3, "dataset": "wmt14-en-de"}
-    paper["figures"]["figure9"] = {"kind": "line", "caption": "A line.", "dataset": "wmt14-en-de", "system": "C"}
+    paper["tables"]["table2"]["cells"]["letters"] = {"kind": "letters", "times": 3, "dataset": DATA}
+    paper["figures"]["figure9"] = {"kind": "line", "caption": "A line.", "dataset": DATA, "system": "C"}
     path.write_text(yaml.safe_dump(paper, sort_keys=False), encoding="utf-8")
     common = {"kind": "long_training", "statement": "It is so.", "printed": "Table 9", "dataset": DATA, "system": "C"}
-    long = {"long": common | {"updates": 100}, "longer": common | {"updates": 500}}
-    path.with_name("claims.yaml").write_text(yaml.safe_dump({"claims": long}), encoding="utf-8")
+    claims = {name: common | {"updates": updates} for name, updates in (("long", 100), ("longer", 500))}
+    path.with_name("claims.yaml").write_text(yaml.safe_dump({"claims": claims}), encoding="utf-8")
     return folder
 
 
@@ -90,24 +92,28 @@ def stage(run):
     return lambda *words: run([*words, "--set", "scale=smoke", "--paper", "weighted"])
 
 
+def rows_of(path):
+    return list(csv.DictReader(path.open(encoding="utf-8")))
+
+
 def test_a_new_kind_of_cell_is_filled_in_and_shown(with_toys, stage):
     done = stage("table", "--table", "table2", "--out", "out/table2.csv")
     assert done.code == 0, done.error
-    rows = list(csv.DictReader((with_toys / "out/table2.csv").open(encoding="utf-8")))
-    assert rows[0]["letters_ours"] == str(3 * len("attention/C1"))
+    assert rows_of(with_toys / "out/table2.csv")[0]["letters_ours"] == str(3 * len("attention/C1"))
     markdown = (with_toys / "out/table2.md").read_text(encoding="utf-8")
     assert "letters ours" in markdown
     assert "- letters: letters, 3 times; `grammar-smoke-en-de` stands in for wmt14-en-de." in markdown
 
 
 def test_new_kind_of_figure_is_drawn_from_its_products(with_toys, stage):
-    missing = stage("figure", "--figure", "figure9", "--out", "out/figure9.svg")
+    command = ("figure", "--figure", "figure9", "--out", "out/figure9.svg")
+    missing = stage(*command)
     assert missing.code == 1
     assert "done.json: no such file; figure figure9 of weighted needs it" in missing.error
     made = with_toys / missing.error.split(": ")[1]
     made.parent.mkdir(parents=True)
     made.write_text("{}")
-    done = stage("figure", "--figure", "figure9", "--out", "out/figure9.svg")
+    done = stage(*command)
     assert done.code == 0, done.error
     assert (with_toys / "out/figure9.svg").exists()
     assert "It is straight." in (with_toys / "out/figure9.md").read_text(encoding="utf-8")
@@ -115,26 +121,23 @@ def test_new_kind_of_figure_is_drawn_from_its_products(with_toys, stage):
 
 def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys, run, stage):
     """Trainings of 300 steps; one claim asks for 100, one for 500."""
-    project = load_project(ROOT, {"scale": "smoke", "seeds": 3, "work": str(with_toys / "claimed")})
+    work = str(with_toys / "claimed")
+    settings = {"scale": "smoke", "seeds": 3, "work": work}
     script = (
         "from pipeline.papers.project import load_project\n"
         "from pipeline.papers.reports import claim_products\n"
-        f"project = load_project('.', {{'scale': 'smoke', 'seeds': 3, 'work': {str(with_toys / 'claimed')!r}}})\n"
-        "for product in claim_products(project, 'weighted'):\n"
+        f"for product in claim_products(load_project('.', {settings!r}), 'weighted'):\n"
         "    print(type(product).__name__, product.run.folder)\n"
     )
+    project = load_project(ROOT, settings)
     trained = runs(project, "C")
     assert run(script).out == "".join(f"Trained {training.folder}\n" for training in trained)
     for training in trained:
         write_training(project, training, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + training.seed)
-    settings = ("--set", "seeds=3", "--set", f"work={with_toys / 'claimed'}")
-    done = stage("claims", "--out", "out/claims.csv", *settings)
+    done = stage("claims", "--out", "out/claims.csv", "--set", "seeds=3", "--set", f"work={work}")
     assert done.code == 0, done.error
-    rows = list(csv.DictReader((with_toys / "out/claims.csv").open(encoding="utf-8")))
-    assert [(row["claim"], row["verdict"], row["ours"]) for row in rows] == [
-        ("long", "upheld", "300 updates"),
-        ("longer", "contradicted", "300 updates"),
-    ]
+    found = [(row["claim"], row["verdict"], row["ours"]) for row in rows_of(with_toys / "out/claims.csv")]
+    assert found == [("long", "upheld", "300 updates"), ("longer", "contradicted", "300 updates")]
 
 
 @pytest.mark.parametrize(
@@ -142,16 +145,9 @@ def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys, run, st
     [(claims, claims.AnyClaim, Claim), (cells, cells.AnyCell, Cell), (figures, figures.AnyFigure, Figure)],
 )
 def test_every_class_with_a_kind_is_in_its_union(package, union, base):
-    modules = [
-        importlib.import_module(f"{package.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(package.__path__)
-    ]
-    found = {
-        inner
-        for module in modules
-        for inner in vars(module).values()
-        if isinstance(inner, type) and issubclass(inner, base) and "kind" in inner.model_fields
-    }
+    names = [f"{package.__name__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    classes = [inner for name in names for inner in vars(importlib.import_module(name)).values() if isclass(inner)]
+    found = {inner for inner in classes if issubclass(inner, base) and "kind" in inner.model_fields}
     assert found == set(get_args(get_args(union)[0]))
 
 
@@ -167,14 +163,13 @@ def test_the_graph_and_the_schemas_know_new_kinds(with_toys, run):
     )
     assert run(script).out.split() == ["10", "1"]
     assert run(["schemas", "--out", "schemas"]).code == 0
-    schema = json.loads((with_toys / "schemas/paper.json").read_text(encoding="utf-8"))
-    assert {"LettersCell", "Line"} <= schema["$defs"].keys()
-    schema = json.loads((with_toys / "schemas/claims.json").read_text(encoding="utf-8"))
-    assert "LongTraining" in schema["$defs"]
+    for name, kinds in (("paper", {"LettersCell", "Line"}), ("claims", {"LongTraining"})):
+        schema = json.loads((with_toys / f"schemas/{name}.json").read_text(encoding="utf-8"))
+        assert kinds <= schema["$defs"].keys()
 
 
 def test_a_wrong_value_of_a_new_kind_is_named(with_toys, stage):
-    path = with_toys / "workflow/papers/weighted/paper.yaml"
+    path = with_toys / PAPER
     right = path.read_text(encoding="utf-8")
     path.write_text(right.replace("times: 3", "tims: 3"), encoding="utf-8")
     done = stage("table", "--table", "table2", "--out", "out/wrong.csv")

@@ -89,8 +89,7 @@ def test_missing_or_non_utf8_text_is_named(tmp_path):
 
 
 def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
-    path = tmp_path / "test.de"
-    path.write_text("ja\n", encoding="utf-8")
+    (path := tmp_path / "test.de").write_text("ja\n", encoding="utf-8")
     assert read_lines(path, expected=1) == ["ja"]
     require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
     require_digest(tmp_path / "not even read", None, "")

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -39,30 +40,31 @@ def test_a_name_has_to_stand_there_in_one_piece():
     assert not contains(["anna", "and", "keller"], ["anna", "keller"])
 
 
+DATASET = {
+    **{"kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en"},
+    **{"dev_set": "d", "test_set": "toy", "expected": {"test": {"lines": 120}}},
+    "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
+    "cleaning": {"max_tokens": 50, "max_ratio": 9},
+    **{"tokeniser": "moses", "segmenter": "jieba", "lowercase": True, "compound_split": False},
+    "subwords": {"kind": "word", "vocab_size": 9},
+}
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """A corpus folder of the grammar: what `phenomena` reads."""
     folder = tmp_path_factory.mktemp("corpus")
     sentences = generate("film", 120, 5)
-    english = [sentence.en.lower().replace(",", " ,").replace(".", " .").replace("?", " ?") for sentence in sentences]
-    for side, lines in (
-        ("subwords.tgt", english),
-        ("subwords", [" ".join(sentence.zh_words).lower() for sentence in sentences]),
-    ):
+    english = [re.sub(r"([,.?])", r" \1", sentence.en.lower()) for sentence in sentences]
+    chinese = [" ".join(sentence.zh_words).lower() for sentence in sentences]
+    for side, lines in (("subwords.tgt", english), ("subwords", chinese)):
         words = {word for line in lines for word in line.split()}
         (folder / f"{side}.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))
     with open(folder / "test.phenomena.jsonl", "w", encoding="utf-8") as handle:
         for line, sentence in enumerate(sentences):
             handle.write(json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}) + "\n")
     (folder / "prepared").mkdir()
-    dataset = {
-        "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
-        "test_set": "toy", "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
-        "expected": {"test": {"lines": 120}}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses",
-        "segmenter": "jieba",
-        "lowercase": True, "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
-    }  # fmt: skip
-    (folder / "toy.yaml").write_text(json.dumps(dataset))
+    (folder / "toy.yaml").write_text(json.dumps(DATASET))
     return folder, english
 
 
@@ -87,11 +89,7 @@ def test_the_references_themselves_are_right_in_everything(corpus):
 
 def test_shuffled_words_keep_names_of_one_word_and_lose_order(corpus):
     folder, english = corpus
-    shuffled = []
-    for line in english:
-        words = line.split()
-        random.Random(0).shuffle(words)
-        shuffled.append(" ".join(words))
+    shuffled = [" ".join(random.Random(0).sample(line.split(), len(line.split()))) for line in english]
     counts, _ = count(folder, shuffled)
     shares = {name: successes / trials for name, (successes, trials) in counts.items()}
     assert shares["idioms"] < 0.2 and shares["clauses"] < 0.6 < shares["names"]

@@ -329,7 +329,7 @@ def test_untrained_system_upholds_nothing_beyond_training(project_with):
 def test_beyond_training_counts_sentences_that_are_too_short(project_with):
     project = project_with(beyond_training())
     assert row_of(project)["verdict"] == NOT_RUN
-    put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 7])
+    put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 9])
     for split in ("test", "test2"):
         put_perplexities(project, split, A=1.0, C=1.0)
     row = row_of(project)
