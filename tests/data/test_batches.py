@@ -222,7 +222,7 @@ def test_order_of_steps_differs_by_epoch_and_seed(corpus):
 
 @pytest.mark.parametrize("wider", ["src", "tgt"])
 def test_the_wider_side_counts_in_steps_and_micro_batches(tmp_path, seed, wider):
-    """With padding counted, steps keep their budget and micro-batches theirs."""
+    """Steps and micro-batches keep their budgets, padding included."""
     generator = np.random.default_rng(seed)
     short = generator.integers(1, 13, 300)
     long = 3 * short + generator.integers(-1, 2, 300)

@@ -55,7 +55,7 @@ def test_every_parameter_gets_a_gradient_but_softmax_offsets(any_model):
 
 
 def test_bfloat16_loss_and_gradients_are_near_float32(any_model):
-    """With 16 tokens only; at the size of a real batch gradients of a Transformer differ by 1 %."""
+    """Use 16 tokens only: at the size of a real batch gradients of a Transformer differ by 1 %."""
     batch, is_transformer = pairs([9, 4, 6], [3, 8, 5]), "transformer" in any_model.config.architecture
     wide = any_model.loss(batch, 0.1)
     with torch.autocast("cpu", torch.bfloat16):

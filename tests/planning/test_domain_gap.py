@@ -82,7 +82,7 @@ def test_the_same_words_in_no_order_pass():
 
 
 def times(source, target):
-    """Return by which factor the perplexity is higher, as it is said, and the faults."""
+    """Return the logged factor by which the perplexity is higher, and the faults."""
     said, faults = faults_of_text(GAP, source, target)
     (found,) = re.findall(r"[\d.]+ times", said)
     return found, faults

@@ -68,7 +68,7 @@ NO_WORSE, CLOSE = order("bleu", margin=4), claims_of(kind="close", score="bleu",
     ],
 )
 def test_a_margin_makes_equal_systems_no_worse_and_close(project_with, claim, second, expected):
-    """Of 4 BLEU. Values are close if the whole interval is within it."""
+    """A margin of 4 BLEU: values are close if the whole interval is within it."""
     project = project_with(claim)
     put_bleu(project, A=0.6, C=second, seed=2)
     assert direction(row_of(project)) == expected
