@@ -129,6 +129,14 @@ def drawn_mask(kept: Callable[[], Tensor], rate: float) -> Tensor:
     return masks[0]
 
 
+@pytest.mark.parametrize(("rows", "longest", "width"), [(65535, 64, 64), (65536, 64, 64), (9, 65, 64), (9, 64, 48)])
+def test_short_attention_suits_what_a_launch_can_hold(monkeypatch, rows, longest, width):
+    monkeypatch.setattr(short_attention, "fused", lambda x: True)
+    projected = torch.empty(1, 1, 1).expand(rows, 1, 1)
+    fits = (rows, longest, width) == (65535, 64, 64)
+    assert short_attention.suits(projected, longest, Heads(8, width, 64)) is fits
+
+
 @needs_triton
 def test_attention_drops_weights_by_the_seed():
     heads, length, rate = Heads(2, 16, 32), 20, 0.25

@@ -27,8 +27,8 @@ On a GPU and if REPRISE_GPU_KERNELS=1 (gpu.py), Triton kernels replace torch's:
 | weighted_transformer/model.py, `sum_branches` and `weighted_sum` | relu_layers.py |
 | cross_entropy.py, softmax | cross_entropy.py, `softmax_` |
 
-loops.py holds the steps that several loops share. autocast.py saves casts on a GPU. triton_programs.py has the programs
-that run on the GPU.
+loops.py holds the steps that several loops share. autocast.py saves casts on a GPU. triton_programs.py and
+attention_programs.py have the programs that run on the GPU.
 Tests compare values and gradients of both implementations.
 """
 

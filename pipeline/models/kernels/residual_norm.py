@@ -75,8 +75,8 @@ class ResidualNormFunction(torch.autograd.Function):
         total, normed = torch.empty_like(output), torch.empty_like(output)
         statistics = torch.empty(2, rows, device=output.device)
         ctx.levels, ctx.shape = dropout_levels(probability), residual.shape
-        inputs = residual, output, weight, bias, weight if seed is None else seed
-        sizes = {"DROPS": seed is not None, "WIDTH": width, "num_warps": max(1, min(8, width // 512))}
+        inputs = residual, output, weight, bias, seed
+        sizes = {"WIDTH": width, "num_warps": max(1, min(8, width // 512))}
         residual_norm_forward[(rows,)](*inputs, total, normed, *statistics, residual_rows, eps, *ctx.levels, **sizes)
         ctx.save_for_backward(total, weight, seed, statistics)
         return normed
@@ -101,8 +101,8 @@ class ResidualNormFunction(torch.autograd.Function):
         grad_residual = torch.empty_like(total)
         grad_output = grad_residual if seed is None else torch.empty_like(total)
         sums = torch.empty(2, programs, width, device=grad.device)
-        inputs = grad, total, weight, weight if seed is None else seed, *statistics
-        sizes = {"DROPS": seed is not None, "ROWS": ROWS, "ROW_BLOCK": ROW_BLOCK, "WIDTH": width}
+        inputs = grad, total, weight, seed, *statistics
+        sizes = {"ROWS": ROWS, "ROW_BLOCK": ROW_BLOCK, "WIDTH": width}
         warps = max(4, min(8, width // 128))
         outputs = grad_residual, grad_output, *sums
         residual_norm_backward[(programs,)](*inputs, *outputs, rows, *ctx.levels, **sizes, num_warps=warps)

@@ -18,6 +18,8 @@ from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, power_
 
 LONGEST = 64
 """Positions of a sequence that a program holds."""
+MOST_ROWS = (1 << 16) - 1
+"""Sentences of a launch, the limit of CUDA for the second dimension of a grid."""
 
 
 class Options(NamedTuple):
@@ -35,16 +37,25 @@ class Heads(NamedTuple):
     value_width: int
 
 
+class Inputs(NamedTuple):
+    """Tensors of an attention: queries unless the joint projection has them, projection, mask, and seed of dropout."""
+
+    queries: Tensor | None
+    projected: Tensor
+    mask: Tensor | None
+    seed: Tensor | None
+
+
 def suits(x: Tensor, longest: int, heads: Heads) -> bool:
     """Return whether the kernels can attend.
 
     Args:
-        x: Joint projection, which gives device and dtype.
+        x: Joint projection, which gives sentences, device and dtype.
         longest: Positions of the longer side.
         heads: H, d_k and d_v.
     """
     powers = all(width & (width - 1) == 0 and 16 <= width <= 128 for width in heads[1:])
-    return longest <= LONGEST and powers and fused(x)
+    return longest <= LONGEST and len(x) <= MOST_ROWS and powers and fused(x)
 
 
 def self_attention(projected: Tensor, mask: Tensor | None, heads: Heads, causal: bool, dropout_rate: float) -> Tensor:
@@ -60,8 +71,7 @@ def self_attention(projected: Tensor, mask: Tensor | None, heads: Heads, causal:
     Returns:
         Shape (B, T, H d_v).
     """
-    seed = draw_seed(projected) if dropout_rate else None
-    return SelfAttentionFunction.apply(projected, mask, seed, heads, Options(causal, dropout_rate))
+    return attend(None, projected, mask, heads, Options(causal, dropout_rate))
 
 
 def cross_attention(
@@ -79,54 +89,29 @@ def cross_attention(
     Returns:
         Shape (B, T, H d_v).
     """
-    seed = draw_seed(projected) if dropout_rate else None
-    return CrossAttentionFunction.apply(queries, projected, mask, seed, heads, Options(False, dropout_rate))
+    return attend(queries, projected, mask, heads, Options(False, dropout_rate))
 
 
-class SelfAttentionFunction(torch.autograd.Function):
-    """Autograd function of `self_attention`, which computes the weights again in the backward pass."""
+def attend(queries: Tensor | None, projected: Tensor, mask: Tensor | None, heads: Heads, options: Options) -> Tensor:
+    """Attend from queries to keys and values, with a new random seed for dropout.
 
-    @staticmethod
-    def forward(ctx, projected, mask, seed, heads, options):
-        """Attend.
+    Args:
+        queries: Shape (B, T, H d_k); None if the joint projection has them.
+        projected: Joint projection, shape (B, S, …).
+        mask: Bias of the scores, shape (B, 1, 1, S), or None.
+        heads: H, d_k and d_v.
+        options: Causal or not, and dropout.
 
-        Args:
-            ctx: Saves the inputs.
-            projected: Shape (B, T, H (2 d_k + d_v)).
-            mask: Shape (B, 1, 1, T), or None.
-            seed: Random seed, shape (1,); None without dropout.
-            heads: H, d_k and d_v.
-            options: Causal or not, and dropout.
-
-        Returns:
-            Shape (B, T, H d_v).
-        """
-        ctx.save_for_backward(projected, mask, seed)
-        ctx.settings = heads, options
-        return attention_out(split(projected, heads, 3), mask, seed, heads, options)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad):
-        """Differentiate with respect to the joint projection.
-
-        Args:
-            ctx: Holds the inputs.
-            grad: Gradient with respect to the output, shape (B, T, H d_v).
-
-        Returns:
-            Gradient of the projection; None for the other inputs.
-        """
-        projected, mask, seed = ctx.saved_tensors
-        heads, options = ctx.settings
-        grad_projected = torch.empty_like(projected)
-        gradients = split(grad_projected, heads, 3)
-        fill_gradients(grad, split(projected, heads, 3), gradients, mask, seed, heads, options)
-        return grad_projected, None, None, None, None
+    Returns:
+        Shape (B, T, H d_v).
+    """
+    seed = draw_seed(projected) if options.dropout_rate else None
+    queries = None if queries is None else queries.contiguous()
+    return AttentionFunction.apply(queries, projected.contiguous(), mask, seed, heads, options)
 
 
-class CrossAttentionFunction(torch.autograd.Function):
-    """Autograd function of `cross_attention`, which computes the weights again in the backward pass."""
+class AttentionFunction(torch.autograd.Function):
+    """Autograd function of `attend`, which computes the weights again in the backward pass."""
 
     @staticmethod
     def forward(ctx, queries, projected, mask, seed, heads, options):
@@ -134,19 +119,25 @@ class CrossAttentionFunction(torch.autograd.Function):
 
         Args:
             ctx: Saves the inputs.
-            queries: Shape (B, T, H d_k).
-            projected: Shape (B, S, H (d_k + d_v)).
+            queries: Shape (B, T, H d_k), or None.
+            projected: Shape (B, S, …).
             mask: Shape (B, 1, 1, S), or None.
             seed: Random seed, shape (1,); None without dropout.
             heads: H, d_k and d_v.
-            options: Dropout.
+            options: Causal or not, and dropout.
 
         Returns:
             Shape (B, T, H d_v).
         """
-        ctx.save_for_backward(queries, projected, mask, seed)
+        from pipeline.models.kernels.attention_programs import attention_forward
+
+        inputs = Inputs(queries, projected, mask, seed)
+        ctx.save_for_backward(*inputs)
         ctx.settings = heads, options
-        return attention_out((queries, *split(projected, heads, 2)), mask, seed, heads, options)
+        rows, length, _ = (projected if queries is None else queries).shape
+        out = projected.new_empty(rows, length, heads.number * heads.value_width)
+        launch(attention_forward, inputs, [out], heads, options)
+        return out
 
     @staticmethod
     @once_differentiable
@@ -158,116 +149,41 @@ class CrossAttentionFunction(torch.autograd.Function):
             grad: Gradient with respect to the output, shape (B, T, H d_v).
 
         Returns:
-            Gradients of queries and projection; None for the other inputs.
+            Gradients of queries, if there are any, and projection; None for the other inputs.
         """
-        queries, projected, mask, seed = ctx.saved_tensors
-        heads, options = ctx.settings
-        grad_queries, grad_projected = torch.empty_like(queries), torch.empty_like(projected)
-        tensors, gradients = split(projected, heads, 2), split(grad_projected, heads, 2)
-        fill_gradients(grad, (queries, *tensors), (grad_queries, *gradients), mask, seed, heads, options)
-        return grad_queries, grad_projected, None, None, None, None
+        from pipeline.models.kernels.attention_programs import attention_backward
+
+        inputs = Inputs(*ctx.saved_tensors)
+        grad_queries = None if inputs.queries is None else torch.empty_like(inputs.queries)
+        gradients = grad_queries, torch.empty_like(inputs.projected)
+        launch(attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
+        return *gradients, None, None, None, None
 
 
-def split(projected: Tensor, heads: Heads, count: int) -> tuple[Tensor, ...]:
-    """Return views of the last `count` of queries, keys and values.
-
-    Args:
-        projected: Joint projection, shape (B, T, …).
-        heads: H, d_k and d_v.
-        count: 3 with queries, 2 without.
-    """
-    widths = [heads.number * heads.key_width] * (count - 1) + [heads.number * heads.value_width]
-    return projected.split(widths, -1)
-
-
-def attention_out(
-    tensors: Sequence[Tensor], mask: Tensor | None, seed: Tensor | None, heads: Heads, options: Options
-) -> Tensor:
-    """Attend, with one program for each head of a sentence.
-
-    Args:
-        tensors: Queries, keys and values, as views of projections.
-        mask: Bias of the scores, or None.
-        seed: Random seed, shape (1,); None without dropout.
-        heads: H, d_k and d_v.
-        options: Causal or not, and dropout.
-
-    Returns:
-        Shape (B, T, H d_v).
-    """
-    from pipeline.models.kernels.triton_programs import attention_forward
-
-    queries = tensors[0]
-    out = queries.new_empty(*queries.shape[:2], heads.number * heads.value_width)
-    launch(attention_forward, tensors, [out], mask, seed, heads, options)
-    return out
-
-
-def fill_gradients(
-    grad: Tensor,
-    tensors: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    mask: Tensor | None,
-    seed: Tensor | None,
-    heads: Heads,
-    options: Options,
-) -> None:
-    """Compute the gradients of queries, keys and values.
-
-    Args:
-        grad: Gradient with respect to the output, shape (B, T, H d_v).
-        tensors: Queries, keys and values, as views of projections.
-        gradients: Outputs, with the strides of `tensors`.
-        mask: Bias of the scores, or None.
-        seed: Random seed, shape (1,); None without dropout.
-        heads: H, d_k and d_v.
-        options: Causal or not, and dropout.
-    """
-    from pipeline.models.kernels.triton_programs import attention_backward
-
-    launch(attention_backward, tensors, [grad.contiguous(), *gradients], mask, seed, heads, options)
-
-
-def launch(
-    program: Any,
-    tensors: Sequence[Tensor],
-    others: Sequence[Tensor],
-    mask: Tensor | None,
-    seed: Tensor | None,
-    heads: Heads,
-    options: Options,
-) -> None:
+def launch(program: Any, inputs: Inputs, others: Sequence[Tensor | None], heads: Heads, options: Options) -> None:
     """Launch a program for each head of a sentence.
 
     Args:
         program: In Triton.
-        tensors: Queries, keys and values.
+        inputs: Tensors that both directions read.
         others: Further tensors of the program.
-        mask: Bias of the scores, or None.
-        seed: Random seed, shape (1,); None without dropout.
         heads: H, d_k and d_v.
         options: Causal or not, and dropout.
     """
-    queries, keys, _ = tensors
-    rows, num_queries, num_keys = *queries.shape[:2], keys.shape[1]
-    threshold, keep_scale = dropout_levels(options.dropout_rate)
-    program[(rows * heads.number,)](
-        *tensors,
-        queries if mask is None else mask,
+    queries, projected, mask, seed = inputs
+    rows, num_keys, _ = projected.shape
+    num_queries = num_keys if queries is None else queries.shape[1]
+    program[(heads.number, rows)](
+        queries,
+        projected,
+        mask,
         *others,
-        *queries.stride()[:2],
-        *keys.stride()[:2],
         0 if mask is None else mask.stride(0),
-        heads.number,
         num_queries,
         num_keys,
-        heads.key_width**-0.5,
-        queries if seed is None else seed,
-        threshold,
-        keep_scale,
-        DROPS=seed is not None,
+        seed,
+        *dropout_levels(options.dropout_rate),
         CAUSAL=options.causal,
-        BIASED=mask is not None,
         QUERIES=max(16, power_of_2(num_queries)),
         KEYS=max(16, power_of_2(num_keys)),
         KEY_WIDTH=heads.key_width,

@@ -1,10 +1,10 @@
-"""Programs for a GPU, in Triton: short attention, residual connection with LayerNorm, ReLU layers, branches, softmax.
+"""Programs for a GPU, in Triton: residual connection with LayerNorm, ReLU layers, branches, softmax.
 
 A program computes a tile. Every output belongs to one program, and sums have a fixed order. So results are a function
 of the inputs alone.
 
-Import this module only if Triton is installed. The functions that launch the programs are in `short_attention`,
-`residual_norm`, `relu_layers` and `cross_entropy`.
+Import this module only if Triton is installed. The functions that launch the programs are in `residual_norm`,
+`relu_layers` and `cross_entropy`. attention_programs.py has the programs of attention.
 """
 
 import triton
@@ -22,117 +22,12 @@ def keep_mask(seed, rows, threshold, ROWS: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def attention_weights(q, k, bias, t, s, num_keys, scale, CAUSAL: tl.constexpr, BIASED: tl.constexpr):
-    """Return softmax(q k^T scale + bias) over visible keys, in float32."""
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    if BIASED:
-        scores += tl.load(bias + s, s < num_keys, 0.0).to(tl.float32)[None, :]
-    visible = (s < num_keys)[None, :]
-    if CAUSAL:
-        visible = visible & (s[None, :] <= t[:, None])
-    scores = tl.where(visible, scores, float("-inf"))
-    weights = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return weights / tl.sum(weights, 1)[:, None]
-
-
-@triton.jit(do_not_specialize=["num_queries", "num_keys", "threshold"])
-def attention_forward(
-    queries,
-    keys,
-    values,
-    bias,
-    out,
-    query_row,
-    query_step,
-    key_row,
-    key_step,
-    bias_row,
-    heads,
-    num_queries,
-    num_keys,
-    scale,
-    seed,
-    threshold,
-    keep_scale,
-    DROPS: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    BIASED: tl.constexpr,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    KEY_WIDTH: tl.constexpr,
-    VALUE_WIDTH: tl.constexpr,
-):
-    """Attend with one head of one sentence; `out` is (B, T, H d_v)."""
-    row, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
-    t, s = tl.arange(0, QUERIES), tl.arange(0, KEYS)
-    of_key, of_value = head * KEY_WIDTH + tl.arange(0, KEY_WIDTH), head * VALUE_WIDTH + tl.arange(0, VALUE_WIDTH)
-    at_query, at_key = (t < num_queries)[:, None], (s < num_keys)[:, None]
-    q = tl.load(queries + row * query_row + t[:, None] * query_step + of_key[None, :], at_query, 0.0)
-    k = tl.load(keys + row * key_row + s[:, None] * key_step + of_key[None, :], at_key, 0.0)
-    v = tl.load(values + row * key_row + s[:, None] * key_step + of_value[None, :], at_key, 0.0)
-    weights = attention_weights(q, k, bias + row * bias_row, t, s, num_keys, scale, CAUSAL, BIASED)
-    if DROPS:
-        keep = keep_mask(seed, tl.program_id(0) * QUERIES + t, threshold, QUERIES, KEYS)
-        weights = tl.where(keep, weights * keep_scale, 0.0)
-    found = tl.dot(weights.to(v.dtype), v, input_precision="ieee")
-    place = (row * num_queries + t[:, None]) * heads * VALUE_WIDTH + of_value[None, :]
-    tl.store(out + place, found.to(out.dtype.element_ty), at_query)
-
-
-@triton.jit(do_not_specialize=["num_queries", "num_keys", "threshold"])
-def attention_backward(
-    queries,
-    keys,
-    values,
-    bias,
-    grad_out,
-    grad_queries,
-    grad_keys,
-    grad_values,
-    query_row,
-    query_step,
-    key_row,
-    key_step,
-    bias_row,
-    heads,
-    num_queries,
-    num_keys,
-    scale,
-    seed,
-    threshold,
-    keep_scale,
-    DROPS: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    BIASED: tl.constexpr,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    KEY_WIDTH: tl.constexpr,
-    VALUE_WIDTH: tl.constexpr,
-):
-    """Differentiate one head of one sentence; gradients have the strides of their tensors."""
-    row, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
-    t, s = tl.arange(0, QUERIES), tl.arange(0, KEYS)
-    of_key, of_value = head * KEY_WIDTH + tl.arange(0, KEY_WIDTH), head * VALUE_WIDTH + tl.arange(0, VALUE_WIDTH)
-    at_query, at_key = (t < num_queries)[:, None], (s < num_keys)[:, None]
-    query_place = row * query_row + t[:, None] * query_step + of_key[None, :]
-    key_place = row * key_row + s[:, None] * key_step + of_key[None, :]
-    value_place = row * key_row + s[:, None] * key_step + of_value[None, :]
-    out_place = (row * num_queries + t[:, None]) * heads * VALUE_WIDTH + of_value[None, :]
-    q, k = tl.load(queries + query_place, at_query, 0.0), tl.load(keys + key_place, at_key, 0.0)
-    v, grad = tl.load(values + value_place, at_key, 0.0), tl.load(grad_out + out_place, at_query, 0.0)
-    weights = attention_weights(q, k, bias + row * bias_row, t, s, num_keys, scale, CAUSAL, BIASED)
-    grad_weights, dropped = tl.dot(grad, tl.trans(v), input_precision="ieee"), weights
-    if DROPS:
-        keep = keep_mask(seed, tl.program_id(0) * QUERIES + t, threshold, QUERIES, KEYS)
-        grad_weights = tl.where(keep, grad_weights * keep_scale, 0.0)
-        dropped = tl.where(keep, weights * keep_scale, 0.0)
-    grad_v = tl.dot(tl.trans(dropped.to(grad.dtype)), grad, input_precision="ieee")
-    tl.store(grad_values + value_place, grad_v.to(v.dtype), at_key)
-    centred = grad_weights - tl.sum(weights * grad_weights, 1)[:, None]
-    grad_scores = (weights * centred * scale).to(q.dtype)
-    tl.store(grad_queries + query_place, tl.dot(grad_scores, k, input_precision="ieee").to(q.dtype), at_query)
-    grad_k = tl.dot(tl.trans(grad_scores), q, input_precision="ieee")
-    tl.store(grad_keys + key_place, grad_k.to(k.dtype), at_key)
+def drop(x, seed, threshold, keep_scale, WIDTH: tl.constexpr):
+    """Apply dropout to row program_id(0) of a matrix, if there is a seed."""
+    if seed is not None:
+        keep = keep_mask(seed, tl.program_id(0) + tl.arange(0, 1), threshold, 1, WIDTH)
+        x = tl.where(tl.reshape(keep, (WIDTH,)), x * keep_scale, 0.0)
+    return x
 
 
 @triton.jit(do_not_specialize=["residual_rows", "threshold"])
@@ -150,16 +45,12 @@ def residual_norm_forward(
     eps,
     threshold,
     keep_scale,
-    DROPS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
     """Compute LayerNorm(residual + Dropout(output)) of one row, and save the sum, its mean and 1 / deviation."""
     row = tl.program_id(0).to(tl.int64)
     j = tl.arange(0, WIDTH)
-    x = tl.load(output + row * WIDTH + j).to(tl.float32)
-    if DROPS:
-        keep = tl.reshape(keep_mask(seed, tl.program_id(0) + tl.arange(0, 1), threshold, 1, WIDTH), (WIDTH,))
-        x = tl.where(keep, x * keep_scale, 0.0)
+    x = drop(tl.load(output + row * WIDTH + j).to(tl.float32), seed, threshold, keep_scale, WIDTH)
     x = (x + tl.load(residual + row % residual_rows * WIDTH + j).to(tl.float32)).to(total.dtype.element_ty)
     tl.store(total + row * WIDTH + j, x)
     x = x.to(tl.float32)
@@ -187,7 +78,6 @@ def residual_norm_backward(
     rows,
     threshold,
     keep_scale,
-    DROPS: tl.constexpr,
     ROWS: tl.constexpr,
     ROW_BLOCK: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -208,7 +98,7 @@ def residual_norm_backward(
         g = g * w
         g = (g - (tl.sum(g, 1)[:, None] + x * tl.sum(g * x, 1)[:, None]) / WIDTH) * scale
         tl.store(grad_residual + place, g.to(grad_residual.dtype.element_ty), real)
-        if DROPS:
+        if seed is not None:
             g = tl.where(keep_mask(seed, row, threshold, ROW_BLOCK, WIDTH), g * keep_scale, 0.0)
             tl.store(grad_output + place, g.to(grad_output.dtype.element_ty), real)
     tl.store(grad_weight + program * WIDTH + j, of_weight)
