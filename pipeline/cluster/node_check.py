@@ -92,7 +92,7 @@ def check_folder(folder: Path) -> None:
             raise UserError(f"{folder}: {error.strerror}; free some space, then run the same command again") from error
         raise UnfitNode(f"{folder} is not writable: {error.strerror}") from error
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the disk's fault is reported already
             path.unlink(missing_ok=True)
 
 

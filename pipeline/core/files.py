@@ -73,7 +73,7 @@ def replace_file(path: Path, mode: str = "w", before: Callable[[], None] = lambd
             os.replace(temporary, path)
             sync_folder(path.parent)
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # it was renamed or never made; the next writer removes a leftover
             temporary.unlink()
 
 
@@ -261,7 +261,7 @@ def set_aside(path: Path) -> Path:
         The new path.
     """
     aside = path_aside(path)
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError):  # another process has set it aside
         path.rename(aside)
     note_path(path).unlink(missing_ok=True)
     return aside

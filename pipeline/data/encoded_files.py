@@ -158,7 +158,7 @@ def copy(path: Path, target: Path) -> None:
 
 def read_through(path: Path) -> None:
     """Read a file from end to end, so that the page cache holds it."""
-    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:  # the reader itself reports a fault
         while file.read(CHUNK):
             pass
 

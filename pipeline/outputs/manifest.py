@@ -117,7 +117,7 @@ class ManifestWriter:
     def finish(self, names: Iterable[str]) -> None:
         """Write the complete manifest of the given outputs and remove the incomplete one."""
         Manifest(entries={name: self.entries[name] for name in names}).write(self.path)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a leftover has the same entries
             part_of(self.path).unlink(missing_ok=True)
             note_path(part_of(self.path)).unlink(missing_ok=True)
             self.path.with_name("outputs.part.json").unlink(missing_ok=True)  # its name before 0.3.0

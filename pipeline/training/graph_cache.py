@@ -175,7 +175,7 @@ class CudaRecorder:
         get a new pool and stream.
         """
         index = self.device.index or 0
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError):  # the aborted capture may have ended it
             torch._C._cuda_endAllocateToPool(index, self.pool)
         generator = torch.cuda.default_generators[index]
         fresh = torch.Generator(self.device)

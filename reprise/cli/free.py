@@ -102,7 +102,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
 def remove_empty(folder: Path) -> None:
     """Remove a folder and its subfolders, except those that hold a file."""
     for path in [*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder]:
-        with suppress(OSError):
+        with suppress(OSError):  # it holds a file
             path.rmdir()
 
 

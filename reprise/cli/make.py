@@ -142,7 +142,7 @@ class Workflow:
             frame: The interrupted frame, which `signal.signal` passes.
         """
         self.received = number
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # Snakemake has just ended
             os.killpg(self.process.pid, number)
 
     def __exit__(self, *raised: object) -> None:

@@ -102,7 +102,7 @@ def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Foun
     """
     if not is_possible_name(audio):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(audio))
-    with contextlib.suppress(soundfile.SoundFileError, OSError):
+    with contextlib.suppress(soundfile.SoundFileError, OSError):  # read again below, with retries
         if (found := read(audio)) is not None:
             return found
     again = read(BytesIO(read_with_retries(audio)))
