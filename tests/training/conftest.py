@@ -1,7 +1,9 @@
 """A corpus of random symbols to be copied, and run folders on it."""
 
 import math
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,12 +12,14 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-import yaml
 from made_records import parallel_corpus
+from run_folders import write_settings
 
+from pipeline.config import load_run
 from pipeline.data.sequence_store import write_tokens
 from pipeline.training import trainer, validation
 from pipeline.training.job import train_run
+from pipeline.training.progress import Progress
 
 SYMBOLS = [chr(ord("a") + number) for number in range(20)]
 VOCAB_SIZE = 4 + len(SYMBOLS)
@@ -91,17 +95,46 @@ def write_run(
     settings |= {"validate_every": 6, "checkpoint_every": 4}
     if architecture == "weighted_transformer":
         settings |= {"branch_warmup_steps": 10, "branch_freeze_steps": 3}
-    spec = {"paper": "test", "system": "copy", "dataset": "copy", "scale": "test", "seed": seed, "corpus": str(corpus)}
-    spec["model"] = {"architecture": architecture} | MODELS.get(architecture, {}) | (model or {})
-    folder.mkdir()
-    (folder / "run.yaml").write_text(yaml.safe_dump(spec | {"training": settings | training}))
-    return folder
+    model = {"architecture": architecture} | MODELS.get(architecture, {}) | (model or {})
+    names = {"paper": "test", "system": "copy", "dataset": "copy", "scale": "test"}
+    return write_settings(folder, corpus, model, settings | training, **names, seed=seed)
 
 
 @pytest.fixture
 def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
     """Make a run folder by name; further arguments are those of `write_run`."""
     return lambda name="run", **settings: write_run(tmp_path / name, copy_corpus, **settings)
+
+
+@pytest.fixture
+def train(new_run) -> Callable[..., Path]:
+    """Train a new run to its end; arguments are those of `new_run`."""
+
+    def train(name: str = "run", **settings) -> Path:
+        train_run(run := new_run(name, **settings), threads=1)
+        return run
+
+    return train
+
+
+@pytest.fixture
+def train_signalled(monkeypatch) -> Callable[..., int]:
+    """Train a run that gets a signal in a step; return its exit code. Other arguments are those of `train_run`."""
+
+    def trained(run: Path, step: int, number: int = signal.SIGTERM, **options) -> int:
+        count = Progress.count
+
+        def counted(self, done: int, *rest) -> None:
+            count(self, done, *rest)
+            if done == step + 1:
+                os.kill(os.getpid(), number)
+
+        with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
+            patched.setattr(Progress, "count", counted)
+            train_run(run, threads=1, **options)
+        return stopped.value.code
+
+    return trained
 
 
 @pytest.fixture(scope="session")
@@ -136,8 +169,8 @@ def undisturbed(finished, request) -> Path:
 @pytest.fixture
 def disturbed(new_run, undisturbed) -> Path:
     """The same run, not begun."""
-    spec = yaml.safe_load((undisturbed / "run.yaml").read_text())
-    return new_run("disturbed", architecture=spec["model"]["architecture"], micro_batch_tokens=80)
+    architecture = load_run(undisturbed / "run.yaml").model.architecture
+    return new_run("disturbed", architecture=architecture, micro_batch_tokens=80)
 
 
 @pytest.fixture

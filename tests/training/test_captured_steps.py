@@ -5,7 +5,6 @@ A tape of operators stands in for a CUDA graph (tape.py).
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,29 +23,24 @@ from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
 
 CPU = torch.device("cpu")
-MICRO_BATCHES = {"one": 200, "several": 80}
+ONE_BATCH, SEVERAL = {"micro_batch_tokens": 200}, {"micro_batch_tokens": 80}
+any_number_of_batches = pytest.mark.parametrize("batches", [ONE_BATCH, SEVERAL], ids=["one", "several"])
 SHORT = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 2}
-LONG = {"max_steps": 14, "validate_every": 14, "checkpoint_every": 14}
-"""So many steps that every shape comes back after another one."""
-CASES = [
-    ("transformer", "several"),
-    ("weighted_transformer", "one"),
-    ("weighted_transformer", "several"),
-    ("recurrent", "one"),
-    ("convolutional", "several"),
-]
-
-
-def no_memory(_: int) -> None:
-    raise torch.OutOfMemoryError("CUDA out of memory")
+EXACT = {"rtol": 0, "atol": 0}
 
 
 @pytest.fixture
-def trainer_with(monkeypatch) -> Callable[..., Trainer]:
-    """Builds the trainer of a run, whose steps a tape records; `fail` makes recordings fail, `most` are kept."""
+def trainer_with(new_run, tmp_path, monkeypatch) -> Callable[..., Trainer]:
+    """Builds the trainer of a run of some settings, whose steps a tape records.
 
-    def build(run: Path, fail: Callable[[int], None] = lambda _: None, most: int = 96) -> Trainer:
+    A folder of this name is used again. `fail` makes recordings fail; `most` graphs are kept.
+    """
+
+    def build(name: str, fail: Callable[[int], None] = lambda _: None, most: int = 96, **settings) -> Trainer:
         monkeypatch.setattr(setup, "captured_steps", taped(fail, most))
+        run = tmp_path / name
+        if not run.exists():
+            new_run(name, **SHORT | settings)
         spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
         return setup.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
 
@@ -59,42 +53,44 @@ def final(trainer: Trainer) -> dict[str, torch.Tensor]:
     return trainer.model.state_dict() | trainer.optimiser.tensors()
 
 
-def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert torch.equal(found[name], value), name
-
-
-@pytest.mark.parametrize(("architecture", "parts"), CASES)
-def test_replayed_steps_equal_eager_ones(new_run, trainer_with, architecture, parts):
-    settings = {"architecture": architecture, "micro_batch_tokens": MICRO_BATCHES[parts], "clip_norm": 0.5} | SHORT
-    replayed, eager = trainer_with(new_run("replayed", **settings)), trainer_with(new_run("eager", **settings), refuse)
-    assert_equal(final(replayed), final(eager))
+@pytest.mark.parametrize(
+    ("architecture", "batches"),
+    [
+        ("transformer", SEVERAL),
+        ("weighted_transformer", ONE_BATCH),
+        ("weighted_transformer", SEVERAL),
+        ("recurrent", ONE_BATCH),
+        ("convolutional", SEVERAL),
+    ],
+)
+def test_replayed_steps_equal_eager_ones(trainer_with, architecture, batches):
+    settings = {"architecture": architecture, "clip_norm": 0.5} | batches
+    replayed, eager = trainer_with("replayed", **settings), trainer_with("eager", refuse, **settings)
+    torch.testing.assert_close(final(replayed), final(eager), **EXACT)
     recorder = replayed.steps.captured.graphs.recorder
     assert recorder.replayed >= 6 and recorder.recorded == len(replayed.steps.captured.graphs.graphs)
     assert replayed.state.since_validation == eager.state.since_validation and replayed.state.dev == eager.state.dev
 
 
 @pytest.mark.parametrize("optimiser", ["adadelta", "nag"])
-def test_every_optimiser_can_be_recorded(new_run, trainer_with, optimiser):
-    settings = {"optimiser": optimiser, "schedule": "plateau", "lr": 0.1, "micro_batch_tokens": 200} | SHORT
-    replayed, eager = new_run("replayed", **settings), new_run("eager", **settings)
-    assert_equal(final(trainer_with(replayed)), final(trainer_with(eager, refuse)))
+def test_every_optimiser_can_be_recorded(trainer_with, optimiser):
+    settings = {"optimiser": optimiser, "schedule": "plateau", "lr": 0.1} | ONE_BATCH
+    replayed, eager = trainer_with("replayed", **settings), trainer_with("eager", refuse, **settings)
+    torch.testing.assert_close(final(replayed), final(eager), **EXACT)
 
 
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-def test_steps_without_dropout_are_those_of_an_unpadded_training(new_run, trainer_with, parts):
-    settings = {"model": {"dropout": 0.0}, "micro_batch_tokens": MICRO_BATCHES[parts]} | SHORT
-    replayed = trainer_with(new_run("replayed", **settings))
-    plain = trainer_with(new_run("plain", **settings))
+@any_number_of_batches
+def test_steps_without_dropout_are_those_of_an_unpadded_training(trainer_with, batches):
+    replayed, plain = (trainer_with(name, model={"dropout": 0.0}, **batches) for name in ("replayed", "plain"))
     plain.steps.captured, plain.steps.async_stats = None, False
     final(replayed), final(plain)
-    assert replayed.state.dev.nll_per_token == pytest.approx(plain.state.dev.nll_per_token, rel=1e-4)
-    assert replayed.state.train.nll_per_token == pytest.approx(plain.state.train.nll_per_token, rel=1e-4)
+    for measured in ("dev", "train"):
+        found, expected = (getattr(trainer.state, measured).nll_per_token for trainer in (replayed, plain))
+        assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_graphs_are_recorded_for_each_shape_and_frozen_weights(new_run, trainer_with):
-    trainer = trainer_with(new_run(architecture="weighted_transformer", micro_batch_tokens=200, **SHORT))
+def test_graphs_are_recorded_for_each_shape_and_frozen_weights(trainer_with):
+    trainer = trainer_with("run", architecture="weighted_transformer", **ONE_BATCH)
     shapes = {part.signature for step in range(6) for part in trainer.steps.prepare(step).micro_batches}
     assert not trainer.steps.captured.graphs.graphs
     final(trainer)
@@ -103,86 +99,67 @@ def test_graphs_are_recorded_for_each_shape_and_frozen_weights(new_run, trainer_
     assert {key[1] for key in recorded} == {False, True}
 
 
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-def test_dropped_graphs_are_recorded_again_to_the_same_bytes(new_run, trainer_with, parts):
-    settings = {"micro_batch_tokens": MICRO_BATCHES[parts]} | LONG
-    few, all_kept = trainer_with(new_run("few", **settings), most=1), trainer_with(new_run("all", **settings))
-    assert_equal(final(few), final(all_kept))
+@any_number_of_batches
+def test_dropped_graphs_are_recorded_again_to_the_same_bytes(trainer_with, batches):
+    """There are so many steps that every shape comes back after another one."""
+    settings = {"max_steps": 14, "validate_every": 14, "checkpoint_every": 14} | batches
+    few, all_kept = trainer_with("few", most=1, **settings), trainer_with("all", **settings)
+    torch.testing.assert_close(final(few), final(all_kept), **EXACT)
     assert few.steps.captured.graphs.recorder.recorded > all_kept.steps.captured.graphs.recorder.recorded
     assert len(few.steps.captured.graphs.graphs) == 1
 
 
-def test_a_stopped_training_ends_in_the_same_bytes(new_run, trainer_with):
-    settings = {"micro_batch_tokens": MICRO_BATCHES["several"]} | SHORT
-    undisturbed, run = final(trainer_with(new_run("undisturbed", **settings))), new_run("stopped", **settings)
-    first = trainer_with(run)
-    first.progress.count = stop_after(first, 3)
-    with pytest.raises(SystemExit):
-        first.train()
-    second = trainer_with(run)
-    assert 0 < second.state.step < 6
-    assert_equal(final(second), undisturbed)
-
-
-def stop_after(trainer: Trainer, steps: int) -> Callable[..., None]:
-    """Count steps as before, and ask to stop after some."""
-    count = trainer.progress.count
+def test_a_stopped_training_ends_in_the_same_bytes(trainer_with):
+    undisturbed, first = final(trainer_with("undisturbed", **SEVERAL)), trainer_with("stopped", **SEVERAL)
+    count = first.progress.count
 
     def counted(step: int, *rest) -> None:
         count(step, *rest)
-        if step == steps:
-            trainer.stop.signal = 15
+        if step == 3:
+            first.stop.signal = 15
 
-    return counted
+    first.progress.count = counted
+    with pytest.raises(SystemExit):
+        first.train()
+    second = trainer_with("stopped", **SEVERAL)
+    assert 0 < second.state.step < 6
+    torch.testing.assert_close(final(second), undisturbed, **EXACT)
 
 
-def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with, caplog):
-    trainer = trainer_with(new_run(**SHORT), refuse)
+def test_a_failed_recording_is_logged_and_training_goes_on(trainer_with, caplog):
+    trainer = trainer_with("run", refuse)
     with caplog.at_level(logging.WARNING):
         final(trainer)
-    messages = [record.message for record in caplog.records if "CUDA graphs" in record.message]
-    assert messages == [
-        "cannot capture steps as CUDA graphs, they run eagerly: RuntimeError: operation not permitted when stream is "
-        "capturing"
-    ]
+    (message,) = [record.message for record in caplog.records if "CUDA graphs" in record.message]
+    expected = "cannot capture steps as CUDA graphs, they run eagerly: RuntimeError: operation not permitted when"
+    assert message == f"{expected} stream is capturing"
     assert trainer.steps.captured.graphs.recorder.recorded == 1
 
 
-def test_gradients_add_up_if_recording_had_failed_before(new_run, trainer_with):
-    settings = {"micro_batch_tokens": MICRO_BATCHES["several"]} | SHORT
-    late, early = (trainer_with(new_run(name, **settings), refuse) for name in ("late", "early"))
+def test_gradients_add_up_if_recording_had_failed_before(trainer_with):
+    late, early = (trainer_with(name, refuse, **SEVERAL) for name in ("late", "early"))
     early.steps.captured.graphs.failure = "an earlier one"
-    assert_equal(final(early), final(late))
+    torch.testing.assert_close(final(early), final(late), **EXACT)
 
 
-def test_graphs_are_dropped_when_memory_is_short(new_run, trainer_with):
-    full = {"left": 1}
+@pytest.mark.parametrize("faulty", [{2}, range(1, 99)], ids=["second recording", "all recordings"])
+def test_graphs_are_dropped_when_memory_is_short(trainer_with, caplog, faulty):
+    """A shape without memory for any graph is computed eagerly."""
 
-    def second_fails(number: int) -> None:
-        if number > 1 and full["left"]:
-            full["left"] -= 1
+    def fail(number: int) -> None:
+        if number in faulty:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    settings = {"micro_batch_tokens": 200} | SHORT
-    short, enough = (
-        trainer_with(new_run("short", **settings), second_fails),
-        trainer_with(new_run("enough", **settings)),
-    )
-    assert_equal(final(short), final(enough))
-    assert not short.steps.captured.graphs.refused and short.steps.captured.graphs.recorder.released
+    short, enough = trainer_with("short", fail, **ONE_BATCH), trainer_with("enough", **ONE_BATCH)
+    torch.testing.assert_close(final(short), final(enough), **EXACT)
+    graphs = short.steps.captured.graphs
+    assert graphs.recorder.released and not graphs.failure
+    assert bool(graphs.refused) == ("no memory for the CUDA graph of a batch" in caplog.text) == (1 in faulty)
 
 
-def test_shapes_without_memory_for_a_graph_are_eager(new_run, trainer_with, caplog):
-    settings = {"micro_batch_tokens": 200} | SHORT
-    short, enough = trainer_with(new_run("short", **settings), no_memory), trainer_with(new_run("enough", **settings))
-    assert_equal(final(short), final(enough))
-    assert short.steps.captured.graphs.refused and not short.steps.captured.graphs.failure
-    assert "no memory for the CUDA graph of a batch" in caplog.text
-
-
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_with, parts):
-    trainer = trainer_with(new_run(micro_batch_tokens=MICRO_BATCHES[parts], max_steps=4))
+@any_number_of_batches
+def test_a_step_that_is_not_finite_is_left_out_on_the_device(trainer_with, batches):
+    trainer = trainer_with("run", max_steps=4, **batches)
     run = trainer.steps.captured.run
 
     def with_fault(step: int, annealings: int, batches, seeds, divisor: float, known) -> torch.Tensor:
@@ -197,9 +174,9 @@ def test_a_step_that_is_not_finite_is_left_out_on_the_device(new_run, trainer_wi
     assert trainer.state.skipped_updates == 1
 
 
-def test_weights_cast_between_replayed_steps_are_current(new_run, trainer_with):
+def test_weights_cast_between_replayed_steps_are_current(trainer_with):
     """Cast weights as a validation on a GPU does; a replay changes weights without changing their version."""
-    trainer = trainer_with(new_run(micro_batch_tokens=200, **SHORT))
+    trainer = trainer_with("run", **ONE_BATCH)
     weights, run = [*trainer.model.parameters()], trainer.steps.captured.run
 
     @torch.no_grad()
@@ -219,12 +196,10 @@ def test_weights_cast_between_replayed_steps_are_current(new_run, trainer_with):
     assert trainer.steps.captured.graphs.recorder.replayed >= 6
 
 
-def test_rolling_back_drops_the_graphs(new_run, trainer_with):
-    trainer = trainer_with(new_run(max_steps=8, checkpoint_every=2, validate_every=2))
-    validate = trainer.validate
+def test_rolling_back_drops_the_graphs(trainer_with):
+    trainer, forgotten = trainer_with("run", max_steps=8, validate_every=2), []
+    validate, forget = trainer.validate, trainer.steps.captured.forget
     trainer.validate = lambda: "diverged" if trainer.state.step == 6 else validate()
-    forgotten = []
-    forget = trainer.steps.captured.forget
     trainer.steps.captured.forget = lambda: (forgotten.append(trainer.state.step), forget())
     final(trainer)
     assert forgotten == [6] and trainer.state.returned

@@ -4,10 +4,9 @@ import re
 
 import pytest
 import torch
-from made_records import MACHINE
+from made_records import MACHINE, training_config
 
 import pipeline.core.disk as disk
-from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
@@ -18,7 +17,7 @@ from pipeline.training.state import Sums, TrainingState
 from pipeline.training.tensor_file import load_weights
 
 CONFIG = TransformerConfig(architecture="transformer", num_layers=1, d_model=8, d_ff=8, num_heads=1)
-TRAINING = TrainingConfig(max_steps=9, warmup_steps=4, tokens_per_update=1, validate_every=1, checkpoint_every=1)
+TRAINING = training_config(max_steps=9, schedule="inverse_sqrt", lr=None, warmup_steps=4, tokens_per_update=1)
 
 
 def new_optimiser() -> Optimiser:
@@ -54,19 +53,15 @@ def weights(optimiser: Optimiser) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in optimiser.parameters]
 
 
-def same(some, others) -> bool:
-    return all(torch.equal(*pair) for pair in zip(some, others, strict=True))
-
-
 def test_a_resumed_training_makes_the_same_next_update(checkpoints):
     before, after = new_optimiser(), new_optimiser()
     (state,) = save(checkpoints, before, 1)
     assert checkpoints.newest_resume_point().restore(after.model, after) == state
-    assert same(weights(before), weights(after))
-    for optimiser in (before, after):
-        torch.manual_seed(3)
-        train(optimiser, 1)
-    assert same(weights(before), weights(after))
+    for _ in range(2):
+        torch.testing.assert_close(weights(before), weights(after), rtol=0, atol=0)
+        for optimiser in (before, after):
+            torch.manual_seed(3)
+            train(optimiser, 1)
 
 
 def test_newest_checkpoints_are_kept_by_step_not_by_file_name(checkpoints):
@@ -112,7 +107,8 @@ def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
     assert caplog.text.count("checkpoint is damaged") == 2
 
 
-def test_full_disk_is_one_error_and_keeps_older_checkpoints(checkpoints, monkeypatch):
+@pytest.mark.parametrize("fault", ["full disk", "other bytes"])
+def test_failed_save_is_one_error_that_keeps_older_files(checkpoints, monkeypatch, fault):
     optimiser = new_optimiser()
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)
@@ -120,23 +116,17 @@ def test_full_disk_is_one_error_and_keeps_older_checkpoints(checkpoints, monkeyp
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(UserError, match=r"can't write .*step-3.*No space left on device; free some space"):
-        checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
-    monkeypatch.undo()
-    assert names(checkpoints) == before
-    assert checkpoints.newest_resume_point().metadata["step"] == 2
-
-
-def test_failed_read_back_is_an_error_that_keeps_older_files(checkpoints, monkeypatch):
-    optimiser = new_optimiser()
-    save(checkpoints, optimiser, 2)
-    before = names(checkpoints)
     with monkeypatch.context() as patched:
-        patched.setattr("pipeline.training.tensor_file.read_with_retries", lambda path: b"")
-        with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
+        if fault == "full disk":
+            patched.setattr("os.fsync", full)
+            message, left = r"can't write .*step-3.*No space left on device; free some space", set()
+        else:
+            patched.setattr("pipeline.training.tensor_file.read_with_retries", lambda path: b"")
+            message, left = r"reads back differently.*check the disk", {"step-3.resume.safetensors.damaged"}
+        with pytest.raises(UserError, match=message):
             checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
-    assert names(checkpoints) == before | {"step-3.resume.safetensors.damaged"}
+    assert names(checkpoints) == before | left
+    assert checkpoints.newest_resume_point().metadata["step"] == 2
 
 
 def test_half_written_files_are_removed(checkpoints):
@@ -157,12 +147,11 @@ def test_checkpoints_of_another_run_are_recognised(checkpoints):
 
 
 def test_weights_of_another_run_or_model_are_refused_by_name(checkpoints):
-    optimiser = new_optimiser()
+    optimiser, other = new_optimiser(), new_optimiser()
     save(checkpoints, optimiser, 1)
     ((_, path),) = weight_files(checkpoints.run_folder)
-    other = new_optimiser()
     assert load_weights(other.model, path, "this run's key")["step"] == 1
-    assert same(weights(optimiser), weights(other))
+    torch.testing.assert_close(weights(optimiser), weights(other), rtol=0, atol=0)
     with pytest.raises(UserError, match=r"step-1.*belongs to another run \(key this run's k, not another run'\), or"):
         load_weights(other.model, path, "another run's key")
     with pytest.raises(UserError, match=r"belongs to another run"):

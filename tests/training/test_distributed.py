@@ -1,14 +1,18 @@
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from forked_ranks import fork_ranks
 from made_records import MACHINE
 from safetensors.torch import load_file
 
@@ -16,31 +20,26 @@ from pipeline.cluster.local import free_port
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import read_json
-from pipeline.training import validation
+from pipeline.training import distributed
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
 from pipeline.training.ownership import StopRequest
 from pipeline.training.setup import build_trainer
 from pipeline.training.specification import run_key
-from pipeline.training.state import FIT_STEPS
+from pipeline.training.step import StepRunner
 from pipeline.training.trainer import Trainer
 
 SHARED = {"tokens_per_update": 200, "micro_batch_tokens": 80}
 """Three micro-batches a step."""
 
 
-def start(run: Path, rank: int, port: int) -> subprocess.Popen:
-    """One of two processes that train `run` on this machine."""
-    world = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
-    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-m", "pipeline", "train", "--run", str(run), "--threads", "1", "--device", "cpu"]
-    return subprocess.Popen(command, env=os.environ | world | address, stderr=subprocess.PIPE, text=True)
-
-
 def both(run: Path) -> list[subprocess.Popen]:
-    port = free_port()
-    return [start(run, rank, port) for rank in range(2)]
+    """Start two processes that train `run` on this machine."""
+    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, "-m", "pipeline", "train", "--run", str(run), "--threads", "1", "--device", "cpu"]
+    environments = [os.environ | world | {"RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
+    return [subprocess.Popen(command, env=one, stderr=subprocess.PIPE, text=True) for one in environments]
 
 
 def trainer_of(run: Path, group: Group) -> Trainer:
@@ -50,90 +49,51 @@ def trainer_of(run: Path, group: Group) -> Trainer:
     return build_trainer(spec, checkpoints, group, cpu, MACHINE, StopRequest(), save_every_s=300)
 
 
-def gradients(trainer: Trainer) -> list[torch.Tensor]:
-    return [gradient.clone() for gradient in trainer.optimiser.gradients()]
-
-
 def test_two_processes_clip_the_summed_gradient_as_one_process(new_run, monkeypatch):
     """An optimiser is used that, unlike Adam, depends on the length of the gradient."""
     barrier, shared = threading.Barrier(2, timeout=60), {}
 
     def all_reduce(tensor: torch.Tensor, async_op: bool = False) -> SimpleNamespace:
-        shared[threading.current_thread().name] = tensor.clone()
+        shared[threading.get_ident()] = tensor.clone()
         barrier.wait()
-        total = sum(shared[name] for name in ("0", "1"))
+        total = sum(shared.values())
         barrier.wait()
         tensor.copy_(total)
         return SimpleNamespace(wait=lambda: None)
+
+    def accumulate(trainer: Trainer) -> tuple[list[float], list[torch.Tensor]]:
+        numbers = trainer.steps.accumulate(3, trainer.steps.prepare(3)).tolist()
+        return numbers, [gradient.clone() for gradient in trainer.optimiser.gradients()]
 
     monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
     monkeypatch.setattr(Group, "from_first", lambda self, value, device: value)
     settings = {"clip_norm": 0.05, "optimiser": "nag", "schedule": "constant", "lr": 0.1}
     run = new_run(model={"dropout": 0.0}, **settings, **SHARED)
     alone, *both = (trainer_of(run, Group(rank, size)) for rank, size in ((0, 1), (0, 2), (1, 2)))
-    found = {}
-
-    def accumulate(trainer: Trainer) -> None:
-        name = threading.current_thread().name
-        found[name] = trainer.steps.accumulate(3, trainer.steps.prepare(3)).tolist(), gradients(trainer)
-
-    threads = [threading.Thread(target=accumulate, args=(trainer,), name=str(trainer.group.rank)) for trainer in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    accumulate(alone)
-    numbers, expected = found.pop(threading.current_thread().name)
+    numbers, expected = accumulate(alone)
     assert numbers[-1] > 0.06 and float(torch.nn.utils.get_total_norm(expected)) == pytest.approx(0.05, rel=1e-3)
     assert len(alone.steps.batches.micro_batches(3)) > 2, "each process has several micro-batches"
-    for their_numbers, theirs in found.values():
-        assert their_numbers == pytest.approx(numbers, rel=1e-4)
-        for first, other in zip(theirs, expected, strict=True):
-            torch.testing.assert_close(first, other, rtol=1e-3, atol=1e-7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
-def test_two_processes_train_what_one_does_within_rounding(new_run, architecture, monkeypatch):
-    """Within a twentieth of what each tensor has learnt: by Adam a weight with next to no gradient follows rounding."""
-    monkeypatch.setattr(validation, "FIT_STEPS", FIT_STEPS)  # as in the processes
-    alone, shared, begun = (
-        new_run(name, architecture=architecture, max_steps=6, **SHARED) for name in ("alone", "shared", "begun")
-    )
-    first = trainer_of(begun, Group(0, 1)).model.state_dict()
-    processes = both(shared)
-    train_run(alone, threads=1)
-    messages = [process.communicate()[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], messages
-    one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
-    for name, weight in one.items():
-        assert torch.dist(two[name], weight) <= 0.05 * torch.dist(weight, first[name]), name
-    costs = [read_json(run / "cost.json")["total"] for run in (alone, shared)]
-    assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
-    done = [read_json(run / "done.json") for run in (alone, shared)]
-    for measured in ("dev", "fit"):
-        assert done[0][measured]["nll_per_token"] == pytest.approx(done[1][measured]["nll_per_token"], rel=1e-5)
-    assert "step 6/6" in messages[0] and "step" not in messages[1]
+    with ThreadPoolExecutor(2) as threads:
+        for their_numbers, theirs in threads.map(accumulate, both):
+            assert their_numbers == pytest.approx(numbers, rel=1e-4)
+            torch.testing.assert_close(theirs, expected, rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.slow
 def test_signal_to_one_process_stops_both_at_the_same_step(new_run):
     run = new_run(max_steps=3000, validate_every=3000, checkpoint_every=3000, **SHARED)
-    processes = both(run)
-    while not (run / "progress.jsonl").exists():
-        time.sleep(0.05)
-    processes[1].send_signal(signal.SIGTERM)
-    messages = [process.communicate()[1] for process in processes]
-    assert [process.returncode for process in processes] == [75, 75], messages
-    (kept,) = (run / "checkpoints").iterdir()
-    assert f"stopped after step {kept.name.split('-')[1].split('.')[0]};" in messages[0]
-    processes = both(run)
-    while (run / "progress.jsonl").read_text().count('"step"') < 2:
-        time.sleep(0.05)
-    processes[0].send_signal(signal.SIGTERM)
-    messages = [process.communicate()[1] for process in processes]
+    progress = run / "progress.jsonl"
+    for signalled, lines in ((1, 1), (0, 2)):
+        processes = both(run)
+        while not progress.exists() or progress.read_text().count('"step"') < lines:
+            time.sleep(0.05)
+        processes[signalled].send_signal(signal.SIGTERM)
+        messages = [process.communicate()[1] for process in processes]
+        assert [process.returncode for process in processes] == [75, 75], messages
+        if signalled:
+            (kept,) = (run / "checkpoints").iterdir()
+            assert f"stopped after step {kept.name.split('-')[1].split('.')[0]};" in messages[0]
     assert "resumed after step" in messages[0]
-    assert [process.returncode for process in processes] == [75, 75], messages
 
 
 def test_half_given_variables_are_refused(monkeypatch):
@@ -162,3 +122,88 @@ def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
         Group(0, 2).connected(torch.device("cpu")),
     ):
         pass
+
+
+FAILED = 3
+"""Exit code after a UserError."""
+
+
+def by_forks(run: Path, size: int, at_step: Callable[[int, int], None] = lambda rank, step: None) -> list[int]:
+    """Train `run` by forked processes and return their exit codes; each logs to `log.RANK`.
+
+    Args:
+        run: Folder of the run.
+        size: Number of processes.
+        at_step: Called in each process with its rank and each step.
+    """
+
+    def train(rank: int) -> None:
+        accumulate = StepRunner.accumulate
+        StepRunner.accumulate = lambda self, step, prepared: at_step(rank, step) or accumulate(self, step, prepared)
+        logging.basicConfig(filename=run / f"log.{rank}", level="INFO", force=True)
+        try:
+            train_run(run, device="cpu", threads=1)
+        except UserError as error:
+            logging.error(error)
+            raise SystemExit(FAILED) from error
+
+    children = fork_ranks(size, train)
+    deadline, codes = time.monotonic() + 300, {}
+    while len(codes) < size and time.monotonic() < deadline:
+        for child in children:
+            if child not in codes and (ended := os.waitpid(child, os.WNOHANG))[0]:
+                codes[child] = os.waitstatus_to_exitcode(ended[1])
+        if len(codes) == size - 1 and FAILED in codes.values():
+            (hanging,) = set(children) - set(codes)
+            os.kill(hanging, 9)
+        time.sleep(0.05)
+    return [codes[child] for child in children]
+
+
+def assert_same_cost(run: Path, other: Path) -> None:
+    costs = [read_json(folder / "cost.json")["total"] for folder in (run, other)]
+    assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
+
+
+@pytest.mark.slow
+def test_eight_processes_match_one_with_many_buckets(new_run, train, monkeypatch):
+    # with a small eps, Adam turns the rounding of a gradient near zero into a whole step
+    settings = SHARED | {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4, "adam_eps": 1e-3}
+    alone, shared = train("alone", **settings), new_run("shared", **settings)
+    monkeypatch.setattr(distributed, "BUCKET_BYTES", 2000)
+    assert by_forks(shared, 8) == [0] * 8
+    one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
+    torch.testing.assert_close(two, one, rtol=1e-4, atol=1e-5)
+    assert_same_cost(alone, shared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
+def test_two_processes_train_what_one_does_within_rounding(new_run, train, architecture):
+    """Within a twentieth of what each tensor has learnt: by Adam a weight with next to no gradient follows rounding."""
+    settings = {"architecture": architecture, "max_steps": 6} | SHARED
+    alone, shared, begun = train("alone", **settings), new_run("shared", **settings), new_run("begun", **settings)
+    first = trainer_of(begun, Group(0, 1)).model.state_dict()
+    assert by_forks(shared, 2) == [0, 0]
+    one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
+    for name, weight in one.items():
+        assert torch.dist(two[name], weight) <= 0.05 * torch.dist(weight, first[name]), name
+    assert_same_cost(alone, shared)
+    done = [read_json(run / "done.json") for run in (alone, shared)]
+    for measured in ("dev", "fit"):
+        assert done[0][measured]["nll_per_token"] == pytest.approx(done[1][measured]["nll_per_token"], rel=1e-5)
+    assert "step 6/6" in (shared / "log.0").read_text() and "step" not in (shared / "log.1").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hung"])
+def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeypatch, end):
+    """Of eight processes, number 5 ends or hangs in step 3."""
+    monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
+    run = new_run(max_steps=6, validate_every=6, checkpoint_every=2, **SHARED)
+    codes = by_forks(run, 8, lambda rank, step: end() if (rank, step) == (5, 3) else None)
+    assert codes.count(FAILED) == 7, codes
+    for rank in (0, 1, 2, 3, 4, 6, 7):
+        assert "another process of this training died or hung" in (run / f"log.{rank}").read_text()
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["steps"] == 6

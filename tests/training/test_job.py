@@ -2,14 +2,13 @@
 
 import errno
 import itertools
-import json
 import os
 import re
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
+from run_folders import change_settings, json_lines
 from safetensors.torch import load_file
 
 from pipeline.__main__ import main
@@ -27,36 +26,30 @@ from pipeline.training.warm_start import move_aside
 from pipeline.workflow.runs import is_locked
 
 
-def change(run: Path, **training) -> None:
-    """Rewrite `run.yaml` with other settings of `training`."""
-    spec = yaml.safe_load((run / "run.yaml").read_text())
-    spec["training"] |= training
-    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+def train_by_command(run: Path, *options: str) -> int:
+    return main(["train", "--run", str(run), "--threads", "1", "--device", "cpu", *options])
 
 
 def test_a_finished_run_says_what_it_is(undisturbed):
-    done = read_json(undisturbed / "done.json")
-    assert done["key"] == run_key(undisturbed)
-    assert done["steps"] == 12
+    done, cost = (read_json(undisturbed / name) for name in ("done.json", "cost.json"))
+    weights = load_file(undisturbed / "model.safetensors")
+    assert done["key"] == run_key(undisturbed) and done["steps"] == 12
     assert done["weights_digest"] == sha256_file(undisturbed / "model.safetensors")
     assert {"nll_per_token", "perplexity"} <= done["dev"].keys()
-    weights = load_file(undisturbed / "model.safetensors")
     assert done["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
     kept = {path.name for path in (undisturbed / "checkpoints").iterdir()}
     assert kept == {f"step-{step}.safetensors" for step in (4, 8, 12)} | {"step-12.resume.safetensors"}
-    cost = read_json(undisturbed / "cost.json")
     assert cost["total"]["steps"] == 12 and cost["total"]["tokens"] > 0 and cost["total"]["flops"] > 0
-    samples = [json.loads(line) for line in (undisturbed / "samples.jsonl").read_text().split("\n")[:-1]]
+    samples = json_lines(undisturbed / "samples.jsonl")
     assert [sample["step"] for sample in samples] == [6, 6, 6, 12, 12, 12]
     assert all(sample["source"] == sample["reference"] for sample in samples)
 
 
 @pytest.mark.parametrize("undisturbed", ["transformer"], indirect=True)
-def test_same_seed_gives_same_bytes_and_another_seed_differs(new_run, undisturbed, disturbed, outcome):
+def test_same_seed_gives_same_bytes_and_another_seed_differs(train, undisturbed, disturbed, outcome):
     train_run(disturbed, threads=1)
     assert outcome(disturbed) == outcome(undisturbed)
-    train_run(other := new_run("other", seed=2, max_steps=4), threads=1)
-    step_4 = "checkpoints/step-4.safetensors"
+    step_4, other = "checkpoints/step-4.safetensors", train("other", seed=2, max_steps=4)
     assert (other / step_4).read_bytes() != (undisturbed / step_4).read_bytes()
 
 
@@ -84,8 +77,7 @@ def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeyp
     run, held = new_run(), []
     monkeypatch.setattr(Trainer, "train", lambda self: held.append(is_locked(run)))
     monkeypatch.setattr("pipeline.training.job.finish", lambda trainer: held.append(is_locked(run)))
-    for options in ([], ["--restart"]):
-        assert main(["train", "--run", str(run), "--threads", "1", "--device", "cpu", *options]) == 0
+    assert [train_by_command(run), train_by_command(run, "--restart")] == [0, 0]
     assert held == [True] * 4 and not is_locked(run)
 
 
@@ -94,20 +86,19 @@ def test_several_processes_do_not_restart_a_run(undisturbed, monkeypatch, capsys
     for rank in "01":
         for name, value in {"WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank}.items():
             monkeypatch.setenv(name, value)
-        assert main(["train", "--run", str(undisturbed), "--device", "cpu", "--restart"]) == 1
+        assert train_by_command(undisturbed, "--restart") == 1
         assert "with one process first" in capsys.readouterr().err
     assert (undisturbed / "model.safetensors").read_bytes() == before
 
 
-def test_branch_weights_lie_on_the_simplex_in_every_weights_file(new_run):
+def test_branch_weights_lie_on_the_simplex_in_every_weights_file(train):
     """The rate leads well away from the simplex until the last step."""
     weighted = {"branch_warmup_steps": 1, "branch_freeze_steps": 0, "max_steps": 6}
-    run = new_run(architecture="weighted_transformer", **weighted)
-    train_run(run, threads=1)
+    run = train(architecture="weighted_transformer", **weighted)
     for path in (run / "model.safetensors", *(path for _, path in weight_files(run))):
-        found = {name: weight for name, weight in load_file(path).items() if name.endswith(("kappa", "alpha"))}
+        found = [weight for name, weight in load_file(path).items() if name.endswith(("kappa", "alpha"))]
         assert len(found) == 4
-        for weight in found.values():
+        for weight in found:
             assert float(weight.min()) >= 0 and float(weight.sum()) == pytest.approx(1, abs=1e-6)
 
 
@@ -116,28 +107,25 @@ def test_checkpoint_of_another_run_is_refused_until_a_restart(new_run, monkeypat
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Trainer, "asked_to_stop", True)
         train_run(run, threads=1)
-    change(run, tokens_per_update=151)
+    change_settings(run, {"tokens_per_update": 151})
     (checkpoint,) = (run / "checkpoints").iterdir()
     before = checkpoint.read_bytes()
-    command = ["train", "--run", str(run), "--threads", "1", "--device", "cpu"]
-    assert main(command) == 1
+    assert train_by_command(run) == 1
     assert re.fullmatch(
         r"error: .*step-0\.resume\.safetensors: is a checkpoint of another run.*changed since.*--restart`\n",
         capsys.readouterr().err,
     )
     assert checkpoint.read_bytes() == before
-    assert main([*command, "--restart"]) == 0
+    assert train_by_command(run, "--restart") == 0
     assert read_json(run / "done.json")["key"] == run_key(run)
 
 
-def test_finished_run_is_retrained_and_kept_when_settings_change(new_run, outcome, caplog):
-    run, fresh = new_run("run", max_steps=2), new_run("fresh", max_steps=3)
-    train_run(run, threads=1)
-    before, key = outcome(run), run_key(run)
-    change(run, max_steps=3)
+def test_finished_run_is_retrained_and_kept_when_settings_change(train, outcome, caplog):
     caplog.set_level("INFO")
+    run, fresh = train("run", max_steps=2), train("fresh", max_steps=3)
+    before, key = outcome(run), run_key(run)
+    change_settings(run, {"max_steps": 3})
     train_run(run, threads=1)
-    train_run(fresh, threads=1)
     assert outcome(run) == outcome(fresh)
     old = run.with_name(f"run.before-{key[:8]}")
     assert outcome(old) == before and str(old) in caplog.text
@@ -175,41 +163,35 @@ def test_killed_set_aside_move_resumes_and_keeps_older_folders(tmp_path):
         assert not list(run.iterdir())
 
 
-def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run, trained_once):
-    long, short = trained_once(architecture="transformer"), new_run("short", max_steps=8)
-    train_run(short, threads=1)
+def test_a_kept_checkpoint_holds_the_weights_after_its_step(trained_once, train):
+    long, short = trained_once(architecture="transformer"), train("short", max_steps=8)
     kept, final = load_file(long / "checkpoints" / "step-8.safetensors"), load_file(short / "model.safetensors")
     assert all(torch.equal(kept[name], final[name]) for name in final)
 
 
 def test_full_disk_while_saving_is_one_error_and_resumes_later(new_run, trained_once, outcome, monkeypatch, capsys):
-    undisturbed, run = trained_once(architecture="transformer"), new_run("run")
-    real = os.fsync
-    calls = itertools.count()
+    undisturbed, run = trained_once(architecture="transformer"), new_run()
+    real, calls = os.fsync, itertools.count()
 
     def fills(descriptor):
         if next(calls) > 9:
             raise OSError(errno.ENOSPC, "No space left on device")
         real(descriptor)
 
-    command = ["train", "--run", str(run), "--threads", "1", "--device", "cpu"]
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", fills)
-        assert main(command) == 1
+        assert train_by_command(run) == 1
     assert re.fullmatch(r"error: can't write .*: No space left on device; free some space.*\n", capsys.readouterr().err)
     assert not list(run.rglob(".*.tmp"))
     assert weight_files(run)
-    assert main(command) == 0
+    assert train_by_command(run) == 0
     assert outcome(run) == outcome(undisturbed)
 
 
-def test_bf16_learns_like_fp32(new_run):
-    losses = {}
-    for precision in ("fp32", "bf16"):
-        run = new_run(precision, precision=precision, max_steps=10, validate_every=10)
-        train_run(run, threads=1)
-        losses[precision] = read_json(run / "done.json")["train"]["loss_per_token"]
-    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+def test_bf16_learns_like_fp32(train):
+    runs = [train(precision, precision=precision, max_steps=10, validate_every=10) for precision in ("fp32", "bf16")]
+    fp32, bf16 = (read_json(run / "done.json")["train"]["loss_per_token"] for run in runs)
+    assert bf16 == pytest.approx(fp32, rel=0.02)
 
 
 def test_an_absent_gpu_is_one_clear_error(new_run, monkeypatch):
@@ -221,18 +203,6 @@ def test_an_absent_gpu_is_one_clear_error(new_run, monkeypatch):
 def test_a_weighted_run_without_its_own_warm_up_is_refused(new_run):
     with pytest.raises(UserError, match="branch_warmup_steps is missing"):
         train_run(new_run(architecture="weighted_transformer", branch_warmup_steps=None))
-
-
-def test_job_logs_its_training_at_the_start(new_run, caplog):
-    caplog.set_level("INFO")
-    run = new_run(max_steps=3, max_length=7)
-    train_run(run, threads=1)
-    said = caplog.text
-    assert "test/copy seed 1 on copy at scale test" in said
-    assert re.search(
-        r"3 steps of 150 tokens per side \(\d+ pairs\), \d+ per epoch; padding .* %; [1-9]\d* pairs over 7", said
-    )
-    assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
 
 
 def test_a_folder_that_is_no_run_is_one_message_and_stays_absent(tmp_path, capsys):

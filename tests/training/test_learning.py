@@ -11,109 +11,67 @@ from pipeline.training.job import train_run
 from pipeline.training.step import StepRunner, micro_seed
 from pipeline.training.validation import Validation
 
-
-class Learnt(Exception):
-    """Raised in place of the rest of a training."""
-
-
-@pytest.fixture
-def has_learnt(monkeypatch):
-    """Return whether a run copies at a validation on the development set; its training ends there."""
-    measured = Validation.on_dev
-
-    def on_dev(self, model):
-        if (loss := measured(self, model)).perplexity < 2.0:
-            raise Learnt
-        return loss
-
-    def trained(run) -> bool:
-        try:
-            train_run(run, threads=1)
-        except Learnt:
-            return True
-        return False
-
-    monkeypatch.setattr(Validation, "on_dev", on_dev)
-    return trained
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer"])
-def test_copying_is_learnt_on_any_seed(new_run, has_learnt, architecture):
-    seed = random.randrange(1 << 31)
-    run = new_run(
-        seed=seed,
-        architecture=architecture,
-        max_steps=500,
-        warmup_steps=100,
-        tokens_per_update=600,
-        micro_batch_tokens=600,
-        validate_every=50,
-        checkpoint_every=500,
-        label_smoothing=0.0,
-        **({"branch_freeze_steps": 100} if architecture == "weighted_transformer" else {}),
-    )
-    assert has_learnt(run), f"seed {seed}"
-
-
 RECURRENT = {"d_embedding": 32, "d_state": 32, "d_attention": 64, "d_readout": 32}
 RECURRENT |= {"init_scale": 0.3, "output_dropout": 0.0}
-ADAM = {"schedule": "constant", "lr": 0.005, "clip_norm": 1.0}
+BY_TOKENS = {"tokens_per_update": 600, "warmup_steps": 100}
+BY_SENTENCES = {"tokens_per_update": None, "warmup_steps": None, "sentences_per_update": 64}
+ADAM = BY_SENTENCES | {"schedule": "constant", "lr": 0.005, "clip_norm": 1.0}
 # Section 4.2 of Convolutional Sequence to Sequence Learning but for sizes and the number of updates.
-NAG = {"optimiser": "nag", "schedule": "plateau", "lr": 0.25, "clip_norm": 0.1, "loss_mean": "sentence"}
+NAG = {"optimiser": "nag", "schedule": "plateau", "lr": 0.25, "clip_norm": 0.1, "loss_mean": "sentence"} | BY_SENTENCES
 CONVOLUTIONAL = {"encoder_layers": 2, "decoder_layers": 2, "d_embedding": 32, "d_hidden": 32, "d_readout": 32}
 COPIERS = {
+    "transformer": ("transformer", {}, BY_TOKENS),
+    "weighted_transformer": ("weighted_transformer", {}, BY_TOKENS | {"branch_freeze_steps": 100}),
     "rnn": ("recurrent", {"channels": "rnn", **RECURRENT}, ADAM),
     "ntm-rnn-emb": ("recurrent", {"channels": "ntm-rnn-emb", **RECURRENT}, ADAM),
     "convolutional": ("convolutional", CONVOLUTIONAL, NAG),
 }
 
 
+class Learnt(Exception):
+    """Raised in place of the rest of a training."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COPIERS)
-def test_copying_is_learnt_without_a_transformer_on_any_seed(new_run, has_learnt, name):
-    seed, (architecture, model, training) = random.randrange(1 << 31), COPIERS[name]
-    run = new_run(
-        seed=seed,
-        architecture=architecture,
-        model=model,
-        max_steps=500,
-        warmup_steps=None,
-        tokens_per_update=None,
-        sentences_per_update=64,
-        micro_batch_tokens=600,
-        validate_every=50,
-        checkpoint_every=500,
-        label_smoothing=0.0,
-        **training,
-    )
-    assert has_learnt(run), f"seed {seed}"
+def test_copying_is_learnt_on_any_seed(train, monkeypatch, name):
+    """A run copies at a validation on the development set; its training ends there."""
+    seed, (architecture, model, training), measured = random.randrange(1 << 31), COPIERS[name], Validation.on_dev
+
+    def on_dev(self, model):
+        if (loss := measured(self, model)).perplexity < 2.0:
+            raise Learnt
+        return loss
+
+    monkeypatch.setattr(Validation, "on_dev", on_dev)
+    settings = {"max_steps": 500, "micro_batch_tokens": 600, "validate_every": 50, "checkpoint_every": 500}
+    settings |= {"label_smoothing": 0.0} | training
+    with pytest.raises(Learnt):
+        train(seed=seed, architecture=architecture, model=model, **settings)
+        pytest.fail(f"seed {seed}")
 
 
 @pytest.mark.parametrize("loss_mean", ["token", "sentence"])
 def test_step_gradient_equals_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch, loss_mean):
     run = new_run(max_steps=1, loss_mean=loss_mean, micro_batch_tokens=80)
     whole_updates = load_run(run / "run.yaml").training.model_copy(update={"micro_batch_tokens": 1000})
-    compared = []
-    accumulate = StepRunner.accumulate
+    compared, accumulate = [], StepRunner.accumulate
 
     def compare(self, step, update):
         result = accumulate(self, step, update)
-        accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
+        compared.append([gradient.clone() for gradient in self.optimiser.gradients()])
         self.optimiser.zero_grad()
         whole = ParallelBatches(ParallelSplit(copy_corpus, "train"), whole_updates, seed=1).micro_batches(step)
         assert len(update.micro_batches) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
         (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()
-        compared.extend(zip(accumulated, self.optimiser.gradients(), strict=True))
+        compared.append([*self.optimiser.gradients()])
         return result
 
     monkeypatch.setattr(StepRunner, "accumulate", compare)
     monkeypatch.setattr(StepRunner, "warm_up_largest_batch", lambda self, step: disable_dropout(self.model))
     train_run(run, threads=1)
-    assert compared
-    for some, other in compared:
-        torch.testing.assert_close(some, other, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(*compared, rtol=1e-4, atol=1e-6)
 
 
 def disable_dropout(model: torch.nn.Module) -> None:

@@ -74,21 +74,17 @@ def test_gpu_without_bfloat16_is_refused_only_for_it(monkeypatch):
         check_precision(torch.device("cuda"), "bf16")
 
 
-@pytest.mark.parametrize(("precision", "widened", "said"), [("bf16", True, 1), ("bf16", False, 0), ("fp32", True, 0)])
-def test_slow_bfloat16_processor_is_reported_when_requested(monkeypatch, caplog, precision, widened, said):
-    caplog.set_level("INFO")
-    monkeypatch.setattr(machine, "current_backend", lambda: MatmulBackend(widened=widened))
-    check_precision(torch.device("cpu"), precision)
-    assert len(caplog.records) == said
-
-
 @pytest.mark.parametrize(
     ("precision", "widened", "multiplied"),
-    [("bf16", True, torch.float32), ("bf16", False, torch.bfloat16), ("fp32", False, torch.float32)],
+    [("bf16", True, torch.float32), ("bf16", False, torch.bfloat16), ("fp32", True, torch.float32)],
 )
-def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, precision, widened, multiplied):
+def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, caplog, precision, widened, multiplied):
+    """The choice is logged if bfloat16 was asked for."""
+    caplog.set_level("INFO")
     spec = SimpleNamespace(training=SimpleNamespace(precision=precision))
     monkeypatch.setattr(machine, "current_backend", lambda: MatmulBackend(widened=widened))
+    check_precision(torch.device("cpu"), precision)
+    assert len(caplog.records) == (precision == "bf16" and widened)
     with autocast(torch.device("cpu"), spec):
         assert torch.nn.Linear(2, 3)(torch.ones(1, 2)).dtype == multiplied
     assert machine.precision_on(torch.device("cuda"), precision) == precision
@@ -128,13 +124,14 @@ def test_freed_memory_stays_with_the_process():
 def test_gpu_is_deterministic_without_cublas_workspace_variable(monkeypatch):
     """Torch fixes the workspace of cuBLAS by itself; the variable costs 42 to 51 µs a product in 2.11."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    before, threads = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
+    before = torch.are_deterministic_algorithms_enabled()
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     try:
-        prepare(torch.device("meta"), threads)  # any that is no CPU
-        assert torch.are_deterministic_algorithms_enabled()
+        for options in ({"strict": False}, {}):
+            prepare(torch.device("meta"), torch.get_num_threads(), **options)  # any that is no CPU
+            assert torch.are_deterministic_algorithms_enabled()
+            assert torch.is_deterministic_algorithms_warn_only_enabled() == bool(options)
         assert not torch.utils.deterministic.fill_uninitialized_memory, "a kernel for each new tensor"
         assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     finally:
         torch.use_deterministic_algorithms(before)
-        torch.utils.deterministic.fill_uninitialized_memory = filled

@@ -1,9 +1,11 @@
 """The ways to multiply matrices: one result, one choice a processor, no trace of it where torch's own way stays."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 import torch
+from gradients import with_gradients
 from torch import nn
 
 from pipeline.training import matmul_backend
@@ -21,49 +23,38 @@ BY_ONEDNN, WIDENED = MatmulBackend(products="onednn"), MatmulBackend(widened=Tru
 
 
 @pytest.fixture
-def onednn():
+def asked(monkeypatch) -> Iterator[list[tuple]]:
+    """Let oneDNN multiply matrices, and return what was asked of it."""
+    given = []
+    monkeypatch.setattr(matmul_backend, "onednn_matmul", lambda *args: given.append(args) or onednn_matmul(*args))
     use_backend(BY_ONEDNN)
-    yield
+    yield given
     use_backend(TORCH_DEFAULT)
-
-
-def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
-    out = layer(x)
-    return [out, *torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])]
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_layer_and_gradients_agree_between_mkl_and_onednn(kind, bias, monkeypatch):
+def test_layer_and_gradients_agree_between_mkl_and_onednn(kind, bias, asked):
     torch.manual_seed(1)
     layer, x = nn.Linear(120, 160, bias=bias).to(kind), torch.randn(7, 9, 120, dtype=kind, requires_grad=True)
-    by_mkl, asked = gradients(layer, x), []
-    monkeypatch.setattr(
-        matmul_backend, "onednn_matmul", lambda *given: asked.append(len(given)) or onednn_matmul(*given)
-    )
-    use_backend(BY_ONEDNN)
-    try:
-        found = gradients(layer, x)
-    finally:
-        use_backend(TORCH_DEFAULT)
+    leaves = [x, *layer.parameters()]
+    found, count = with_gradients([layer(x)], leaves), len(asked)
+    use_backend(TORCH_DEFAULT)
+    by_mkl = with_gradients([layer(x)], leaves)
     tolerance = 1e-4 if kind == torch.float32 else 0
-    for first, other in zip(found, by_mkl, strict=True):
-        torch.testing.assert_close(first, other, rtol=tolerance, atol=tolerance)
-    assert len(asked) >= 3 if kind == torch.float32 else not asked
-    assert gradients(layer, x)[1].equal(by_mkl[1])
+    torch.testing.assert_close(found, by_mkl, rtol=tolerance, atol=tolerance)
+    assert count == len(asked) and (count >= 3 if kind == torch.float32 else not count)
 
 
 @pytest.fixture
-def any_size(monkeypatch):
-    """Products of any size go to oneDNN; what was asked of it."""
-    asked = []
+def asked_any_size(asked, monkeypatch) -> list[tuple]:
+    """Let oneDNN multiply matrices of any size."""
     monkeypatch.setattr(matmul_backend, "LEAST", 1)
-    monkeypatch.setattr(matmul_backend, "onednn_matmul", lambda *given: asked.append(given) or onednn_matmul(*given))
     return asked
 
 
 @pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((2, 0), (0, 4)), ((1, 3), (3, 1)), ((5, 3), (3, 0))])
-@pytest.mark.usefixtures("onednn", "any_size")
+@pytest.mark.usefixtures("asked_any_size")
 def test_empty_and_thin_matrices_are_multiplied_too(shapes):
     a, b = (torch.ones(shape) for shape in shapes)
     assert (a @ b).tolist() == [[float(a.shape[1])] * b.shape[1]] * a.shape[0]
@@ -71,15 +62,12 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
 
 
 @pytest.mark.parametrize("shape", [(4,), (1,), (2, 4), (2, 1), ()])
-def test_onednn_addmm_adds_a_summand_of_any_shape(shape, any_size):
+def test_onednn_addmm_adds_a_summand_of_any_shape(shape, asked_any_size):
     summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
-    expected = torch.addmm(summand, a, b)
-    use_backend(BY_ONEDNN)
-    try:
-        torch.testing.assert_close(torch.addmm(summand, a, b), expected)
-        assert bool(any_size) == (shape == (4,))
-    finally:
-        use_backend(TORCH_DEFAULT)
+    found = torch.addmm(summand, a, b)
+    assert bool(asked_any_size) == (shape == (4,))
+    use_backend(TORCH_DEFAULT)
+    torch.testing.assert_close(found, torch.addmm(summand, a, b))
 
 
 @pytest.mark.parametrize(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
@@ -105,15 +93,12 @@ def test_a_part_of_a_matrix_reaches_onednn_without_gaps(right, monkeypatch):
     assert given[0].is_contiguous() or given[0].t().is_contiguous()
 
 
-@pytest.mark.usefixtures("onednn")
-def test_small_products_stay_with_mkl(monkeypatch):
-    asked = []
-    monkeypatch.setattr(matmul_backend, "onednn_matmul", lambda *given: asked.append(given) or onednn_matmul(*given))
+def test_small_products_stay_with_mkl(asked):
     assert (torch.ones(32, 64) @ torch.ones(64, 64)).sum() == 32 * 64 * 64 and not asked
     assert (torch.ones(512, 64) @ torch.ones(64, 64)).sum() == 512 * 64 * 64 and len(asked) == 1
 
 
-@pytest.mark.usefixtures("onednn")
+@pytest.mark.usefixtures("asked")
 def test_the_facts_of_a_machine_name_the_library():
     found = describe_machine(torch.device("cpu"), 1, 1)
     assert (found.products, found.widened) == ("onednn", False) and current_backend() == BY_ONEDNN

@@ -52,14 +52,12 @@ resources: {RESOURCES}
 @pytest.fixture
 def stage(tmp_path):
     """Runs a stage with the toy's folder beside those of pipeline/models."""
-    folders = tmp_path / "architectures"
-    shutil.copytree(FOLDERS, folders)
+    folders = shutil.copytree(FOLDERS, tmp_path / "architectures")
 
-    def run(*arguments) -> str:
+    def run(*arguments) -> None:
         command = [sys.executable, "-c", DRIVER, folders, *arguments]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=ROOT)
         assert done.returncode == 0, done.stderr
-        return done.stderr
 
     return run
 
@@ -68,8 +66,8 @@ def test_new_architecture_is_trained_and_decoded(stage, new_run):
     run = new_run(architecture="bag_of_words", model={"width": 8}, max_steps=40)
     stage("train", "--run", run, "--threads", 1)
     assert json.loads((run / "done.json").read_text())["steps"] == 40
-    weights = run / "model.safetensors"
-    stage("translate", "--weights", weights, "--split", "dev", "--out", run / "dev.tok", "--threads", 1)
+    options = "--weights", run / "model.safetensors", "--split", "dev", "--out", run / "dev.tok", "--threads", 1
+    stage("translate", *options)
     assert len((run / "dev.tok").read_text().splitlines()) == 40
 
 

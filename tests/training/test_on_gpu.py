@@ -3,10 +3,9 @@
 With REPRISE_TEST_DEVICE=cpu they run on a CPU, without graphs and Triton. That checks the tests themselves.
 """
 
-import json
+import itertools
 import logging
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -15,49 +14,34 @@ from pathlib import Path
 
 import pytest
 import torch
+from run_folders import json_lines
 
 from pipeline.cluster.local import free_port
 from pipeline.core.digests import ROOT
 from pipeline.core.json_csv import read_json
 from pipeline.models.kernels import gpu
 from pipeline.training.job import train_run
-from pipeline.training.progress import Progress
 
 DEVICE = os.environ.get("REPRISE_TEST_DEVICE", "cuda")
 absent = DEVICE == "cuda" and not torch.cuda.is_available()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(absent, reason="needs a GPU")]
-MICRO_BATCHES = {"one": 200, "several": 80}
-ARCHITECTURES = ["transformer", "weighted_transformer", "recurrent", "convolutional"]
 
 
-def train(run: Path) -> None:
-    train_run(run, device=DEVICE, threads=1)
+several_or_one = pytest.mark.parametrize("tokens", [200, 80], ids=["one", "several"])
+"""Micro-batches a step."""
 
 
-def stop_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Have the next training asked to stop after a step."""
-    count, asked = Progress.count, []
-
-    def counted(self, done: int, *rest) -> None:
-        count(self, done, *rest)
-        if done == step and not asked:
-            asked.append(done)
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Progress, "count", counted)
-
-
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_stopped_training_on_a_gpu_ends_in_the_same_bytes(new_run, outcome, monkeypatch, caplog, architecture, parts):
-    settings = {"architecture": architecture, "micro_batch_tokens": MICRO_BATCHES[parts], "precision": "bf16"}
+@several_or_one
+@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
+def test_a_stopped_training_on_a_gpu_ends_in_the_same_bytes(
+    new_run, outcome, train_signalled, caplog, architecture, tokens
+):
+    settings = {"architecture": architecture, "micro_batch_tokens": tokens, "precision": "bf16"}
     undisturbed, stopped = new_run("undisturbed", **settings), new_run("stopped", **settings)
     with caplog.at_level(logging.WARNING):
-        train(undisturbed)
-        stop_at(monkeypatch, 5)
-        with pytest.raises(SystemExit):
-            train(stopped)
-        train(stopped)
+        train_run(undisturbed, device=DEVICE, threads=1)
+        train_signalled(stopped, step=4, device=DEVICE)
+        train_run(stopped, device=DEVICE, threads=1)
     assert "captured" not in caplog.text, "no graph failed to be recorded"
     assert outcome(stopped) == outcome(undisturbed)
 
@@ -84,23 +68,18 @@ def kernels(monkeypatch) -> Iterator[Callable[[str], None]]:
 
 def dev_losses(run: Path) -> list[float]:
     """Return the development loss of each validation, in nats."""
-    lines = map(json.loads, (run / "progress.jsonl").read_text().splitlines())
-    return [line["dev"]["nll_per_token"] for line in lines if "dev" in line]
-
-
-def kernels_of(run: Path) -> str:
-    return read_json(run / "cost.json")["starts"][-1]["kernels"]
+    return [line["dev"]["nll_per_token"] for line in json_lines(run / "progress.jsonl") if "dev" in line]
 
 
 def test_triton_kernels_learn_as_torch_kernels_do(new_run, kernels):
-    curves: dict[str, list[list[float]]] = {}
-    for name in ("torch", "triton"):
+    curves: dict[str, list[list[float]]] = {"torch": [], "triton": []}
+    for name, seed in itertools.product(curves, SEEDS):
         kernels(name)
-        for seed in SEEDS:
-            run = new_run(f"{name}-{seed}", seed=seed, model=SMALL, precision="bf16", **WHOLE)
-            train(run)
-            assert kernels_of(run) == (name if DEVICE == "cuda" else "torch")
-            curves.setdefault(name, []).append(dev_losses(run))
+        run = new_run(f"{name}-{seed}", seed=seed, model=SMALL, precision="bf16", **WHOLE)
+        train_run(run, device=DEVICE, threads=1)
+        used = read_json(run / "cost.json")["starts"][-1]["kernels"]
+        assert used == (name if DEVICE == "cuda" else "torch")
+        curves[name].append(dev_losses(run))
     for ours, theirs in zip(zip(*curves["triton"], strict=True), zip(*curves["torch"], strict=True), strict=True):
         print(" ".join(f"{loss:.4f}" for loss in (*theirs, *ours)))
         noise = statistics.stdev(theirs)
@@ -108,15 +87,13 @@ def test_triton_kernels_learn_as_torch_kernels_do(new_run, kernels):
     assert max(curve[-1] for curve in curves["triton"]) < min(curve[0] for curve in curves["triton"])
 
 
-def test_stopped_training_with_triton_ends_in_the_same_bytes(new_run, outcome, monkeypatch, kernels):
+def test_stopped_training_with_triton_ends_in_the_same_bytes(new_run, outcome, train_signalled, kernels):
     kernels("triton")
     settings = {"model": SMALL, "micro_batch_tokens": 80, "precision": "bf16"}
     undisturbed, stopped = new_run("undisturbed", **settings), new_run("stopped", **settings)
-    train(undisturbed)
-    stop_at(monkeypatch, 5)
-    with pytest.raises(SystemExit):
-        train(stopped)
-    train(stopped)
+    train_run(undisturbed, device=DEVICE, threads=1)
+    train_signalled(stopped, step=4, device=DEVICE)
+    train_run(stopped, device=DEVICE, threads=1)
     assert outcome(stopped) == outcome(undisturbed)
 
 
@@ -147,9 +124,9 @@ def train_by_two(run: Path, graphs: str) -> None:
     assert refused == (graphs == "eager" and DEVICE == "cuda"), messages
 
 
-@pytest.mark.parametrize("parts", MICRO_BATCHES)
-def test_two_processes_replay_graphs_to_the_bytes_of_eager_ones(new_run, outcome, parts):
-    settings = {"tokens_per_update": 200, "micro_batch_tokens": MICRO_BATCHES[parts], "precision": "bf16"}
+@several_or_one
+def test_two_processes_replay_graphs_to_the_bytes_of_eager_ones(new_run, outcome, tokens):
+    settings = {"tokens_per_update": 200, "micro_batch_tokens": tokens, "precision": "bf16"}
     replayed, eager = new_run("replayed", **settings), new_run("eager", **settings)
     train_by_two(replayed, "graphs")
     train_by_two(eager, "eager")

@@ -1,13 +1,14 @@
 import copy
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from made_records import training_config
 
-from pipeline.config import TrainingConfig
 from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser, Schedule
@@ -16,59 +17,53 @@ from pipeline.training.update_rules import update_rule
 CONFIG = WeightedTransformerConfig(
     architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
 )
-TRAINING = TrainingConfig(
-    max_steps=10,
-    warmup_steps=4,
-    tokens_per_update=1,
-    validate_every=1,
-    checkpoint_every=1,
-    branch_warmup_steps=2,
-    branch_freeze_steps=3,
-)
 
 
-@pytest.fixture
-def optimiser() -> Optimiser:
-    model = build_model(CONFIG, (30, 30))
-    return Optimiser(model, Schedule(CONFIG, TRAINING), TRAINING)
+ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["adam", "adadelta", "nag"])
-def any_optimiser(request) -> Optimiser:
-    training = TRAINING.model_copy(update={"optimiser": request.param})
+STEPS = {"max_steps": 10, "warmup_steps": 4, "branch_warmup_steps": 2, "branch_freeze_steps": 3}
+TRAINING = training_config(schedule="inverse_sqrt", lr=None, tokens_per_update=1, **STEPS)
+EXACT, NEAR = {"rtol": 0, "atol": 0}, {"rtol": 1e-5, "atol": 1e-6}
+
+
+def new_optimiser(**settings) -> Optimiser:
+    training = TRAINING.model_copy(update=settings)
     return Optimiser(build_model(CONFIG, (30, 30)), Schedule(CONFIG, training), training)
 
 
-def update(optimiser: Optimiser, number: int) -> None:
-    for parameter in optimiser.parameters:
-        parameter.grad = torch.randn_like(parameter)
+every_optimiser = pytest.mark.parametrize("name", ["adam", "adadelta", "nag"])
+
+
+def update(optimiser: Optimiser, number: int) -> list[torch.Tensor]:
+    """Make an update and return its gradients, which are random."""
+    gradients = [torch.randn_like(parameter) for parameter in optimiser.parameters]
+    for parameter, gradient in zip(optimiser.parameters, gradients, strict=True):
+        parameter.grad = gradient.clone()
     optimiser.step(number)
+    return gradients
 
 
 def copies(parameters) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in parameters]
 
 
-def test_an_update_is_adam_written_out_with_the_scheduled_rate(optimiser):
+def test_an_update_is_adam_written_out_with_the_scheduled_rate():
+    optimiser = new_optimiser()
     weight = optimiser.parameters[0]
-    before, gradient = weight.detach().clone(), torch.randn_like(weight)
-    weight.grad = gradient.clone()
-    optimiser.step(0)
+    before, (gradient, *_) = weight.detach().clone(), update(optimiser, 0)
     mean, variance = 0.1 * gradient, 0.02 * gradient**2
     step = mean / (1 - 0.9) / ((variance / (1 - 0.98)).sqrt() + 1e-9)
     rate = 8**-0.5 * 4**-1.5
-    torch.testing.assert_close(weight.detach(), before - rate * step, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(weight.detach(), before - rate * step, **NEAR)
 
 
-def three_updates(optimiser: str, **settings) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
+def three_updates(name: str, **settings) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
     """A weight before, its gradients in three updates at a rate of 0.3, and the weight after."""
-    training = TRAINING.model_copy(update={"optimiser": optimiser, "schedule": "constant", "lr": 0.3, **settings})
-    found = Optimiser(build_model(CONFIG, (30, 30)), Schedule(CONFIG, training), training)
-    weight = found.parameters[0]
-    before, gradients = weight.detach().clone(), [torch.randn_like(weight) for _ in range(3)]
-    for number, gradient in enumerate(gradients):
-        weight.grad = gradient.clone()
-        found.step(number)
+    optimiser = new_optimiser(optimiser=name, schedule="constant", lr=0.3, **settings)
+    weight = optimiser.parameters[0]
+    before = weight.detach().clone()
+    gradients = [update(optimiser, number)[0] for number in range(3)]
     return before, gradients, weight.detach()
 
 
@@ -81,7 +76,7 @@ def test_adadelta_is_zeilers_algorithm_1():
         step = -((steps + eps) / (squares + eps)).sqrt() * gradient
         steps = rho * steps + (1 - rho) * step**2
         weight = weight + 0.3 * step
-    torch.testing.assert_close(after, weight, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(after, weight, **NEAR)
 
 
 def test_nag_looks_ahead_of_its_momentum():
@@ -92,7 +87,7 @@ def test_nag_looks_ahead_of_its_momentum():
     for gradient in gradients:
         velocity = mu * velocity - 0.3 * gradient
         theta = theta + velocity
-    torch.testing.assert_close(after, theta + mu * velocity, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(after, theta + mu * velocity, **NEAR)
 
 
 CLASSES = {
@@ -103,7 +98,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
+def test_updates_and_state_are_those_of_torch_to_the_bit(name):
     before, gradients, after = three_updates(name)
     weight = before.clone().requires_grad_()
     kind, constants = CLASSES[name]
@@ -112,20 +107,11 @@ def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
         weight.grad = gradient.clone()
         method.step()
     assert torch.equal(after, weight.detach())
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_optimiser_state_keys_match_the_torch_classes(name):
-    kind, constants = CLASSES[name]
-    weight = torch.ones(3, requires_grad=True)
-    weight.grad = torch.ones(3)
-    method = kind([weight], lr=0.3, **constants)
-    method.step()
     rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
     assert rule.state(weight).keys() == method.state[weight].keys()
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@every_optimiser
 def test_step_skipped_on_the_device_leaves_no_trace(name):
     """Gradients of no number, in between two updates."""
     rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
@@ -139,70 +125,58 @@ def test_step_skipped_on_the_device_leaves_no_trace(name):
             rule.move([weight], [gradient], [state], 0.1, torch.tensor(float(skip)))
         return weight, state
 
-    torch.testing.assert_close(moved(False, True, False), moved(False, False), rtol=0, atol=0)
+    torch.testing.assert_close(moved(False, True, False), moved(False, False), **EXACT)
 
 
 def test_an_update_imports_no_compiler():
     """It takes a second and a half, in every training."""
     code = """
 import sys, torch
-from pipeline.config import TrainingConfig
+from made_records import training_config
 from pipeline.training.update_rules import update_rule
 for name in ("adam", "adadelta", "nag"):
-    rule = update_rule(TrainingConfig(max_steps=1, optimiser=name, schedule="constant", lr=0.1, tokens_per_update=1,
-                                      validate_every=1, checkpoint_every=1))
+    rule = update_rule(training_config(optimiser=name, tokens_per_update=1))
     weight = torch.ones(3)
     rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1, None)
 assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/helpers'}"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def test_branch_weights_move_on_the_simplex_until_frozen(optimiser):
-    for number in range(7):
-        before = copies(optimiser.branch_weights)
-        update(optimiser, number)
-        assert any(not torch.equal(*pair) for pair in zip(before, optimiser.branch_weights, strict=True))
-        for weights in optimiser.branch_weights:
-            assert weights.min() >= 0
-            assert float(weights.detach().sum()) == pytest.approx(1, abs=1e-6)
-
-
-def test_frozen_branch_weights_do_not_change_while_others_move(optimiser):
-    with torch.no_grad():
-        optimiser.branch_weights[0].add_(0.25)  # off the simplex: a projection would change it
-    before = copies(optimiser.branch_weights)
-    others = copies(optimiser.parameters[:1])
+def test_frozen_branch_weights_do_not_change_while_others_move():
+    optimiser = new_optimiser()
+    optimiser.branch_weights[0].data.add_(0.25)  # off the simplex: a projection would change it
+    before, (other,) = copies(optimiser.branch_weights), copies(optimiser.parameters[:1])
     update(optimiser, 7)
-    assert all(torch.equal(*pair) for pair in zip(before, optimiser.branch_weights, strict=True))
-    assert not torch.equal(others[0], optimiser.parameters[0])
+    torch.testing.assert_close(copies(optimiser.branch_weights), before, **EXACT)
+    assert not torch.equal(other, optimiser.parameters[0])
 
 
-def test_moments_restored_from_tensors_give_the_same_next_update(any_optimiser):
-    optimiser = any_optimiser
+@every_optimiser
+def test_moments_restored_from_tensors_give_the_same_next_update(name):
+    optimiser, found = new_optimiser(optimiser=name), []
     update(optimiser, 0)
-    kept = {name: tensor.clone() for name, tensor in optimiser.tensors().items()}
-    weights = copies(optimiser.parameters)
-    torch.manual_seed(7)
-    update(optimiser, 1)
-    expected = copies(optimiser.parameters)
-    with torch.no_grad():
-        for parameter, weight in zip(optimiser.parameters, weights, strict=True):
-            parameter.copy_(weight)
-    optimiser.load_tensors(kept)
-    torch.manual_seed(7)
-    update(optimiser, 1)
-    assert all(torch.equal(*pair) for pair in zip(expected, optimiser.parameters, strict=True))
+    kept, weights = {name: tensor.clone() for name, tensor in optimiser.tensors().items()}, copies(optimiser.parameters)
+    for is_restored in (False, True):
+        if is_restored:
+            for parameter, weight in zip(optimiser.parameters, weights, strict=True):
+                parameter.data.copy_(weight)
+            optimiser.load_tensors(kept)
+        torch.manual_seed(7)
+        update(optimiser, 1)
+        found.append(copies(optimiser.parameters))
+    torch.testing.assert_close(*found, **EXACT)
 
 
-def test_rates_held_on_the_device_move_weights_alike(any_optimiser):
-    held = Optimiser(copy.deepcopy(any_optimiser.model), any_optimiser.schedule, any_optimiser.schedule.training)
+@every_optimiser
+def test_rates_held_on_the_device_move_weights_alike(name):
+    plain = new_optimiser(optimiser=name)
+    held = Optimiser(copy.deepcopy(plain.model), plain.schedule, plain.schedule.training)
     held.hold_rates()
     for number in range(3):
-        for first, other in zip(any_optimiser.parameters, held.parameters, strict=True):
-            first.grad = torch.randn_like(first)
-            other.grad = first.grad.clone()
-        any_optimiser.step(number)
-        held.step(number)
-        assert [float(rate) for rate in held.rates] == pytest.approx([*any_optimiser.rates])
-    torch.testing.assert_close(copies(held.parameters), copies(any_optimiser.parameters), rtol=1e-5, atol=1e-6)
+        for optimiser in (plain, held):
+            torch.manual_seed(number)
+            update(optimiser, number)
+        assert [float(rate) for rate in held.rates] == pytest.approx([*plain.rates])
+    torch.testing.assert_close(copies(held.parameters), copies(plain.parameters), **NEAR)

@@ -37,12 +37,14 @@ def holding(run, job: str, entered: list) -> threading.Thread:
     return thread
 
 
-def until_it_waits(caplog, job: str) -> None:
-    """For the former one of that job."""
+def until_logged(caplog, text: str) -> None:
     end = time.monotonic() + 20
-    while f"(job {job}) to save its progress and stop" not in caplog.text:
+    while text not in caplog.text:
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+WAITS = "(job first) to save its progress and stop"
 
 
 def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
@@ -93,25 +95,22 @@ def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, ca
     entered = []
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", entered)
-        until_it_waits(caplog, "first")
+        until_logged(caplog, WAITS)
         time.sleep(0.2)
         assert signals == [(os.getpid(), 15)] and not entered
     second.join(20)
     assert entered == ["second"]
-    said = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
-    assert len(said) == 1 and f"process {os.getpid()} on" in said[0] and "(job first)" in said[0]
+    (said,) = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
+    assert f"process {os.getpid()} on" in said and "(job first)" in said
 
 
 def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, caplog, monkeypatch):
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", [])
-        until_it_waits(caplog, "first")
+        until_logged(caplog, WAITS)
         assert "run.lock" not in caplog.text
         monkeypatch.setattr(ownership, "LOG_EVERY_S", 0.0)
-        end = time.monotonic() + 20
-        while f"if it does not, end it; only if its machine is gone, remove {tmp_path}/run.lock" not in caplog.text:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until_logged(caplog, f"if it does not, end it; only if its machine is gone, remove {tmp_path}/run.lock")
     second.join(20)
 
 
@@ -119,7 +118,7 @@ def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
     entered = []
     with Ownership(tmp_path, "first").hold():
         second = holding(tmp_path, "second", entered)
-        until_it_waits(caplog, "first")
+        until_logged(caplog, WAITS)
         third = holding(tmp_path, "third", entered)
         second.join(20)
         assert entered == ["second was taken over"]
@@ -127,22 +126,14 @@ def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
     assert entered == ["second was taken over", "third"]
 
 
-def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_refused_and_holds_nothing(tmp_path, monkeypatch, number):
     def refuse(*_):
-        raise OSError(38, "Function not implemented")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(
-        UserError, match=r"no file locks \(Function not implemented\); set `work:` to a folder on one that has"
-    ):
+    message = rf"no file locks \({os.strerror(number)}\); set `work:` to a folder on one that has"
+    with pytest.raises(UserError, match=message):
         Ownership(tmp_path, "first").hold().__enter__()
-
-
-def test_ownership_on_a_disk_without_locks_holds_nothing(tmp_path, monkeypatch):
     (tmp_path / "run.lock").touch()
-
-    def flock(*_):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("fcntl.flock", flock)
     assert not is_locked(tmp_path)

@@ -10,8 +10,7 @@ def test_every_step_comes_once_in_order_with_its_content():
     loaded = []
     prefetcher = Prefetcher(lambda step: loaded.append(step) or step**2)
     assert list(prefetcher.steps(3, 7)) == [(3, 9), (4, 16), (5, 25), (6, 36)]
-    assert loaded == [3, 4, 5, 6]
-    assert not list(Prefetcher(lambda step: step).steps(4, 4))
+    assert loaded == [3, 4, 5, 6] and not list(prefetcher.steps(4, 4))
 
 
 def test_the_next_step_is_loaded_while_this_one_is_used():
@@ -27,10 +26,7 @@ def test_the_wait_is_counted():
 
 
 def test_an_error_in_loading_is_raised_where_the_step_is_used():
-    def load(step: int) -> int:
-        return 1 // (2 - step)
-
-    steps = Prefetcher(load).steps(0, 4)
+    steps = Prefetcher(lambda step: 1 // (2 - step)).steps(0, 4)
     assert next(steps) == (0, 0) and next(steps) == (1, 1)
     with pytest.raises(ZeroDivisionError):
         next(steps)

@@ -1,15 +1,16 @@
 """Weights that a run takes from other runs, and those that it leaves to them."""
 
+from pathlib import Path
+
 import pytest
 import torch
-import yaml
 from made_records import parallel_corpus
+from run_folders import change_settings, write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.training.run_model import build_initial_model, build_run_model, load_language_model
-from pipeline.training.specification import run_key
-from pipeline.training.tensor_file import load_into, tensors_of, write_tensor_file
+from pipeline.training.tensor_file import load_into, tensors_of
 
 VOCAB = 12
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 4, "hidden_width": 6}
@@ -19,157 +20,146 @@ DEEP = {"kind": "deep", "lm_feature": "state", "output": "affine", "gate": "scal
 COLD = {"kind": "cold", "width": 4}
 
 
+def initial_model(run: Path) -> torch.nn.Module:
+    return build_initial_model(load_run(run / "run.yaml"))
+
+
+class Runs:
+    """Writes run folders, in which runs are named as their folders."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def run(self, name: str, model: dict = TASK, trained_part: str = "all", words: str = "alphabet", **changes) -> Path:
+        corpus = self.root / f"corpus of {words}"
+        parallel_corpus(VOCAB, words, digest=words).write(corpus / "corpus.json")
+        if "initial" in changes:
+            changes["initial"] = str(self.root / changes["initial"])
+        training = {"sentences_per_update": 2, "trained_part": trained_part}
+        return write_settings(self.root / name, corpus, model, training, **changes)
+
+    def fused(self, name: str, model: dict = TASK, fusion: dict = COLD, **changes) -> Path:
+        """Write a run that is fused with the run `lm`."""
+        lm = {"run": str(self.root / "lm"), "model": LM}
+        return self.run(name, model, fusion=fusion, language_model=lm, **changes)
+
+    def finish(self, run: Path) -> torch.nn.Module:
+        """Give a run final weights, and return the model that has them."""
+        write_weights(run, model := initial_model(run))
+        return model
+
+
 @pytest.fixture
-def make(tmp_path):
-    """Writes run folders; `finish` gives one its final weights and returns the model that has them."""
-
-    class Runs:
-        def corpus(self, name: str = "corpus", vocabulary: str = "alphabet") -> str:
-            folder = tmp_path / name
-            parallel_corpus(VOCAB, vocabulary, digest=name).write(folder / "corpus.json")
-            return str(folder)
-
-        def run(self, name: str, model: dict, corpus: str | None = None, trained_part: str = "all", **changes):
-            training = {"max_steps": 1, "warmup_steps": 1, "sentences_per_update": 2, "validate_every": 1}
-            training |= {"checkpoint_every": 1, "trained_part": trained_part}
-            spec = dict.fromkeys(("paper", "system", "dataset", "scale"), name) | {"seed": 1}
-            spec |= {"corpus": corpus or self.corpus(), "model": model, "training": training} | changes
-            folder = tmp_path / name
-            folder.mkdir()
-            (folder / "run.yaml").write_text(yaml.safe_dump(spec))
-            return folder
-
-        def finish(self, folder):
-            model = build_initial_model(load_run(folder / "run.yaml"))
-            facts = {"key": run_key(folder), "step": 1}
-            write_tensor_file(folder / "model.safetensors", tensors_of(model), facts)
-            return model
-
-    return Runs()
+def make(tmp_path) -> Runs:
+    return Runs(tmp_path)
 
 
-def lm_of(folder) -> dict:
-    return {"language_model": {"run": str(folder), "model": LM}}
+@pytest.fixture
+def lm(make) -> torch.nn.Module:
+    """The model of the finished run `lm`."""
+    return make.finish(make.run("lm", LM))
 
 
-def equal(part: torch.nn.Module, other: torch.nn.Module, but: str = "-") -> bool:
-    ours, theirs = part.state_dict(), other.state_dict()
-    return all(value.equal(theirs[name]) for name, value in ours.items() if not name.startswith(but))
+def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-def test_cold_fusion_loads_its_lm_and_does_not_store_it(make):
-    lm = make.run("lm", LM)
-    trained = make.finish(lm)
-    model = build_initial_model(load_run(make.run("CF4", TASK, fusion=COLD, **lm_of(lm)) / "run.yaml"))
-    assert equal(model.language_model, trained)
-    stored = tensors_of(model)
-    assert stored and not any(name.startswith("language_model") for name in stored)
-    with torch.no_grad():
-        changed = {name: value + 1 for name, value in stored.items()}
+def parts(model: torch.nn.Module) -> set[str]:
+    """Return the parts that a run of this model stores."""
+    return {name.split(".")[0] for name in tensors_of(model)}
+
+
+def test_cold_fusion_loads_its_lm_and_does_not_store_it(make, lm):
+    model = initial_model(make.fused("CF4"))
+    assert_equal(model.language_model.state_dict(), lm.state_dict())
+    assert parts(model) == {"fusion", "task"}
+    changed = {name: value.detach() + 1 for name, value in tensors_of(model).items()}
     load_into(model, changed)
-    assert equal(model.language_model, trained)
-    assert all(value.equal(changed[name]) for name, value in tensors_of(model).items())
+    assert_equal(model.language_model.state_dict(), lm.state_dict())
+    assert_equal({name: value.detach() for name, value in tensors_of(model).items()}, changed)
 
 
-def test_deep_fusion_loads_its_recogniser_and_stores_only_fusion(make):
-    lm, am = make.run("lm", LM), make.run("attention", TASK)
-    make.finish(lm)
-    recogniser = make.finish(am)
-    model = build_initial_model(load_run(make.run("DF0", TASK, fusion=DEEP, initial=str(am), **lm_of(lm)) / "run.yaml"))
-    assert equal(model.task, recogniser)
-    assert {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
+def test_deep_fusion_loads_its_recogniser_and_stores_only_fusion(make, lm):
+    recogniser = make.finish(make.run("attention"))
+    model = initial_model(make.fused("DF0", fusion=DEEP, initial="attention"))
+    assert_equal(recogniser.state_dict() | model.task.state_dict(), recogniser.state_dict())  # but for its output layer
+    assert parts(model) == {"fusion"}
 
 
-def test_deep_fusion_warm_start_equals_the_recogniser(make):
-    lm, am = make.run("lm", LM), make.run("attention", TASK)
-    make.finish(lm)
-    recogniser = make.finish(am)
-    warm = DEEP | {"output_start": "initial"}
-    model = build_initial_model(load_run(make.run("DF0", TASK, fusion=warm, initial=str(am), **lm_of(lm)) / "run.yaml"))
+def test_deep_fusion_warm_start_equals_the_recogniser(make, lm):
+    recogniser = make.finish(make.run("attention"))
+    model = initial_model(make.fused("DF0", fusion=DEEP | {"output_start": "initial"}, initial="attention"))
     states, lm_states = torch.randn(3, 5), torch.randn(3, 6)
     torch.testing.assert_close(model.fusion(states, lm_states, torch.randn(3, VOCAB)), recogniser.logits(states))
 
 
-def test_a_warm_start_needs_an_output_layer_to_begin_with(make):
-    lm = make.run("lm", LM)
+def test_a_warm_start_needs_an_output_layer_to_begin_with(make, lm):
     tied = {"architecture": "transformer", "num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
-    am = make.run("transformer", tied)
-    make.finish(lm), make.finish(am)
-    warm = make.run("DF0", tied, fusion=DEEP | {"output_start": "initial"}, initial=str(am), **lm_of(lm))
+    make.finish(make.run("transformer", tied))
+    warm = make.fused("DF0", tied, DEEP | {"output_start": "initial"}, initial="transformer")
     with pytest.raises(UserError, match=r"has no affine output layer; set fusion.output_start: random"):
-        build_initial_model(load_run(warm / "run.yaml"))
+        initial_model(warm)
 
 
-def test_fine_tuning_loads_all_of_cold_fusion_and_can_be_chained(make):
-    lm = make.run("lm", LM)
-    make.finish(lm)
-    cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
-    whole = make.finish(cold)
-    tuned = make.run("tuned", TASK, trained_part="fusion", fusion=COLD, initial=str(cold), **lm_of(lm))
-    model = build_initial_model(load_run(tuned / "run.yaml"))
-    assert equal(model, whole) and {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
+def test_fine_tuning_loads_all_of_cold_fusion_and_can_be_chained(make, lm):
+    whole = make.finish(make.fused("CF4"))
+    tuned = make.fused("tuned", trained_part="fusion", initial="CF4")
+    model = initial_model(tuned)
+    assert_equal(model.state_dict(), whole.state_dict())
+    assert parts(model) == {"fusion"}
     model.fusion.output.bias.data.add_(1)
-    write_tensor_file(tuned / "model.safetensors", tensors_of(model), {"key": run_key(tuned), "step": 1})
-    again = make.run("again", TASK, trained_part="fusion", fusion=COLD, initial=str(tuned), **lm_of(lm))
-    assert equal(build_initial_model(load_run(again / "run.yaml")), model)
+    write_weights(tuned, model)
+    again = initial_model(make.fused("again", trained_part="fusion", initial="tuned"))
+    assert_equal(again.state_dict(), model.state_dict())
 
 
 def test_a_missing_part_is_named(make):
-    lm = make.run("lm", LM)
-    cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
+    make.run("lm", LM)
     with pytest.raises(UserError, match=r"lm/model.safetensors: no such weights; train that run first"):
-        build_initial_model(load_run(cold / "run.yaml"))
+        initial_model(make.fused("CF4"))
 
 
-def test_weights_of_other_settings_are_refused(make):
-    lm = make.run("lm", LM)
-    make.finish(lm)
-    spec = yaml.safe_load((lm / "run.yaml").read_text())
-    (lm / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": 2}))
-    cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
+def test_weights_of_other_settings_are_refused(make, lm):
+    change_settings(make.root / "lm", seed=2)
     with pytest.raises(UserError, match="belongs to another run"):
-        build_initial_model(load_run(cold / "run.yaml"))
+        initial_model(make.fused("CF4"))
 
 
 def test_a_language_model_of_another_vocabulary_is_refused(make):
-    lm = make.run("lm", LM, make.corpus("subwords", "other"))
-    make.finish(lm)
-    cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
+    make.finish(make.run("lm", LM, words="other"))
     with pytest.raises(UserError, match="another vocabulary"):
-        build_initial_model(load_run(cold / "run.yaml"))
+        initial_model(make.fused("CF4"))
 
 
-def test_a_start_of_other_sizes_is_refused(make):
-    lm, am = make.run("lm", LM), make.run("attention", TASK | {"decoder_width": 7})
-    make.finish(lm), make.finish(am)
-    deep = make.run("DF0", TASK, fusion=DEEP, initial=str(am), **lm_of(lm))
+def test_a_start_of_other_sizes_is_refused(make, lm):
+    make.finish(make.run("attention", TASK | {"decoder_width": 7}))
     with pytest.raises(UserError, match="does not fit this model"):
-        build_initial_model(load_run(deep / "run.yaml"))
+        initial_model(make.fused("DF0", fusion=DEEP, initial="attention"))
 
 
-def test_external_lm_loads_for_a_run_and_refuses_other_models(make):
-    lm, am = make.run("lm", LM), make.run("attention", TASK)
-    trained = make.finish(lm)
-    assert equal(load_language_model(lm, load_run(am / "run.yaml")), trained)
+def test_external_lm_loads_for_a_run_and_refuses_other_models(make, lm):
+    am = make.run("attention")
+    spec = load_run(am / "run.yaml")
+    assert_equal(load_language_model(make.root / "lm", spec).state_dict(), lm.state_dict())
     make.finish(am)
     with pytest.raises(UserError, match="not a language model"):
-        load_language_model(am, load_run(am / "run.yaml"))
+        load_language_model(am, spec)
 
 
 def test_a_run_without_fusion_has_no_other_parts(make):
-    spec = load_run(make.run("attention", TASK) / "run.yaml")
+    run = make.run("attention")
     torch.manual_seed(3)
-    model = build_initial_model(spec)
+    model = initial_model(run)
     torch.manual_seed(3)
-    assert equal(model, build_run_model(spec, (VOCAB, VOCAB)))
+    assert_equal(model.state_dict(), build_run_model(load_run(run / "run.yaml"), (VOCAB, VOCAB)).state_dict())
 
 
 def test_settings_that_do_not_go_together_are_refused(make):
-    lm = make.run("lm", LM)
-    for name, message, changes in (
-        ("a", "fusion and language_model go together", {"fusion": COLD}),
-        ("b", "name its run as `initial`", {"fusion": DEEP, **lm_of(lm)}),
-        ("c", "an `initial` run that has the same fusion", {"trained_part": "fusion"}),
-    ):
+    runs = {
+        "fusion and language_model go together": make.run("a", fusion=COLD),
+        "name its run as `initial`": make.fused("b", fusion=DEEP),
+        "an `initial` run that has the same fusion": make.run("c", trained_part="fusion"),
+    }
+    for message, run in runs.items():
         with pytest.raises(UserError, match=message):
-            load_run(make.run(name, TASK, **changes) / "run.yaml")
+            load_run(run / "run.yaml")

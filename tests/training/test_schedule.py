@@ -1,14 +1,18 @@
 """Learning-rate schedules, and the search for a learning rate."""
 
 import csv
+import itertools
 import math
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-import yaml
+import scipy.stats
+from made_records import training_config
 
 from pipeline.__main__ import main
-from pipeline.config import TrainingConfig
+from pipeline.config import load_run
 from pipeline.core.records.training import TrainedRun
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training import job, rate_search
@@ -16,23 +20,17 @@ from pipeline.training.guards import Diverged
 from pipeline.training.optimiser import Schedule
 
 
-def schedule(d_model: int, num_layers: int, **training) -> Schedule:
+def schedule(d_model: int = 8, num_layers: int = 1, **training) -> Schedule:
     shape = {"num_layers": num_layers, "d_model": d_model, "d_ff": 8, "num_heads": 1, "d_k": 1, "d_v": 1}
     model = WeightedTransformerConfig(architecture="weighted_transformer", **shape)
-    required = {"max_steps": 60000, "tokens_per_update": 1, "validate_every": 1, "checkpoint_every": 1}
-    return Schedule(model, TrainingConfig(**(required | {"warmup_steps": 4000} | training)))
+    usual = {"schedule": "inverse_sqrt", "lr": None, "max_steps": 60000, "warmup_steps": 4000, "tokens_per_update": 1}
+    return Schedule(model, training_config(**usual | training))
 
 
 def test_the_rate_is_equation_3_of_attention_is_all_you_need():
     d_model, warmup_steps, step_num = random.randint(1, 2000), random.randint(1, 9000), random.randint(1, 50000)
-    rate = schedule(d_model, 1, warmup_steps=warmup_steps).weights(step_num - 1)
+    rate = schedule(d_model, warmup_steps=warmup_steps).weights(step_num - 1)
     assert rate == pytest.approx(d_model**-0.5 * min(step_num**-0.5, step_num * warmup_steps**-1.5), rel=1e-12)
-
-
-def test_base_learning_rate_peaks_at_the_end_of_warm_up():
-    base = schedule(512, 6)
-    assert base.weights(3999) == pytest.approx(6.99e-4, rel=1e-3)
-    assert base.weights(3998) < base.weights(3999) > base.weights(4000)
 
 
 @pytest.mark.parametrize(
@@ -52,13 +50,13 @@ def test_each_learning_rate_has_its_own_factor():
 
 
 def test_branch_weights_are_frozen_in_exactly_the_last_updates():
-    frozen = [schedule(8, 1, max_steps=30, branch_freeze_steps=7).frozen(update) for update in range(30)]
-    assert frozen == [False] * 23 + [True] * 7
-    assert not any(schedule(8, 1, max_steps=30).frozen(update) for update in range(30))
+    for freeze in (7, 0):
+        frozen = [schedule(max_steps=30, branch_freeze_steps=freeze).frozen(update) for update in range(30)]
+        assert frozen == [False] * (30 - freeze) + [True] * freeze
 
 
 def plateau(**training) -> Schedule:
-    return schedule(8, 1, schedule="plateau", lr=0.25, **training)
+    return schedule(schedule="plateau", lr=0.25, **training)
 
 
 def rates(found: Schedule, losses: list[float]) -> list[float]:
@@ -72,23 +70,30 @@ def rates(found: Schedule, losses: list[float]) -> list[float]:
 
 
 def test_a_constant_rate_is_constant():
-    constant = schedule(8, 1, schedule="constant", lr=0.1)
+    constant = schedule(schedule="constant", lr=0.1)
     assert {constant.weights(random.randint(0, 10**6)) for _ in range(9)} == {0.1}
     assert rates(constant, [3.0, 4.0, 5.0]) == [0.1] * 3 and not constant.finished(0)
 
 
-def test_slow_plateau_lowers_the_rate_when_there_is_no_new_best():
-    expected = [0.25, 0.25, 0.125, 0.0625, 0.0625]
-    assert rates(plateau(plateau_factor=0.5), [3.0, 2.0, 2.5, 2.0, 1.9]) == pytest.approx(expected)
-
-
-def test_fast_plateau_lowers_the_rate_always_after_the_first():
-    found = plateau(plateau_factor=0.1, plateau_annealing="fast")
-    assert rates(found, [3.0, 2.0, 2.5, 1.5, 1.4]) == pytest.approx([0.25, 0.25, 0.025, 0.0025, 0.00025])
+@pytest.mark.parametrize(
+    ("settings", "losses", "expected"),
+    [
+        ({"plateau_factor": 0.5}, [3.0, 2.0, 2.5, 2.0, 1.9], [0.25, 0.25, 0.125, 0.0625, 0.0625]),
+        (
+            {"plateau_factor": 0.1, "plateau_annealing": "fast"},
+            [3.0, 2.0, 2.5, 1.5, 1.4],
+            [0.25, 0.25, 0.025, 0.0025, 0.00025],
+        ),
+    ],
+    ids=["slow", "fast"],
+)
+def test_plateau_lowers_the_rate_without_a_new_best(settings, losses, expected):
+    """A fast one lowers it after every validation, once there was none."""
+    assert rates(plateau(**settings), losses) == pytest.approx(expected)
 
 
 def test_cosine_schedule_warms_up_then_decays_to_zero_after_end():
-    found = schedule(8, 1, schedule="cosine", lr=0.2, warmup_steps=4, max_steps=11)
+    found = schedule(schedule="cosine", lr=0.2, warmup_steps=4, max_steps=11)
     rising, falling = [0.05, 0.1, 0.15, 0.2], [0.1 * (1 + math.cos(math.pi * n / 8)) for n in range(1, 8)]
     assert [found.weights(update) for update in range(11)] == pytest.approx(rising + falling)
     assert 0 < found.weights(10) < 0.01 and found.weights(7) == pytest.approx(0.1)
@@ -113,74 +118,69 @@ def test_a_plateau_ends_the_training_below_its_lowest_rate():
 )
 def test_a_schedule_without_what_it_needs_is_refused(faulty, told):
     with pytest.raises(ValueError, match=told):
-        schedule(8, 1, **faulty)
+        schedule(**faulty)
 
 
-FIXED = ["--lowest", "0.01", "--highest", "10", "--steps", "2", "--device", "cpu", "--threads", "1"]
+@pytest.fixture
+def search(tmp_path) -> Callable[..., list[dict[str, str]]]:
+    """Search the learning rate of a run and return the rows of the table."""
+
+    def found(run: Path, *more: str) -> list[dict[str, str]]:
+        out = tmp_path / "rates.csv"
+        fixed = ["--lowest", "0.01", "--highest", "10", "--steps", "2", "--device", "cpu", "--threads", "1"]
+        assert main(["search-rate", "--run", str(run), "--out", str(out), *fixed, *more]) == 0
+        return list(csv.DictReader(out.open(encoding="utf-8")))
+
+    return found
 
 
-def search(run, out, *more):
-    return main(["search-rate", "--run", str(run), "--out", str(out), *FIXED, *more])
-
-
-def rows_of(out):
-    return list(csv.DictReader(out.open(encoding="utf-8")))
-
-
-def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path):
-    run, out = new_run(), tmp_path / "rates.csv"
-    assert search(run, out, "--trials", "3") == 0
-    rows = rows_of(out)
+def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path, search):
+    run = new_run()
+    rows = search(run, "--trials", "3")
     assert [float(row["best_dev_loss"]) for row in rows] == sorted(float(row["best_dev_loss"]) for row in rows)
     assert len({row["lr_factor"] for row in rows}) == 3
     for row in rows:
-        spec = yaml.safe_load((tmp_path / row["folder"] / "run.yaml").read_text())
+        training = load_run(tmp_path / row["folder"] / "run.yaml").training
         done = TrainedRun.read(tmp_path / row["folder"] / "done.json")
-        assert (spec["training"]["lr_factor"], spec["training"]["max_steps"]) == (float(row["lr_factor"]), 2)
-        assert done.steps == 2
+        assert (training.lr_factor, training.max_steps, done.steps) == (float(row["lr_factor"]), 2, 2)
         assert float(row["best_dev_loss"]) == pytest.approx(done.best_dev.nll_per_token)
     assert not (run / "done.json").exists()
 
 
-def test_more_trials_keep_those_that_are_done(new_run, tmp_path):
-    run, out = new_run(schedule="constant", lr=0.001), tmp_path / "rates.csv"
-    assert search(run, out, "--trials", "1") == 0
-    (first,) = rows_of(out)
+def test_more_trials_keep_those_that_are_done(new_run, tmp_path, search):
+    run = new_run(schedule="constant", lr=0.001)
+    (first,) = search(run, "--trials", "1")
     done = tmp_path / first["folder"] / "done.json"
     before = done.stat().st_mtime_ns
-    assert search(run, out, "--trials", "2") == 0
-    assert first in rows_of(out) and len(rows_of(out)) == 2
+    rows = search(run, "--trials", "2")
+    assert first in rows and len(rows) == 2
     assert done.stat().st_mtime_ns == before
 
 
-def test_draws_are_uniform_in_their_logarithm(new_run, tmp_path, monkeypatch):
+def test_draws_are_uniform_in_their_logarithm(new_run, search, monkeypatch):
     """A Kolmogorov-Smirnov distance below 1.63 / sqrt(n), which one sample in a hundred exceeds."""
     monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
-    out = tmp_path / "rates.csv"
-    assert search(new_run(), out, "--trials", "100") == 0
-    shares = sorted(math.log(float(row["lr_factor"]) / 0.01) / math.log(1000) for row in rows_of(out))
-    assert max(abs(share - (i + 0.5) / 100) for i, share in enumerate(shares)) < 1.63 / 100**0.5
+    rows = search(new_run(), "--trials", "100")
+    shares = [math.log(float(row["lr_factor"]) / 0.01) / math.log(1000) for row in rows]
+    assert scipy.stats.kstest(shares, "uniform").statistic < 1.63 / 100**0.5
 
 
-def test_a_trial_that_diverges_is_last(new_run, tmp_path, monkeypatch):
-    real = job.train_owned
-    seen = []
+def test_a_trial_that_diverges_is_last(new_run, search, monkeypatch):
+    real, numbers = job.train_owned, itertools.count()
 
     def train(folder, options):
-        seen.append(folder)
-        if len(seen) == 1:
+        if next(numbers) == 0:
             raise Diverged("loss or gradient is not finite")
         real(folder, options)
 
     monkeypatch.setattr(job, "train_owned", train)
-    out = tmp_path / "rates.csv"
-    assert search(new_run(), out, "--trials", "2") == 0
-    rows = rows_of(out)
+    rows = search(new_run(), "--trials", "2")
     assert rows[-1]["best_dev_loss"] == "inf" and math.isfinite(float(rows[0]["best_dev_loss"]))
 
 
 def test_an_empty_range_is_refused(new_run, tmp_path, capsys):
     out = tmp_path / "rates.csv"
-    assert search(new_run(), out, "--lowest", "20") == 1
+    options = ["--lowest", "20", "--highest", "10", "--steps", "2", "--trials", "1", "--out", str(out)]
+    assert main(["search-rate", "--run", str(new_run()), *options]) == 1
     assert "--lowest 20 --highest 10: name two numbers above 0, the lower one first" in capsys.readouterr().err
     assert not out.exists()

@@ -28,36 +28,29 @@ class Batches:
 def said(new_run, caplog):
     """The lines about a training of so many micro-batches and processes."""
     caplog.set_level("INFO")
+    spec = load_run(new_run(max_steps=40, tokens_per_update=160) / "run.yaml")
 
-    def say(micro_batches: int = 4, processes: int = 2, step: int = 0, **training) -> str:
+    def say(micro_batches: int = 4, processes: int = 2, step: int = 0) -> str:
         caplog.clear()
-        spec = load_run(new_run(f"run{step}{micro_batches}{processes}{len(training)}", **training) / "run.yaml")
-        log_setup(
-            spec,
-            build_model(spec.model, (24, 24)),
-            Batches(micro_batches),
-            Some(size=processes),
-            MACHINE,
-            Some(step=step),
-        )
+        model, group, state = build_model(spec.model, (24, 24)), Some(size=processes), Some(step=step)
+        log_setup(spec, model, Batches(micro_batches), group, MACHINE, state)
         return "\n".join(caplog.messages)
 
     return say
 
 
-def test_setup_log_describes_steps_and_start(said):
-    text = said(max_steps=40, tokens_per_update=160)
+def test_setup_log_describes_run_steps_machine_and_start(said):
+    text = said()
+    assert "test/copy seed 1 on copy at scale test" in text
     assert "40 steps of 160 tokens per side (10 pairs), 9 per epoch; padding 37.5 %; 3 pairs over" in text
-    assert "2 process(es)" in text and text.endswith("from the start")
+    assert "fp32 on toy processor, 1 threads, 2 process(es)" in text and text.endswith("from the start")
     assert said(step=7).endswith("resumed after step 7")
 
 
 @pytest.mark.parametrize(("micro_batches", "processes", "warned"), [(4, 2, False), (5, 2, True), (3, 1, False)])
 def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, processes, warned):
-    text = said(micro_batches, processes)
-    assert (
-        f"about {micro_batches} micro-batches per step cannot be shared equally by {processes} processes" in text
-    ) is warned
+    message = f"about {micro_batches} micro-batches per step cannot be shared equally by {processes} processes"
+    assert (message in said(micro_batches, processes)) is warned
 
 
 @pytest.mark.parametrize(("key", "value"), [("sorted_first_epoch", True), ("noise_probability", 0.4)])

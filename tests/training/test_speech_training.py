@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from made_records import speech_corpus
+from run_folders import write_settings
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
@@ -14,8 +14,8 @@ from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
+from pipeline.training import machine
 from pipeline.training.job import train_run
-from pipeline.training.step import StepRunner
 from pipeline.training.tensor_file import read_tensor_file
 
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 8, "hidden_width": 12}
@@ -59,18 +59,24 @@ def spoken_corpus(tmp_path_factory) -> Path:
 def make(tmp_path, spoken_corpus) -> Callable[..., Path]:
     """Makes a run folder; `training` changes its settings."""
 
-    def run(name: str, model: dict, training: dict, **parts) -> Path:
+    def run(name: str, model: dict, training: dict, corpus: Path = spoken_corpus, **parts) -> Path:
         settings = {"max_steps": 8, "schedule": "plateau", "lr": 0.01, "sentences_per_update": 20, "clip_norm": 1.0}
         settings |= {"label_smoothing": 0.0, "validate_every": 4, "checkpoint_every": 4, "adam_beta2": 0.999}
-        spec = dict.fromkeys(("paper", "system", "dataset", "scale"), name) | {"seed": 1, "corpus": str(spoken_corpus)}
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "run.yaml").write_text(
-            yaml.safe_dump(spec | {"model": model, "training": settings | training} | parts)
-        )
-        return folder
+        settings |= {"warmup_steps": None} | training
+        return write_settings(tmp_path / name, corpus, model, settings, **parts)
 
     return run
+
+
+@pytest.fixture
+def train(make) -> Callable[..., Path]:
+    """Trains a run that `make` makes."""
+
+    def trained(*settings, **parts) -> Path:
+        train_run(run := make(*settings, **parts), threads=1)
+        return run
+
+    return trained
 
 
 SAMPLED = {"scheduled_sampling": 0.2, "sorted_first_epoch": True, "noise_probability": 0.4}
@@ -81,30 +87,19 @@ def fused(lm: Path, **fusion) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["fusion", "ctc"])
-def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, monkeypatch):
+def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, train, train_signalled):
     """CTC keeps statistics of its batches; the learner of a fusion, a language model of another run's."""
     if kind == "ctc":
-        whole, stopped = (make(name, CTC, {}) for name in ("whole", "stopped"))
+        settings, parts = (CTC, {}), {}
     else:
-        train_run(lm := make("lm", LM, {"max_steps": 2}), threads=1)
-        whole, stopped = (make(name, RECOGNISER, SAMPLED, **fused(lm, **COLD)) for name in ("whole", "stopped"))
+        settings, parts = (RECOGNISER, SAMPLED), fused(train("lm", LM, {"max_steps": 2}), **COLD)
+    whole, stopped = train("whole", *settings, **parts), make("stopped", *settings, **parts)
     (stopped / "run.yaml").write_text((whole / "run.yaml").read_text())
-    train_run(whole, threads=1)
     # During the last of 8 updates, number 7, it is too late to stop.
-    accumulate, at = StepRunner.accumulate, int(np.random.default_rng().integers(1, 7))
-
-    def signalled(self, step, *args):
-        if step == at:
-            self.stop.signal = 15
-        return accumulate(self, step, *args)
-
-    monkeypatch.setattr(StepRunner, "accumulate", signalled)
-    with pytest.raises(SystemExit):
-        train_run(stopped, threads=1)
-    monkeypatch.setattr(StepRunner, "accumulate", accumulate)
+    train_signalled(stopped, step=int(np.random.default_rng().integers(1, 7)))
     train_run(stopped, threads=1)
-    names = ("model.safetensors", "done.json")
-    assert all((stopped / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    for name in ("model.safetensors", "done.json"):
+        assert (stopped / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
@@ -117,57 +112,50 @@ def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
         train_run(run, threads=1)
 
 
-def test_weights_from_other_runs_are_neither_changed_nor_stored(make):
+def test_weights_from_other_runs_are_neither_changed_nor_stored(train):
     sampled = SAMPLED | {"max_steps": 2}
-    lm, am = make("lm", LM, {"max_steps": 2}), make("am", RECOGNISER, sampled)
-    for run in (lm, am):
-        train_run(run, threads=1)
+    lm, am = train("lm", LM, {"max_steps": 2}), train("am", RECOGNISER, sampled)
     before = [(run / "model.safetensors").read_bytes() for run in (lm, am)]
-    deep = make("deep", RECOGNISER, sampled, initial=str(am), **fused(lm, **DEEP))
-    cold = make("cold", RECOGNISER, sampled, **fused(lm, **COLD))
-    train_run(deep, threads=1), train_run(cold, threads=1)
-    tuned = make(
-        "tuned", RECOGNISER, {"trained_part": "fusion", "max_steps": 2}, initial=str(cold), **fused(lm, **COLD)
-    )
-    train_run(tuned, threads=1)
+    deep = train("deep", RECOGNISER, sampled, initial=str(am), **fused(lm, **DEEP))
+    cold = train("cold", RECOGNISER, sampled, **fused(lm, **COLD))
+    fusion_alone = {"trained_part": "fusion", "max_steps": 2}
+    tuned = train("tuned", RECOGNISER, fusion_alone, initial=str(cold), **fused(lm, **COLD))
     assert [(run / "model.safetensors").read_bytes() for run in (lm, am)] == before
-    parts = {
-        run.name: {name.split(".")[0] for name in read_tensor_file(run / "model.safetensors")[0]}
-        for run in (deep, cold, tuned)
-    }
-    assert parts == {"deep": {"fusion"}, "cold": {"fusion", "task"}, "tuned": {"fusion"}}
+    for run, parts in ((deep, {"fusion"}), (cold, {"fusion", "task"}), (tuned, {"fusion"})):
+        assert {name.split(".")[0] for name in read_tensor_file(run / "model.safetensors")[0]} == parts
     assert read_json(deep / "done.json")["parameters"]["total"] < read_json(cold / "done.json")["parameters"]["total"]
 
 
-def test_ctc_skips_and_counts_utterances_with_too_few_frames(make, tmp_path, caplog):
+def test_ctc_skips_and_counts_utterances_with_too_few_frames(train, tmp_path, caplog):
     """Three output frames hold "abc", but not "aab", which needs a blank between its a's."""
-    train, dev = (write_spoken(tmp_path / split, hurried=split) for split in ("train", "dev"))
+    in_train, in_dev = (write_spoken(tmp_path / f"in {split}", hurried=split) for split in ("train", "dev"))
     with caplog.at_level("WARNING"):
-        train_run(run := make("ctc", CTC, {"max_steps": 1}, corpus=str(train)), threads=1)
-    assert read_json(run / "done.json")["left_out_pairs"] == 1
+        ctc = train("ctc", CTC, {"max_steps": 1}, corpus=in_train)
+    assert read_json(ctc / "done.json")["left_out_pairs"] == 1
     assert "left out 1 utterances whose transcripts have more characters than ctc has output frames" in caplog.text
-    with pytest.raises(
-        UserError, match=r"split dev: 1 utterances can't be scored; the first is utterance 18: its 3 char"
-    ):
-        train_run(make("on-dev", CTC, {"max_steps": 1}, corpus=str(dev)), threads=1)
-    train_run(run := make("attention", RECOGNISER, {"max_steps": 1}, corpus=str(train)), threads=1)
-    assert read_json(run / "done.json")["left_out_pairs"] == 0
+    message = r"split dev: 1 utterances can't be scored; the first is utterance 18: its 3 char"
+    with pytest.raises(UserError, match=message):
+        train("on-dev", CTC, {"max_steps": 1}, corpus=in_dev)
+    attention = train("attention", RECOGNISER, {"max_steps": 1}, corpus=in_train)
+    assert read_json(attention / "done.json")["left_out_pairs"] == 0
+
+
+@pytest.mark.parametrize(("model", "strict"), [(CTC, False), (LM, True)], ids=["speech", "text"])
+def test_only_speech_may_use_sums_without_a_fixed_order(make, monkeypatch, model, strict):
+    asked = []
+    monkeypatch.setattr(machine, "prepare", lambda device, threads, strict: asked.append(strict) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train_run(make("run", model, {}), threads=1)
+    assert asked == [strict]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "model", "nats"),
-    [("attention", RECOGNISER, 1.0), ("ctc", CTC, 0.9), ("lm", LM, 1.9)],
-    ids=["attention", "ctc", "lm"],
-)
-def test_every_kind_of_model_learns_on_any_seed(make, name, model, nats):
+@pytest.mark.parametrize(("model", "nats"), [(RECOGNISER, 1.0), (CTC, 0.9), (LM, 1.9)], ids=["attention", "ctc", "lm"])
+def test_every_kind_of_model_learns_on_any_seed(train, model, nats):
     """Draw six sounds of equal chance, which only recognisers hear.
 
     A language model can reach log 7 = 1.95 nats minus the information in lengths.
     """
-    steps = {"max_steps": 160, "validate_every": 80, "checkpoint_every": 80, "sorted_first_epoch": name != "lm"}
-    run = make(name, model, steps)
-    spec = yaml.safe_load((run / "run.yaml").read_text())
-    (run / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": int(np.random.default_rng().integers(1 << 20))}))
-    train_run(run, threads=1)
+    steps = {"max_steps": 160, "validate_every": 80, "checkpoint_every": 80, "sorted_first_epoch": model is not LM}
+    run = train("run", model, steps, seed=int(np.random.default_rng().integers(1 << 20)))
     assert read_json(run / "done.json")["best_dev"]["nll_per_token"] < nats

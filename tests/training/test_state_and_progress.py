@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_records import UPDATES, data_loss
+from made_records import MACHINE, UPDATES, data_loss
+from run_folders import json_lines
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
@@ -18,7 +19,6 @@ from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import (
     AnyProgress,
     BestLoss,
-    Machine,
     MonitorLine,
     ProgressLine,
     SampleLine,
@@ -63,7 +63,7 @@ def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
     with open(lines.path, "ab") as handle:
         handle.write('{"step": 1, "source": "größer'.encode()[: -random.randrange(1, 6)])
     lines.rewind(2)
-    assert [json.loads(line)["step"] for line in lines.path.read_text().split("\n")[:-1]] == [0, 1, 2]
+    assert [line["step"] for line in json_lines(lines.path)] == [0, 1, 2]
 
 
 def test_rewind_refuses_a_torn_middle_line_and_keeps_the_file(tmp_path):
@@ -86,13 +86,11 @@ def test_first_last_and_every_25th_of_the_steps_are_reported(tmp_path, caplog):
     told = Progress("weighted/A seed 1", tmp_path, first=0, end=1010)
     for step in range(1, 1011):
         told.count(step, Sums(2.0, 1.0, 1), 1e-3, 0.5, waited_s=0.0)
-    records = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().split("\n")[:-1]]
-    steps = [1, *range(40, 1001, 40), 1010]
+    records, steps = json_lines(tmp_path / PROGRESS_FILE), [1, *range(40, 1001, 40), 1010]
     assert [record["step"] for record in records] == steps
     assert records[1]["loss_per_token"] == 2.0
-    assert [message.split("  loss")[0] for message in caplog.messages] == [
-        f"weighted/A seed 1  step {step}/1010" for step in steps
-    ]
+    prefixes = [message.split("  loss")[0] for message in caplog.messages]
+    assert prefixes == [f"weighted/A seed 1  step {step}/1010" for step in steps]
 
 
 def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, monkeypatch):
@@ -100,33 +98,24 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     told = Progress("weighted/A seed 1", tmp_path, first=390, end=600)
     told.count(400, Sums(2.13 * 7, math.log(8.4) * 7, 7), 1.1e-3, 0.5, waited_s=0.0)
-    (record,) = read_lines_as(AnyProgress, tmp_path / "progress.jsonl")
+    (record,) = read_lines_as(AnyProgress, tmp_path / PROGRESS_FILE)
     assert caplog.messages == [progress_line("weighted/A seed 1", record)]
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 
 
-def test_log_line_gives_the_share_of_time_waiting_for_batches(tmp_path, caplog, monkeypatch):
+def test_speed_and_waiting_cover_the_last_interval_and_time_left_all(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
-    now = iter([100.0, 120.0, 130.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
-    told = Progress("toy", tmp_path, first=0, end=60)
-    told.count(1, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=0.01)
-    told.count(2, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=3.51)
-    assert "tok/s  waited 0 %  " in caplog.messages[0] and "tok/s  waited 35 %  " in caplog.messages[1]
-
-
-def test_speed_covers_the_last_interval_and_time_left_all_steps(tmp_path, monkeypatch):
     now = iter([100.0, 120.0, 140.0, 150.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     told = Progress("toy", tmp_path, first=30, end=60)
-    told.count(31, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=5.0)
+    told.count(31, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=0.01)
     monkeypatch.setattr(progress, "LINE_EVERY_S", 25.0)
-    told.count(33, Sums(1.0, 1.0, 200), 1e-3, 0.5, waited_s=9.0)
-    told.count(35, Sums(1.0, 1.0, 100), 1e-3, 0.5, waited_s=20.0)
-    first, second = read_lines_as(AnyProgress, tmp_path / "progress.jsonl")
-    assert (first.tokens_per_s, first.loader_share, first.seconds_left) == (30.0, 0.25, 20 * 29)
+    told.count(33, Sums(1.0, 1.0, 200), 1e-3, 0.5, waited_s=4.0)
+    told.count(35, Sums(1.0, 1.0, 100), 1e-3, 0.5, waited_s=15.01)
+    first, second = read_lines_as(AnyProgress, tmp_path / PROGRESS_FILE)
+    assert (first.tokens_per_s, first.loader_share, first.seconds_left) == (30.0, 0.01 / 20, 20 * 29)
     assert (second.tokens_per_s, second.loader_share, second.seconds_left) == (10.0, 0.5, 10 * 25)
+    assert "tok/s  waited 0 %  " in caplog.messages[0] and "tok/s  waited 50 %  " in caplog.messages[1]
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0.4, "0:00"), (32, "0:32"), (725, "12:05"), (11049, "3:04:09")])
@@ -136,17 +125,14 @@ def test_time_left_reads_like_a_clock(seconds, shown):
 
 def test_monitored_values_are_logged_200_times_and_at_the_end(tmp_path):
     progress = Progress("toy", tmp_path, 0, 1001)
+    progress.monitor(5, dict)
+    assert not (tmp_path / PROGRESS_FILE).exists(), "a model without monitors leaves the log alone"
     for step in range(1, 1002):
         progress.monitor(step, lambda step=step: {"kappa": [float(step)]})
-    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().strip().split("\n")]
+    lines = json_lines(tmp_path / PROGRESS_FILE)
     assert {line["event"] for line in lines} == {"monitor"}
     assert [line["step"] for line in lines] == [*range(5, 1001, 5), 1001]
     assert all(line["values"] == {"kappa": [line["step"]]} for line in lines)
-
-
-def test_a_model_without_monitors_leaves_the_log_alone(tmp_path):
-    Progress("toy", tmp_path, 0, 10).monitor(10, dict)
-    assert not (tmp_path / "progress.jsonl").exists()
 
 
 BRIEF = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 3}
@@ -194,19 +180,16 @@ def test_event_files_do_not_change_the_run_identity(new_run):
     assert run_key(new_run("with", tensorboard=True)) == run_key(new_run("without"))
 
 
-def test_missing_tensorboard_writer_names_its_install(new_run, monkeypatch):
+def test_missing_tensorboard_writer_names_its_install(train, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(UserError, match=r"pip install '.\[tensorboard\]'") as said:
-        train_run(new_run(tensorboard=True, **BRIEF), "cpu", 1)
+        train(tensorboard=True, **BRIEF)
     assert "\n" not in str(said.value)
-
-
-CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def test_the_cost_of_all_starts_is_added_up(tmp_path):
     for first, last in ((0, 5), (3, 9)):
-        cost = CostCounter(tmp_path, CPU, Machine(device="a", threads=1, processes=1, torch="2"), first)
+        cost = CostCounter(tmp_path, torch.device("cpu"), MACHINE, first)
         for _ in range(first, last):
             cost.count(tokens=100, flops=1e6)
         cost.write(last - 1)
@@ -215,14 +198,13 @@ def test_the_cost_of_all_starts_is_added_up(tmp_path):
     assert [start["steps"] for start in written["starts"]] == [5, 6]
     total = written["total"]
     assert (total["starts"], total["steps"], total["tokens"], total["flops"]) == (2, 11, 1100, 1.1e7)
-    assert total["gpu_hours"] == 0
-    assert total["peak_memory_gib"] > 0.01
+    assert total["gpu_hours"] == 0 and total["peak_memory_gib"] > 0.01
     assert {"started", "stopped", "node", "device", "seconds"} <= written["starts"][0].keys()
 
 
 def test_gpu_hours_count_every_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 3 << 30)
-    cost = CostCounter(tmp_path, GPU, Machine(device="a", threads=1, processes=8, torch="2"), 0)
+    cost = CostCounter(tmp_path, torch.device("cuda"), MACHINE.model_copy(update={"processes": 8}), 0)
     cost.began -= 1800
     entry = cost.entry(1)
     assert entry.gpu_hours == pytest.approx(4, rel=1e-3)

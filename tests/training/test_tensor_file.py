@@ -30,8 +30,7 @@ def test_tensor_file_round_trip_is_exact(tmp_path, tensors):
     write_tensor_file(path, tensors, {"key": "k", "step": 3})
     read, facts = read_tensor_file(path)
     assert facts == {"key": "k", "step": 3}
-    assert read.keys() == tensors.keys()
-    assert all(torch.equal(read[name], tensors[name]) for name in tensors)
+    torch.testing.assert_close(read, tensors, rtol=0, atol=0)
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
 
@@ -46,21 +45,19 @@ def test_any_changed_byte_is_noticed(tmp_path, tensors):
     write_tensor_file(path, tensors, {"key": "k", "step": 3})
     whole = path.read_bytes()
     for position in random.sample(range(len(whole)), 40):
-        path.write_bytes(
-            whole[:position] + bytes([whole[position] ^ (1 << random.randrange(8))]) + whole[position + 1 :]
-        )
-        if not same_header(whole, path.read_bytes()):
+        changed = bytearray(whole)
+        changed[position] ^= 1 << random.randrange(8)
+        path.write_bytes(changed)
+        if not same_header(whole, changed):
             with pytest.raises(DamagedFileError):
                 read_tensor_file(path)
 
 
 def same_header(whole: bytes, changed: bytes) -> bool:
     """Return whether a change only touched white space of the JSON, which has no meaning."""
+    end = 8 + int.from_bytes(changed[:8], "little")
     try:
-        size = int.from_bytes(changed[:8], "little")
-        return whole[8 + size :] == changed[8 + size :] and json.loads(whole[8 : 8 + size]) == json.loads(
-            changed[8 : 8 + size]
-        )
+        return whole[end:] == changed[end:] and json.loads(whole[8:end]) == json.loads(changed[8:end])
     except ValueError:
         return False
 
@@ -100,11 +97,10 @@ def test_shared_tensor_is_written_once_and_loaded_by_all_names(tmp_path):
     assert torch.equal(other.second.weight, model.first.weight)
 
 
-def test_tensors_of_another_model_are_refused():
+@pytest.mark.parametrize("tensors", [{"first.weight": torch.ones(9, 9)}, {}], ids=["another shape", "none"])
+def test_tensors_of_another_model_are_refused(tensors):
     with pytest.raises(DamagedFileError, match=r"first\.weight"):
-        load_into(TwoNames(), {"first.weight": torch.ones(9, 9)})
-    with pytest.raises(DamagedFileError, match=r"first\.weight"):
-        load_into(TwoNames(), {})
+        load_into(TwoNames(), tensors)
 
 
 class TwoNames(torch.nn.Module):

@@ -3,9 +3,11 @@
 import errno
 import os
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-import yaml
+from run_folders import change_settings
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
@@ -23,35 +25,47 @@ PLATEAU = {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}
 @pytest.fixture
 def updates(monkeypatch):
     """Return the steps that are trained, as they come."""
-    counted = []
-    whole = StepRunner.accumulate
+    counted, whole = [], StepRunner.accumulate
     monkeypatch.setattr(
         StepRunner, "accumulate", lambda self, step, *rest: counted.append(step) or whole(self, step, *rest)
     )
     return counted
 
 
+@pytest.fixture
+def train_longer(train, updates) -> Callable[..., tuple[Path, list[int]]]:
+    """Train a second run of the seed; return its folder and the steps that were trained for it."""
+
+    def trained(**settings) -> tuple[Path, list[int]]:
+        updates.clear()
+        return train("seed1-00000002", **settings), [*updates]
+
+    return trained
+
+
+FIRST = "seed1-00000001"
+"""Name of the run that is there before."""
+
+
 # 10 is no multiple of 6 or 4: what is measured and kept at the end would not be, had it gone on
 @pytest.mark.parametrize(("first", "schedule"), [(8, PLATEAU), (10, {}), (10, PLATEAU), (12, {})])
 def test_extended_training_matches_one_long_from_the_start(
-    new_run, finished, trained_once, outcome, updates, first, schedule
+    finished, trained_once, outcome, train_longer, first, schedule
 ):
     at_once = trained_once(max_steps=16, **schedule)
-    shorter = finished("seed1-00000001", max_steps=first, **schedule)
+    shorter = finished(FIRST, max_steps=first, **schedule)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").touch()
     before = outcome(shorter)
-    updates.clear()
-    longer = new_run("seed1-00000002", max_steps=16, **schedule)
-    train_run(longer, threads=1)
-    assert updates == list(range(first, 16))
+    longer, steps = train_longer(max_steps=16, **schedule)
+    assert steps == list(range(first, 16))
     assert outcome(longer) == outcome(at_once) and outcome(shorter) == before
     assert [path.name for path in (longer / EVENTS).iterdir()] == ["of the shorter"]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_copies_of_a_shorter_training_report_errno_in_one_line(call, new_run, finished, monkeypatch):
-    shorter, longer = finished("seed1-00000001", max_steps=10), new_run("seed1-00000002", max_steps=12)
+    shorter, longer = finished(FIRST, max_steps=10), new_run("seed1-00000002", max_steps=12)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").write_bytes(b"events")
     checkpoints, real = Checkpoints(longer, run_key(longer), keep=2), getattr(os, call)
@@ -80,98 +94,82 @@ COSINE = {"schedule": "cosine", "lr": 0.02, "lr_factor": 1.0, "warmup_steps": 2}
 
 @pytest.mark.parametrize(("more", "schedule"), [(None, {}), (4, {}), (None, COSINE)])
 def test_training_extended_by_patience_matches_a_patient_one(
-    new_run, finished, trained_once, outcome, updates, more, schedule
+    finished, trained_once, outcome, train_longer, more, schedule
 ):
     settings = ENDS_EARLY | schedule
     at_once = trained_once(**settings, patience=more)
-    impatient = finished("seed1-00000001", **settings, patience=1)
-    ended = read_json(impatient / "done.json")["steps"]
-    updates.clear()
-    patient = new_run("seed1-00000002", **settings, patience=more)
-    train_run(patient, threads=1)
-    assert 2 <= ended < 20 and updates[0] == ended
+    ended = read_json(finished(FIRST, **settings, patience=1) / "done.json")["steps"]
+    patient, steps = train_longer(**settings, patience=more)
+    assert 2 <= ended < 20 and steps[0] == ended
     assert outcome(patient) == outcome(at_once)
 
 
 @pytest.mark.parametrize("keep", [1, 2])
-def test_a_training_that_ended_between_two_checkpoints_goes_on(new_run, finished, trained_once, outcome, updates, keep):
+def test_a_training_that_ended_between_two_checkpoints_goes_on(finished, trained_once, outcome, train_longer, keep):
     """Its last weights, which it kept, took the place of the oldest."""
     settings = {"checkpoint_every": 4, "keep_checkpoints": keep}
     at_once = trained_once(**settings, max_steps=14)
-    finished("seed1-00000001", **settings, max_steps=10)
-    updates.clear()
-    longer = new_run("seed1-00000002", **settings, max_steps=14)
-    train_run(longer, threads=1)
-    assert updates[0] == 10 and outcome(longer) == outcome(at_once)
+    finished(FIRST, **settings, max_steps=10)
+    longer, steps = train_longer(**settings, max_steps=14)
+    assert steps[0] == 10 and outcome(longer) == outcome(at_once)
 
 
-def test_warm_start_uses_the_run_with_most_steps(new_run, finished, updates):
-    finished("seed1-00000001", **ENDS_EARLY, patience=1)
+def test_warm_start_uses_the_run_with_most_steps(finished, train_longer):
+    finished(FIRST, **ENDS_EARLY, patience=1)
     finished("seed1-00000003", **ENDS_EARLY | {"max_steps": 18}, patience=None)
-    updates.clear()
-    train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=None), threads=1)
-    assert updates[0] == 18
+    _, steps = train_longer(**ENDS_EARLY, patience=None)
+    assert steps[0] == 18
 
 
-def test_warm_start_ignores_a_run_with_more_patience(new_run, finished, updates):
-    finished("seed1-00000001", **ENDS_EARLY, patience=None)
-    updates.clear()
-    train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=1), threads=1)
-    assert updates[0] == 0 and len(updates) < 20
+def test_warm_start_ignores_a_run_with_more_patience(finished, train_longer):
+    finished(FIRST, **ENDS_EARLY, patience=None)
+    _, steps = train_longer(**ENDS_EARLY, patience=1)
+    assert steps[0] == 0 and len(steps) < 20
 
 
 @pytest.mark.parametrize("fault", ["missing", "damaged"])
-def test_warm_start_ignores_a_run_with_lost_weights(fault, new_run, finished, updates, outcome, caplog):
-    weights = finished("seed1-00000001", max_steps=12) / "checkpoints/step-8.safetensors"
+def test_warm_start_ignores_a_run_with_lost_weights(fault, finished, train_longer, outcome, caplog):
+    shorter = finished(FIRST, max_steps=12)
+    weights = shorter / "checkpoints/step-8.safetensors"
     weights.unlink() if fault == "missing" else weights.write_bytes(b"damaged")
-    before = outcome(weights.parents[1])
-    updates.clear()
-    longer = new_run("seed1-00000002", max_steps=13)
-    train_run(longer, threads=1)
-    assert updates == list(range(13)) and outcome(weights.parents[1]) == before
+    before = outcome(shorter)
+    longer, steps = train_longer(max_steps=13)
+    assert steps == list(range(13)) and outcome(shorter) == before
     assert len(read_json(longer / "cost.json")["starts"]) == 1 and "step-8" in caplog.text
 
 
-def test_longer_training_continues_from_an_unfinished_one(new_run, trained_once, outcome, updates, monkeypatch):
+def test_longer_training_continues_from_an_unfinished_one(train, trained_once, outcome, train_longer, monkeypatch):
     at_once = trained_once(max_steps=16)
-    shorter = new_run("seed1-00000001", max_steps=12)
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr("pipeline.training.trainer.Trainer.end", lambda self: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train_run(shorter, threads=1)
-    updates.clear()
-    longer = new_run("seed1-00000002", max_steps=16)
-    train_run(longer, threads=1)
-    assert updates[0] == 12 and outcome(longer) == outcome(at_once)
+        train(FIRST, max_steps=12)
+    longer, steps = train_longer(max_steps=16)
+    assert steps[0] == 12 and outcome(longer) == outcome(at_once)
 
 
 @pytest.mark.parametrize("other", [{"seed": 2}, {"model": {"d_ff": 16}}, {"tokens_per_update": 160}])
-def test_a_run_that_differs_otherwise_is_named_and_left_alone(new_run, updates, caplog, other):
+def test_a_run_that_differs_otherwise_is_named_and_left_alone(train, train_longer, caplog, other):
     caplog.set_level("INFO")
-    train_run(new_run("seed1-00000001", max_steps=1, **other), threads=1)
-    updates.clear()
-    train_run(new_run("seed1-00000002", max_steps=2), threads=1)
-    assert updates == [0, 1]
+    train(FIRST, max_steps=1, **other)
+    _, steps = train_longer(max_steps=2)
+    assert steps == [0, 1]
     (line,) = (line for line in caplog.text.splitlines() if "another run of this system and seed is" in line)
     key = next(iter(other.get("model", other)))
-    assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 1 (here 2)" in line
+    assert FIRST in line and f"{key} is" in line and "max_steps is 1 (here 2)" in line
 
 
-def test_warm_start_is_off_if_the_schedule_depends_on_length(new_run, finished, updates):
-    finished("seed1-00000001", architecture="weighted_transformer", max_steps=8)
-    updates.clear()
-    train_run(new_run("seed1-00000002", architecture="weighted_transformer", max_steps=9), threads=1)
-    assert updates == list(range(9))
+def test_warm_start_is_off_if_the_schedule_depends_on_length(finished, train_longer):
+    finished(FIRST, architecture="weighted_transformer", max_steps=8)
+    _, steps = train_longer(architecture="weighted_transformer", max_steps=9)
+    assert steps == list(range(9))
 
 
 @pytest.fixture
 def stored(new_run, copy_corpus, tmp_path):
     """A trained run in a store, whose folders are named after their content."""
-    corpus = tmp_path / "copy-0123abcd"
-    corpus.symlink_to(copy_corpus.parent)
-    run = new_run("seed1-00000001", architecture="weighted_transformer", max_steps=4)
-    spec = yaml.safe_load((run / "run.yaml").read_text()) | {"corpus": "../copy-0123abcd/encoded"}
-    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+    (tmp_path / "copy-0123abcd").symlink_to(copy_corpus.parent)
+    run = new_run(FIRST, architecture="weighted_transformer", max_steps=4)
+    change_settings(run, corpus="../copy-0123abcd/encoded")
     train_run(run, threads=1)
     return run
 
@@ -208,9 +206,8 @@ def test_continue_leaves_nothing_behind_where_it_can_not_train(stored, capsys, m
     assert said in capsys.readouterr().err and set(stored.parent.rglob("*")) == before
 
 
-def test_continue_refuses_a_run_that_stopped_early(new_run, copy_corpus, capsys):
-    run = new_run("seed1-00000002", max_steps=40, validate_every=2, patience=1, lr_factor=50.0)
-    train_run(run, threads=1)
+def test_continue_refuses_a_run_that_stopped_early(train, capsys):
+    run = train("seed1-00000002", max_steps=40, validate_every=2, patience=1, lr_factor=50.0)
     ended = read_json(run / "done.json")["steps"]
     assert ended < 40
     assert main(["continue", str(run), "--steps", "60"]) == 1
@@ -228,7 +225,7 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
 
 
 def test_continue_refuses_an_absurd_length_and_creates_no_run(new_run, capsys):
-    shorter = new_run("seed1-00000001", max_steps=2)
+    shorter = new_run(FIRST, max_steps=2)
     assert main(["continue", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
     assert "too large; must be below" in capsys.readouterr().err
-    assert [path.name for path in shorter.parent.iterdir() if path.name.startswith("seed")] == [shorter.name]
+    assert [*shorter.parent.glob("seed*")] == [shorter]
