@@ -12,6 +12,16 @@ STEPS = [
     ("import pipeline.data.fetch.download, pipeline.grammar.splits", "torch numpy langcodes"),
     ("import pipeline.data.dataset", "torch langcodes"),
     ("import pipeline.analysis.claims, pipeline.papers.paper", "torch matplotlib sacrebleu rapidfuzz sentencepiece"),
+    (
+        "from pipeline.analysis.view import measure_of\nfrom pipeline.metrics import metric_names\n"
+        "assert all(map(measure_of, metric_names()))",
+        "torch sacrebleu rapidfuzz sentencepiece",
+    ),
+    (
+        "import pipeline.training.specification\nfrom pipeline.models.architectures import architectures\n"
+        "assert len(architectures()) >= 7",
+        "torch",
+    ),
     ("import pipeline.outputs.score", "torch"),
     (
         "import " + ", ".join(".".join(path.parts) for path in DATA if not f"{path}".startswith(LEFT_OUT)),

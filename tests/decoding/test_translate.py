@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from greedy import greedy
 from run_folders import change_settings
 from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
@@ -220,12 +219,6 @@ def next_logits(model, batch, prefix):
     """Return logits of the symbol after `prefix`, all read at once as in training, without a cache."""
     features = model.decode(torch.tensor([[BOS, *prefix]]), model.encode(batch.src, None), None)
     return features[0, -1] @ model.output_weight.T
-
-
-def test_greedy_search_is_a_beam_of_one_for_a_transformer(run, pairs):
-    model, (_, batch) = load(run).model, next(iter(EvalBatches(pairs, 400)))
-    found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
-    assert greedy(model, batch, 5) == [hypotheses[0].tokens for hypotheses in found]
 
 
 def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):

@@ -71,8 +71,6 @@ def test_a_hand_computed_case():
     counts = metric_named("bleu_tok").statistics(translations(["a b x a b c"], ["a b d a b c g"]))
     assert counts.tolist() == [[6, 7, 5, 3, 1, 0, 6, 5, 4, 3]]
     assert bleu(counts[0]) == 0, "without a match of an order"
-    smoothed = sacrebleu.BLEU.compute_bleu([5, 3, 1, 0], [6, 5, 4, 3], 6, 7, smooth_method="exp").score
-    assert bleu(counts[0], "exp") == pytest.approx(smoothed)
     counts[0, 5] = 1
     assert bleu(counts[0]) == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 / 4 / 3) ** 0.25)
 

@@ -16,12 +16,6 @@ def test_mask_is_all_or_nothing_and_drops_by_the_probability(probability):
     assert abs(-mask.double().mean().item() - (1 - probability)) < 6 * (probability * (1 - probability) / SIZE) ** 0.5
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_expectation_is_kept(dtype):
-    out = dropout(torch.ones(SIZE, dtype=dtype), 0.1).double()
-    assert abs(out.mean().item() - 1) < 6 * (0.1 / 0.9 / SIZE) ** 0.5 + (2**-9 if dtype == torch.bfloat16 else 0)
-
-
 def test_masks_depend_on_the_seed_and_differ_between_calls():
     torch.manual_seed(5)
     first, second = keep_mask(torch.Size([999]), 0.5), keep_mask(torch.Size([999]), 0.5)
