@@ -30,7 +30,7 @@ from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Alphabet, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.models.seq2seq import Seq2Seq, size_of
+from pipeline.models.seq2seq import Seq2Seq, count_parameters_on_meta
 from pipeline.training import machine, run_model, tensor_file
 from reprise.find_runs import PACKED_FILE, FoundRun
 from reprise.model import Model
@@ -243,7 +243,7 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
     if MATRICES * largest**2 * (1 + sum(layers)) + largest * sum(record.corpus.vocab_sizes) < UNCOUNTED:
         return False
     try:
-        return size_of(lambda: whole_model(record)) > scalars
+        return count_parameters_on_meta(lambda: whole_model(record)) > scalars
     except RuntimeError:  # more scalars than can be counted
         return True
 

@@ -245,7 +245,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def size_of(build: Callable[[], nn.Module]) -> int:
+def count_parameters_on_meta(build: Callable[[], nn.Module]) -> int:
     """Return the number of trainable scalars of a model, shared ones once, without allocating memory for them.
 
     Args:

@@ -42,10 +42,10 @@ class RunForecast:
     @cached_property
     def parameters(self) -> int:
         """Count the parameters of the model, which is built without memory."""
-        from pipeline.models.seq2seq import size_of  # loads torch, which FLOPs do not need
+        from pipeline.models.seq2seq import count_parameters_on_meta  # loads torch, which FLOPs do not need
         from pipeline.training.run_model import build_run_model
 
-        return size_of(lambda: build_run_model(self.spec, self.vocab_sizes))
+        return count_parameters_on_meta(lambda: build_run_model(self.spec, self.vocab_sizes))
 
     @cached_property
     def shape(self) -> str:

@@ -18,7 +18,7 @@ from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.digests import provenance
 from pipeline.core.records.outputs import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, ModelSizes
 from pipeline.models.architectures import build_model
-from pipeline.models.seq2seq import size_of
+from pipeline.models.seq2seq import count_parameters_on_meta
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.papers.project import Project, ProjectOptions
@@ -59,10 +59,10 @@ def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
     found: dict[tuple[str, int], int] = {}
     for table, entry in project.papers[paper].tables.items():
         cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]
-        wanted = (cell.size_of(row) for cell in cells for row in project.printed[paper][table])
+        wanted = (cell.sized_model(row) for cell in cells for row in project.printed[paper][table])
         for system, vocab in dict.fromkeys(pair for pair in wanted if pair):
             config: Any = project.full_section(*project.locate(system, paper), "model")
-            found[system, vocab] = size_of(partial(build_model, config, (vocab, vocab)))
+            found[system, vocab] = count_parameters_on_meta(partial(build_model, config, (vocab, vocab)))
     return found
 
 

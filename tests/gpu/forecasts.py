@@ -10,7 +10,7 @@ from cases import CHARACTERS, MEASURED, TRAININGS, WORDS
 from planning_project import ROOT, project_at
 
 from pipeline.core.artifacts import RunId
-from pipeline.models.seq2seq import size_of
+from pipeline.models.seq2seq import count_parameters_on_meta
 from pipeline.models.settings import BatchShape
 from pipeline.planning.corpus_size import StepShape
 from pipeline.planning.devices import load_devices, step_seconds
@@ -27,7 +27,7 @@ def forecast_ms(name: str, card: str = "H100", graphs: bool = True, triton: bool
     case, device = CASES[name], load_devices(ROOT / "workflow/devices.yaml")[card]
     spec = project_at(Path("work"), scale="paper").run_spec(RunId(*case.system.split("/"), "wmt14-en-de", 1))
     vocab = CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
-    parameters = size_of(lambda: build_run_model(spec, (vocab, vocab)))
+    parameters = count_parameters_on_meta(lambda: build_run_model(spec, (vocab, vocab)))
     src, tgt = (case.rows * case.micro_batches * length for length in (case.src, case.tgt))
     flops = run_flops(spec, BatchShape(vocab, src, tgt, case.src, case.tgt))
     sizes = {"micro_batch_tokens": max(src, tgt) // case.micro_batches, "micro_batch_frames": max(src, tgt)}

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.models.architectures import build_model
-from pipeline.models.seq2seq import size_of
+from pipeline.models.seq2seq import count_parameters_on_meta
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 
@@ -38,7 +38,7 @@ WEIGHTED_TABLE_2 = [
 
 
 def count(config, vocab: int) -> int:
-    return size_of(lambda: build_model(config, (vocab, vocab)))
+    return count_parameters_on_meta(lambda: build_model(config, (vocab, vocab)))
 
 
 def released_extras(config: TransformerConfig) -> int:

@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.models.architectures import build_model
-from pipeline.models.seq2seq import count_parameters, size_of
+from pipeline.models.seq2seq import count_parameters, count_parameters_on_meta
 from pipeline.models.settings import EOS, BatchShape, training_flops
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
@@ -100,7 +100,7 @@ def test_validations_and_decodings_are_counted(encoded):
 def test_parameters_are_counted_without_memory(kind):
     name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
     build = partial(build_model, kind(architecture=name, **MODEL), (VOCABULARY, VOCABULARY))
-    assert size_of(build) == count_parameters(build())
+    assert count_parameters_on_meta(build) == count_parameters(build())
 
 
 def test_disk_is_that_of_the_checkpoint_policy(encoded):

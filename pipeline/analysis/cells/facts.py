@@ -178,17 +178,17 @@ class SizeCell(Cell):
         for system in self.vocab_of:
             yield unknown(system, {row[self.system] for row in rows}, f"{where}.vocab_of")
 
-    def size_of(self, row: Row) -> tuple[str, int] | None:
+    def sized_model(self, row: Row) -> tuple[str, int] | None:
         """Return system and vocabulary of the model that is counted; None if there is none."""
         system = row[self.system] if is_ours(row) else ""
         return (system, self.vocab_of.get(system, self.vocab)) if system else None
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        if self.size_of(row):
+        if self.sized_model(row):
             yield ModelSizes(view.paper)
 
     def fill(self, context: CellContext) -> dict[str, str]:
-        wanted = self.size_of(context.row)
+        wanted = self.sized_model(context.row)
         sizes = context.table.folders.model_sizes if wanted else {}
         ours = str(sizes[wanted]) if wanted in sizes else ""
         return {"printed": in_our_unit(self.printed_in(context.row), self.unit), "ours": ours}
