@@ -1,6 +1,8 @@
 """Run folders as the stages leave them, with made-up scores and logs."""
 
-from collections.abc import Sequence
+import contextlib
+import fcntl
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from made_records import data_loss, score_file, start_cost, trained_run, trainin
 
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
+from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.training import MonitorLine
 from pipeline.metrics import metric_named, write_statistics
 from pipeline.papers.project import Project
@@ -21,6 +24,27 @@ AT_PLATEAU = [4.0, *[2.0] * 9]
 
 def folder_of(project: Project, run: RunId) -> Path:
     return project.layout.run(run)
+
+
+def touch(path: Path, text: str = "") -> Path:
+    """Write a file and the folders around it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Lock a run as a running training does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "run.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def write_failure(folder: Path, error: str, traceback: str | None = None) -> None:
+    """Record that the last start of a run failed."""
+    record_event(folder, Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=traceback))
 
 
 def table_rows(project: Project, paper: str, table: str) -> list[dict[str, str]]:

@@ -6,11 +6,10 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from fabricated import append, folder_of, write_training
+from fabricated import append, folder_of, write_failure, write_training
 from made_records import decoded
 
 from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
-from pipeline.core.records.jobs import Failure, record_event
 from pipeline.core.records.outputs import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.sequence_store import write_tokens
@@ -35,9 +34,7 @@ def make_results(project: Project, marker: str = "warm") -> None:
     make_transcripts(project, marker)
     make_parses(project)
     failed = project.runs_of("weighted", "A", "wmt14-en-de")[0]
-    text = "micro-batch of 3 x 9 tokens does not fit <b>"
-    note = Failure(key="toy", job="toy", node="toy", rank=0, time=0.0, error=text, traceback=None)
-    record_event(folder_of(project, failed), note)
+    write_failure(folder_of(project, failed), "micro-batch of 3 x 9 tokens does not fit <b>")
 
 
 def sentences(marker: str) -> list[str]:

@@ -38,10 +38,8 @@ def injector(tmp_path):
 )
 def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault, written, status):
     injector.arm((tmp_path / "work", tmp_path / "results"), fault)
-    done = subprocess.run(
-        [sys.executable, "-uc", READ_TWICE],
-        **{"cwd": tmp_path, "env": injector.environment(), "capture_output": True, "text": True, "check": False},
-    )
+    place = {"cwd": tmp_path, "env": injector.environment()}
+    done = subprocess.run([sys.executable, "-uc", READ_TWICE], **place, capture_output=True, text=True)
     assert done.stdout.splitlines() == [str(content) for content in written]
     assert done.returncode == status
     if fault and fault.action > 0:

@@ -19,13 +19,17 @@ def root(tmp_path):
     return folder
 
 
+@pytest.fixture
+def copy(tmp_path):
+    (tmp_path / "copy").mkdir()
+    return tmp_path / "copy"
+
+
 def contents(folder):
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_copy_follows_changed_new_and_removed_files(root, tmp_path):
-    copy = tmp_path / "copy"
-    copy.mkdir()
+def test_copy_follows_changed_new_and_removed_files(root, copy):
     assert update_copy(root, copy) == {"pipeline/a.py", "new.py", ".gitignore"}
     assert update_copy(root, copy) == set()
     (copy / "traces.json").write_text("kept")
@@ -37,9 +41,7 @@ def test_copy_follows_changed_new_and_removed_files(root, tmp_path):
     assert found == {"pipeline/a.py": "a = 2", "renamed.py": "b = 1", ".gitignore": "work"}
 
 
-def test_callback_runs_before_any_file_changes(root, tmp_path):
-    copy = tmp_path / "copy"
-    copy.mkdir()
+def test_callback_runs_before_any_file_changes(root, copy):
     update_copy(root, copy)
     (root / "pipeline/a.py").write_text("a = 2")
     (root / "new.py").unlink()
@@ -50,9 +52,7 @@ def test_callback_runs_before_any_file_changes(root, tmp_path):
     assert before["pipeline/a.py"] == "a = 1" and before["new.py"] == "b = 1"
 
 
-def test_file_that_was_changed_in_the_copy_is_restored(root, tmp_path):
-    copy = tmp_path / "copy"
-    copy.mkdir()
+def test_file_that_was_changed_in_the_copy_is_restored(root, copy):
     update_copy(root, copy)
     (copy / "pipeline/a.py").write_text("a = 3")  # as a killed run leaves a mutant
     assert update_copy(root, copy) == {"pipeline/a.py"} and (copy / "pipeline/a.py").read_text() == "a = 1"

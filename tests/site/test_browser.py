@@ -2,15 +2,8 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
-from made_site import make_results
-from real_project import real_project
-
-from pipeline.report.site.build import build
-from pipeline.report.site.pages import Pages
-from pipeline.report.site.site_data import SiteData
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -19,15 +12,6 @@ pytestmark = [
 ]
 KINDS = ["index", "paper-weighted", "run-weighted-C-grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
 KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("browser")
-    project = real_project({"work": str(folder / "work")})
-    make_results(project)
-    build(Pages(folder / "site", SiteData(project, False)))
-    return folder / "site"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +34,8 @@ def opened(site, browser):
         page = browser.new_page(viewport={"width": width, "height": 900}, **options)
         page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(path_of(site, name).as_uri())
+        (path,) = site[1].glob(f"{name}*.html")
+        page.goto(path.as_uri())
         pages.append(page)
         return page
 
@@ -58,11 +43,6 @@ def opened(site, browser):
     for page in pages:
         page.close()
     assert said == []
-
-
-def path_of(site: Path, name: str) -> Path:
-    (found,) = site.glob(f"{name}*.html")
-    return found
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1400, "light")])
@@ -121,10 +101,10 @@ def test_labels_below_a_chart_do_not_touch_on_a_phone(opened):
         assert len(boxes) >= 4
         for n, one in enumerate(boxes):
             for other in boxes[n + 1 :]:
-                beside = one["x"] + one["width"] < other["x"] or other["x"] + other["width"] < one["x"]
-                assert (
-                    beside or one["y"] + one["height"] <= other["y"] + 3 or other["y"] + other["height"] <= one["y"] + 3
-                )
+                left, right = sorted((one, other), key=lambda box: box["x"])
+                top, bottom = sorted((one, other), key=lambda box: box["y"])
+                beside = left["x"] + left["width"] < right["x"]
+                assert beside or top["y"] + top["height"] <= bottom["y"] + 3
 
 
 def test_empty_output_is_named(opened):

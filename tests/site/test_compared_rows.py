@@ -1,7 +1,5 @@
 """Marks of values on the site, and rows that are compared with printed ones."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from fabricated import bleu_statistics, write_score
@@ -16,13 +14,7 @@ from pipeline.report.site.compare import pairs, sides
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import shown_table
 
-ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ["test", "test2", "test3", "test4", "test5"]
-
-
-@pytest.fixture
-def project(tmp_path):
-    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def put(project, run, decoding, split, rows):
@@ -89,8 +81,7 @@ def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, mark
     assert drawn.spread
 
 
-def test_row_named_by_its_system_is_described(tmp_path):
-    project = real_project({"work": str(tmp_path), "scale": "demo"})
+def test_row_named_by_its_system_is_described(project):
     table = shown_table(SiteData(project, False), "attention", "table3", fill(project, "attention", "table3"))
     names = [row.name for row in table.rows]
     assert names[:2] == ["base model", "A1: h = 1"] and table.label == "model"

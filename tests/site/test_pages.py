@@ -1,6 +1,5 @@
 """Pages show measured and missing results, escape every text, and have the same bytes for the same results."""
 
-import html
 import math
 import random
 import re
@@ -13,8 +12,8 @@ from types import SimpleNamespace as Some
 
 import made_site
 import pytest
-from copied_project import ROOT, call, copy_project
-from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
+from copied_project import ROOT, call, copy_project, jobs, require
+from fabricated import bleu_statistics, perplexity_statistics, touch, write_score, write_training
 from made_site import make_results, sentences
 from real_project import real_project
 
@@ -63,26 +62,19 @@ def site_of(project, out: Path, private: bool = False) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    project = real_project({"work": str(folder / "work")})
-    make_results(project)
-    return project, site_of(project, folder / "site")
-
-
 @pytest.mark.parametrize("line", ["", "<unk> <unk>"])
-def test_hypotheses_without_a_word_have_pages(tmp_path, monkeypatch, line):
+def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, line):
     monkeypatch.setattr(made_site, "spoilt", lambda lines, share: [line] * len(lines))
-    project = real_project({"work": str(tmp_path / "work")})
     make_results(project)
-    pages = [path.read_text(encoding="utf-8") for path in site_of(project, tmp_path / "site").glob("outputs-*.html")]
+    pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
     assert len(pages) >= 3
     assert not any(re.search(r"\b(nan|NaN|inf|Infinity)\b", page) for page in pages)
 
 
-def test_the_same_results_make_the_same_bytes(site, tmp_path):
+def test_the_same_results_make_the_same_bytes_over_an_old_site(site, tmp_path):
     project, first = site
+    for name in ("assets/site.css", "run-gone.html"):
+        touch(tmp_path / "site" / name)
     second = site_of(project, tmp_path / "site")
     files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
@@ -101,8 +93,7 @@ def check_links(site: Path) -> None:
         assert len(page.anchors) == len(set(page.anchors)), f"{name}: an id stands twice"
 
 
-def test_pages_do_not_need_freed_training_text(tmp_path):
-    project = real_project({"work": str(tmp_path / "work")})
+def test_pages_do_not_need_freed_training_text(project, tmp_path):
     make_results(project)
     texts = [*(tmp_path / "work").rglob("prepared/train.tok.*")]
     for path in texts:
@@ -122,40 +113,43 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_a_site_of_nothing_says_so_and_its_links_hold(tmp_path):
-    site = site_of(real_project({"work": str(tmp_path / "work")}), tmp_path / "site")
+def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path):
+    site = site_of(project, tmp_path / "site")
     check_links(site)
     home = read(site / "index.html")
     assert "4 papers did not run" in home and re.search(r"snakemake --config \S+ -- weighted<", unescape(home))
     assert "not run" in read(site / "paper-weighted.html") and not [*site.glob("run-*")]
 
 
-def test_cell_links_to_its_run_and_a_failed_one_is_marked(site):
-    page = read(site[1] / "paper-weighted.html")
-    ours = re.search(r'<a href="(run-weighted-C-[^"]*)">(\d+\.\d+)</a>', page)
+@pytest.fixture
+def weighted(site) -> str:
+    """Return the page of the Weighted Transformer."""
+    return read(site[1] / "paper-weighted.html")
+
+
+def test_cell_links_to_its_run_and_a_failed_one_is_marked(site, weighted):
+    ours = re.search(r'<a href="(run-weighted-C-[^"]*)">(\d+\.\d+)</a>', weighted)
     assert ours and f">{ours[2]}</td>" in read(site[1] / ours[1])
-    assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', page)
+    assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', weighted)
     failed = next(site[1].glob("run-weighted-A-*en-de*"))
     assert "does not fit &lt;b&gt;" in read(failed)
 
 
-def test_mark_of_all_cells_stands_once_above_the_table(site):
-    table = read(site[1] / "paper-weighted.html").split('<h2 id="table2">')[1].split("</tbody>")[0]
+def test_mark_of_all_cells_stands_once_above_the_table(weighted):
+    table = weighted.split('<h2 id="table2">')[1].split("</tbody>")[0]
     above, _, rows = table.partition("<thead>")
     for mark in ("not-comparable", "provisional"):
         assert above.count(f"badge {mark}") == 1 and mark not in rows
 
 
-def test_remark_that_columns_share_is_listed_once(site):
-    page = (site[1] / "paper-weighted.html").read_text(encoding="utf-8")
-    for notes in re.findall(r"<summary>Data, metrics.*?</details>", page, re.DOTALL):
+def test_remark_that_columns_share_is_listed_once(weighted):
+    for notes in re.findall(r"<summary>Data, metrics.*?</details>", weighted, re.DOTALL):
         texts = [line.partition("</strong>: ")[2] for line in notes.split("<li>") if " stands in for " in line]
         assert len(texts) == len(set(texts)) and not any("Ours:" in text for text in texts)
 
 
 def test_command_for_claims_stands_only_where_runs_are_missing(site):
-    for path in site[1].glob("paper-*.html"):
-        text = path.read_text(encoding="utf-8")
+    for text in map(read, site[1].glob("paper-*.html")):
         asked = re.search(r"not run</span> <code>", text)
         assert not (asked and re.search(r"<dd>(\d+) of \1 done", text))
 
@@ -166,8 +160,7 @@ def test_runs_that_never_ran_have_no_page(site):
     assert begun and {path.name for path in folder.glob("run-*.html")} == begun
 
 
-def test_trained_system_without_scores_is_not_called_not_run(tmp_path):
-    project = real_project({"work": str(tmp_path / "work")})
+def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
     for system in ("attention/C1", "C"):
         write_training(project, project.runs_of("weighted", system, "wmt14-en-de")[0], [2.0], [2.0])
     page = read(site_of(project, tmp_path / "site") / "paper-weighted.html")
@@ -178,21 +171,18 @@ def test_trained_system_without_scores_is_not_called_not_run(tmp_path):
     assert re.search(r"snakemake --config \S+ -- results/demo/weighted/table2.csv<", unescape(page))
 
 
-def test_printed_and_ours_never_share_an_axis(site):
-    page = read(site[1] / "paper-weighted.html")
-    chart = page[page.index('class="dots panels-2"') :].split("</figure>")[0]
+def test_printed_and_ours_never_share_an_axis(weighted):
+    chart = weighted[weighted.index('class="dots panels-2"') :].split("</figure>")[0]
     assert len(re.findall('class="head">', chart)) == 2 and len(re.findall('class="mark scale">', chart)) == 2
 
 
-def test_setting_that_ran_stands_beside_the_printed_one(site):
-    page = unescape(read(site[1] / "paper-weighted.html"))
+def test_setting_that_ran_stands_beside_the_printed_one(site, weighted):
     spec = site[0].run_spec(site[0].runs_of("weighted", "C", "wmt14-en-de")[0])
-    assert f'<td class="settings">{spec.model.d_model} (512 printed)</td>' in page
+    assert f'<td class="settings">{spec.model.d_model} (512 printed)</td>' in unescape(weighted)
 
 
 @pytest.mark.slow
-def test_claim_says_why_it_is_not_judged_or_its_caveat(tmp_path):
-    project = real_project({"work": str(tmp_path / "work")})
+def test_claim_says_why_it_is_not_judged_or_its_caveat(project, tmp_path):
     for system, nats, last in (("base", 1.0, 2.0), ("A1", 1.5, 2.4)):
         (run,) = project.runs_of("attention", system, "wmt14-en-de")
         write_training(project, run, [2.5, *[2.0] * 7, last, last], [1.0] * 10)
@@ -214,21 +204,17 @@ def test_a_page_that_is_published_has_no_password(site, tmp_path):
 
 def test_the_commands_that_verify_a_number_do_that(site):
     run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
-    page = html.unescape(read(site[1] / run_page(run)))
+    page = unescape(read(site[1] / run_page(run)))
     commands = [shlex.split(line) for line in re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", page)]
     again, retrained = commands[0], next(command for command in commands if command[0] == "python")
-    arguments = [*again[:1], "-n", "--nolock", *again[1:]]
-    done = call(ROOT, *arguments)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^score +1$", done.stdout, re.MULTILINE), done.stdout
+    assert jobs(require(call(ROOT, again[0], "-n", "--nolock", *again[1:])))["score"] == 1
     assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart
     assert Path(retrained[retrained.index("--run") + 1]) == site[0].layout.run(run)
 
 
-def test_paper_page_marks_the_default_of_each_reading(site):
-    project, folder = site
-    text = unescape((folder / "paper-weighted.html").read_text(encoding="utf-8"))
-    for name, reading in project.papers["weighted"].readings.items():
+def test_paper_page_marks_the_default_of_each_reading(site, weighted):
+    text = unescape(weighted)
+    for name, reading in site[0].papers["weighted"].readings.items():
         assert f"{name}, {reading.where}: “{reading.passage}”</h3>" in text
         for key, choice in reading.choices.items():
             marked = " (default)" if key == reading.default else ""
@@ -238,7 +224,7 @@ def test_paper_page_marks_the_default_of_each_reading(site):
 def test_markup_in_sentences_names_and_folders_is_text(tmp_path):
     (tmp_path / "project").mkdir()
     root = copy_project(tmp_path / "project")
-    printed, paper = root / "workflow/papers/weighted/table2.csv", root / "workflow/papers/weighted/paper.yaml"
+    printed, paper = (root / "workflow/papers/weighted" / name for name in ("table2.csv", "paper.yaml"))
     printed.write_text(printed.read_text().replace("Weighted Transformer,C,", f"{EVIL},C,"))
     paper.write_text(paper.read_text().replace("Weighted Transformer, N = 2", EVIL))
     project = load_project(root, {"work": str(tmp_path / "<script>x<")})
@@ -346,15 +332,6 @@ def test_unwritable_folder_names_the_option_out(capsys):
     assert "/proc/site: No such file or directory; make it writable, or choose another --out" in capsys.readouterr().err
 
 
-def test_files_of_an_earlier_site_are_removed(site, tmp_path):
-    out = tmp_path / "site"
-    (out / "assets").mkdir(parents=True)
-    for name in ("assets/site.css", "run-gone.html"):
-        (out / name).touch()
-    site_of(site[0], out)
-    assert not (out / "run-gone.html").exists()
-
-
 def test_word_accuracy_counts_repeated_words():
     references = sentences("x")
     generator = random.Random(random.random())
@@ -370,28 +347,25 @@ def test_word_accuracy_counts_repeated_words():
     assert ", ".join(names) == "0, 1, 2–4, 5–9, 10–99, 100–999, 1000+"
 
 
-def test_published_results_stand_beside_ours_on_the_home_page(site, tmp_path):
+def test_published_results_stand_beside_ours_on_the_home_page(site, project, tmp_path):
     assert "fairseq tiny Transformer" in read(site[1] / "index.html").split("recipes did not run")[1]
     assert "arXiv None" not in "".join(map(read, site[1].glob("*.html")))
-    work = {"work": str(tmp_path / "work")}
-    small = real_project(work | {"scale": "small"})
+    small = real_project({"work": str(tmp_path / "work"), "scale": "small"})
     run = small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0]
     write_training(small, run, [2.0], [2.0])
     write_score(small, run, "bleu_tok_lc", "averaged", "test", bleu_statistics(0.5))
-    home = read(site_of(real_project(work), tmp_path / "site") / "index.html")
-    ours = fill(small, "anchors", "multi30k").values("bleu")[0]
-    assert row_of(home, "fairseq tiny Transformer")[1:3] == [ours["ours"], "41.02"]
-    assert row_of(home, "fairseq tiny Transformer")[4] == ours["difference"] != ""
+    home = read(site_of(project, tmp_path / "site") / "index.html")
+    ours, row = fill(small, "anchors", "multi30k").values("bleu")[0], row_of(home, "fairseq tiny Transformer")
+    assert row[1:3] == [ours["ours"], "41.02"] and row[4] == ours["difference"] != ""
     check_links(tmp_path / "site")  # its run has no page here
 
 
-def test_readings_of_a_passage_stand_beside_their_scores(site):
-    project, folder = site
-    page = read(folder / "paper-weighted.html")
-    reading = page[page.index('id="choices-feed-forward"') :].split("</table>")[0]
+def test_readings_of_a_passage_stand_beside_their_scores(site, weighted):
+    reading = weighted[weighted.index('id="choices-feed-forward"') :].split("</table>")[0]
     shared, split = row_of(reading, "shared (default)"), row_of(reading, "split")
-    index = next(i for i, row in enumerate(fill(project, "weighted", "readings").names) if "literal" in row)
-    assert shared[2].startswith(fill(project, "weighted", "readings").values("bleu")[index]["ours"])
+    table = fill(site[0], "weighted", "readings")
+    index = next(i for i, row in enumerate(table.names) if "literal" in row)
+    assert shared[2].startswith(table.values("bleu")[index]["ours"])
     assert split[1:4] == ["not run", "not run", "split"]
 
 

@@ -1,7 +1,6 @@
 """The screen of a campaign shows the state of each run, from its files and Slurm's queue, and the remedy."""
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -12,13 +11,14 @@ from dataclasses import replace
 
 import pytest
 from copied_project import ROOT
-from fabricated import append, folder_of, write_training, write_training_beside
+from fabricated import append, folder_of, held, touch, write_failure, write_training, write_training_beside
 from made_records import decoded, start_cost, training_cost
+from programs import install
 from real_project import real_project
 
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.core.artifacts import Encoded, Trained, Translation
-from pipeline.core.records.jobs import Failure, Submission, record_event
+from pipeline.core.records.jobs import Submission, record_event
 from pipeline.core.records.training import ProgressLine
 from pipeline.planning.plan import gpu_hours
 from pipeline.workflow.campaign import Campaign, Watch, describe_driver
@@ -53,29 +53,13 @@ def runs(project):
 def squeue(tmp_path, monkeypatch):
     """Install a squeue that prints the answer of a test."""
     programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "squeue").write_text(f"#!/bin/sh\ncat {programs}/answer\n")
-    (programs / "squeue").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    install(programs / "squeue", f"#!/bin/sh\ncat {programs}/answer\n", monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def answer(*lines: str) -> None:
         (programs / "answer").write_text("".join(f"{line}\n" for line in lines))
 
     return answer
-
-
-def touch(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-
-
-@contextlib.contextmanager
-def held(folder):
-    """Lock a run as a running training does."""
-    with open(folder / "run.lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def progress_line(step: int, max_steps: int, loader_share: float = 0.0) -> ProgressLine:
@@ -85,14 +69,8 @@ def progress_line(step: int, max_steps: int, loader_share: float = 0.0) -> Progr
 
 
 def submit(project, run, job: str) -> None:
-    folder = folder_of(project, run)
-    (folder / "slurm").mkdir()
     note = Submission(key="toy", launcher="slurm", job=job, name="toy", time=0.0, code="toy")
-    record_event(folder, note)
-
-
-def fail(project, run, error: str, traceback: str | None = None) -> None:
-    note = Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=traceback)
+    (folder_of(project, run) / "slurm").mkdir()
     record_event(folder_of(project, run), note)
 
 
@@ -104,11 +82,14 @@ def states(project) -> dict:
     return {state.run: state for state in watching(project).snapshot().runs}
 
 
+def settings(project) -> list[str]:
+    return ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
+
+
 def screen(project, capsys, *options: str) -> str:
-    work = str(project.layout.work)
-    arguments = ["status", "weighted", "--set", f"work={work}", "--set", f"scale={SCALE}", "--no-forecast", *options]
-    assert main(arguments) == 0
-    return capsys.readouterr().out
+    """Return what `status` prints, with single spaces and without its line ends."""
+    assert main(["status", "weighted", *settings(project), "--no-forecast", *options]) == 0
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_status_is_printed_before_the_forecast_is_computed(project, runs, capsys, monkeypatch):
@@ -119,15 +100,14 @@ def test_status_is_printed_before_the_forecast_is_computed(project, runs, capsys
         return {"A100": 3.2}
 
     monkeypatch.setattr(Forecast, "hours", counted)
-    options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
-    assert main(["status", "weighted", *options]) == 0
+    assert main(["status", "weighted", *settings(project)]) == 0
     assert f"{len(runs)} not run" in shown[0] and "remaining" not in shown[0]
     assert capsys.readouterr().out == "\nremaining, by the plan: 3.2 h on A100\n"
 
 
 def test_status_suggests_a_plan_command_of_the_same_scale(project, runs, capsys, monkeypatch):
     monkeypatch.setattr(Forecast, "hours", lambda *_: {})
-    assert main(["status", "weighted", "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
+    assert main(["status", "weighted", *settings(project)]) == 0
     config = f"--config scale={SCALE} work={project.layout.work}"
     assert f"unknown until `snakemake {config} -- plan` has measured" in " ".join(capsys.readouterr().out.split())
 
@@ -140,16 +120,9 @@ def test_uncalibrated_cpu_needs_no_plan(project, runs, monkeypatch):
     assert forecast.hours(replace(campaign, made=over)) == {"this machine": 0.0}
 
 
-@pytest.mark.parametrize("command", ["status", "make", "unlock"])
-def test_commands_that_watch_start_without_torch(command):
-    check = f"import sys; from reprise.cli import REPRISE; REPRISE.commands['{command}'].load()"
-    subprocess.run([sys.executable, "-c", f"{check}; assert 'torch' not in sys.modules"], check=True)
-
-
 def test_long_status_title_gets_its_own_line(project, capsys):
-    options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}", "--no-forecast"]
     for papers, title in (([], ", ".join(project.papers)), (["weighted"], "weighted")):
-        assert main(["status", *papers, *options]) == 0
+        assert main(["status", *papers, *settings(project), "--no-forecast"]) == 0
         first, second, *_ = capsys.readouterr().out.split("\n")
         name, driver, _ = f"{first}\n{second}".partition("no Snakemake is running")
         assert name.rstrip(" ") == f"Reprise: {title} at scale {SCALE}" + "\n" * (not papers) and driver
@@ -159,7 +132,7 @@ def test_state_of_a_run_follows_from_its_files(project, runs):
     done, works, broken, stopped, untouched = runs[:5]
     write_training(project, done, [2.0], [2.0])
     append(folder_of(project, works), [progress_line(17, 100)])
-    fail(project, broken, "no memory for a batch of 3 x 9; lower micro_batch_tokens")
+    write_failure(folder_of(project, broken), "no memory for a batch of 3 x 9; lower micro_batch_tokens")
     touch(folder_of(project, stopped) / "checkpoints/step-9.resume.safetensors")
     with held(folder_of(project, works)):
         found = states(project)
@@ -182,21 +155,18 @@ def test_run_trained_with_other_settings_is_reported_as_such(project, runs, caps
     assert "2 not run" in screen(project, capsys)
 
 
-def test_many_differing_settings_are_named_first_then_counted(project, runs):
-    changed = {"label_smoothing": 0.3, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-8, "clip_norm": 5.0}
+FIVE = {"label_smoothing": 0.3, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-8, "clip_norm": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "end"),
+    [(FIVE, "; 2 more"), ({}, None), ({"lr_decay": "steep"}, None)],
+    ids=["many", "none, as in a copy", "unknown ones"],
+)
+def test_differing_settings_are_counted_and_others_ignored(project, runs, changed, end):
     write_training_beside(project, runs[0], **changed)
-    assert states(project)[runs[0]].why.endswith("; 2 more")
-
-
-def test_training_with_equal_settings_elsewhere_is_not_reported(project, runs):
-    """The folder is a copy, or of another version."""
-    write_training_beside(project, runs[0])
-    assert states(project)[runs[0]].why == ""
-
-
-def test_training_with_unknown_old_settings_is_ignored(project, runs):
-    write_training_beside(project, runs[0], lr_decay="steep")
-    assert states(project)[runs[0]].why == ""
+    why = states(project)[runs[0]].why
+    assert why.endswith(end) if end else why == ""
 
 
 def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
@@ -247,17 +217,14 @@ def test_a_run_says_what_it_is_waiting_for(project, runs):
 
 def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, capsys):
     log = folder_of(project, runs[0]) / "logs/decode-final.log"
-    touch(log)
-    log.write_text("12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
+    touch(log, "12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
     corpus = project.layout.corpus(runs[0].dataset) / "logs/subwords.log"
-    touch(corpus)
-    corpus.write_text("Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
-    said = " ".join(screen(project, capsys).split())
+    touch(corpus, "Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
+    said = screen(project, capsys)
     assert "failed decode-final in" in said and "x.tok: no space left on the disk; free some" in said
     assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a bug in the program" in said
     for name in ("make.log", "make-2.log"):
-        touch(again := project.layout.scale_folder / "logs" / name)
-        again.write_text("error: x.tok: what `reprise make` said of it, too\n")
+        touch(project.layout.scale_folder / "logs" / name, "error: x.tok: what `reprise make` said of it, too\n")
     for path in (log, corpus):
         path.write_text("12:00:01 begins again\n")
     assert "failed " not in screen(project, capsys).replace("0 failed ", "")
@@ -265,14 +232,10 @@ def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, ca
 
 def test_status_omits_failures_of_unrequested_stages(project, runs, capsys):
     """The logs are of a decoding that was removed, and of stages that no result needs."""
-    for log in (folder_of(project, runs[0]) / "logs/decode-old.log", *planning(project)):
-        touch(log)
-        log.write_text("error: x: a fault of long ago\n")
+    planning = [project.layout.scale_folder / f"logs/{stage}.log" for stage in ("check-data", "plan", "cost")]
+    for log in (folder_of(project, runs[0]) / "logs/decode-old.log", *planning):
+        touch(log, "error: x: a fault of long ago\n")
     assert "long ago" not in screen(project, capsys)
-
-
-def planning(project):
-    return [project.layout.scale_folder / f"logs/{stage}.log" for stage in ("check-data", "plan", "cost")]
 
 
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
@@ -287,17 +250,18 @@ def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     training_cost(start_cost(device="AMD EPYC", seconds=1800.0)).write(folder_of(project, processor) / "cost.json")
     kinds = {a100: ("cuda", 3600.0), h100: ("cuda", 7200.0), carried: ("cpu", 900.0), processor: ("cpu", 3600.0)}
     for run, (device, seconds) in kinds.items():
-        path = project.layout.path(translations[run]).with_suffix(".json")
-        touch(path)
-        decoded(device=device, seconds=seconds).write(path)
+        decoded(device=device, seconds=seconds).write(
+            touch(project.layout.path(translations[run]).with_suffix(".json"))
+        )
     expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25, "AMD EPYC": 0.5 + 1}
     assert watching(project).snapshot().hours == pytest.approx(expected)
 
 
 def test_status_screen_fits_100_columns_and_counts_each_run_once(project, runs, capsys):
     write_training(project, runs[0], [2.0], [2.0])
-    fail(project, runs[1], "a bug", "Traceback …")
-    said = screen(project, capsys)
+    write_failure(folder_of(project, runs[1]), "a bug", "Traceback …")
+    assert main(["status", "weighted", *settings(project), "--no-forecast"]) == 0
+    said = capsys.readouterr().out
     assert f"1 done  0 running  0 waiting  1 failed  {len(runs) - 2} not run" in said
     assert max(map(len, said.split("\n"))) <= 100
     assert "please report it" in said
@@ -314,37 +278,30 @@ def test_command_names_a_lost_training_whose_reports_exist(project, runs, capsys
     for report in Graph(project).reports(["weighted"]):
         touch(project.layout.path(report))
     trained = str(project.layout.path(Trained(runs[0])))
-    assert f"--weighted{trained}" in "".join(screen(project, capsys).split())  # wherever lines end
+    assert f"--weighted{trained}" in screen(project, capsys).replace(" ", "")  # wherever lines end
     project.layout.path(Graph(project).reports(["weighted"])[0]).unlink()
-    assert trained not in "".join(screen(project, capsys).split())
+    assert trained not in screen(project, capsys).replace(" ", "")
 
 
 def test_a_program_reads_the_same_as_json(project, runs, capsys):
-    fail(project, runs[1], "a <bug>")
+    write_failure(folder_of(project, runs[1]), "a <bug>")
     campaign = json.loads(screen(project, capsys, "--json"))
     assert [run["state"] for run in campaign["runs"]].count("failed") == 1
     assert campaign["made"]["trainings"] == [0, len(runs)]
 
 
 def test_forecast_of_status_falls_with_every_step(project, runs):
-    forecast, watch = (
-        Forecast(real_project({"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
-        0,
-    )
+    forecast = Forecast(real_project({"work": str(project.layout.work), "scale": "paper"}), ["weighted"])
     watch = watching(forecast.project)
     begun = forecast.hours(watch.snapshot())
     assert set(begun) == {"A100", "H100"} and begun["A100"] > begun["H100"] > 0
     run = watch.snapshot().runs[0]
-    append(made(folder_of(forecast.project, run.run)), [progress_line(run.steps // 2, run.steps)])
-    with held(folder_of(forecast.project, run.run)):
+    folder = folder_of(forecast.project, run.run)
+    with held(folder):
+        append(folder, [progress_line(run.steps // 2, run.steps)])
         later = forecast.hours(watch.snapshot())
     whole = next(job for job in forecast.planned if job.kind == "train" and job.run == run.run)
     assert begun["A100"] - later["A100"] == pytest.approx(gpu_hours(whole, forecast.devices["A100"]) / 2)
-
-
-def made(folder):
-    folder.mkdir(parents=True)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -363,15 +320,8 @@ def test_status_names_a_driver_that_may_be_alive(driver, said):
 
 
 def noted(**other) -> Driver:
-    here = {
-        "host": os.uname().nodename,
-        "pid": 1,
-        "job": None,
-        "machine": machine_id(),
-        "began": time.time(),
-        "makes": [],
-    }
-    return Driver(**(here | other))
+    here = {"host": os.uname().nodename, "machine": machine_id(), "began": time.time()}
+    return Driver(**({"pid": 1, "job": None, "makes": []} | here | other))
 
 
 @pytest.fixture
@@ -399,7 +349,7 @@ def test_driver_unknown_to_slurm_is_assumed_to_run(project, squeue, driver, caps
         squeue("7|RUNNING|None|n1|toy")
         Queue(600.0).jobs(0.0)
         driver(began=time.time() + 5)
-    said = " ".join(screen(project, capsys).split())
+    said = screen(project, capsys)
     assert "run by snakemake, job 123 on node7, if it still runs" in said and "to continue:" not in said
 
 
@@ -433,9 +383,8 @@ def test_durations_are_formatted_for_people():
 
 
 def test_the_command_that_goes_on_has_the_same_settings():
-    assert command_for(["scale=small", "work=/a b"], ["weighted"], by_slurm=False).endswith(
-        "--config scale=small 'work=/a b' -- weighted"
-    )
+    command = command_for(["scale=small", "work=/a b"], ["weighted"], by_slurm=False)
+    assert command.endswith("--config scale=small 'work=/a b' -- weighted")
 
 
 def test_runs_submitted_to_slurm_continue_there(project, runs, monkeypatch):
@@ -449,9 +398,8 @@ def test_runs_submitted_to_slurm_continue_there(project, runs, monkeypatch):
 def test_on_a_terminal_the_screen_is_renewed_until_an_interrupt(project, runs):
     """Run `reprise status --watch` in its own terminal."""
     controller, terminal = os.openpty()
-    settings = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
-    command = [sys.executable, "-m", "reprise", "status", "weighted", *settings, "--no-forecast", "--watch"]
-    command += ["--every", "0.1"]
+    command = [sys.executable, "-m", "reprise", "status", "weighted", *settings(project), "--no-forecast"]
+    command += ["--watch", "--every", "0.1"]
     ends = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=ROOT, **ends)
     os.close(terminal)

@@ -16,7 +16,8 @@ from pipeline.papers.project import load_project
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
 from pipeline.workflow.graph import Graph
-from reprise.product_checks import Inspection
+from reprise.cli.verify import Repairs
+from reprise.product_checks import FileCheck, Finding, Inspection
 from reprise.training_files import weights_due
 
 TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
@@ -114,3 +115,15 @@ def test_lost_raw_file_without_note_is_missed(corpus):
     (folder / "raw/test.en").unlink()
     (folder / "raw/.digests/test.en").unlink()
     assert wrong() == before | {"raw/test.en": "missing"}
+
+
+def test_a_file_of_two_products_is_set_aside_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(Repairs, "restore", lambda *_: False)
+    path, repairs = tmp_path / "outputs.json.part", Repairs()
+    path.write_text("damaged")
+    findings = [Finding(None, [FileCheck(path, "damaged", 0, "cut")]) for _ in range(2)]
+    repairs.repair(None, findings[0])
+    path.write_text("written again")
+    repairs.repair(None, findings[1])
+    assert path.read_text() == "written again"
+    assert [aside.read_text() for aside in repairs.asides.values()] == ["damaged"]
