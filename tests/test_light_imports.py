@@ -1,8 +1,10 @@
-"""Stages that compute nothing on a device import no heavy library, so that they start fast."""
+"""Commands that compute nothing on a device import no heavy library, so that they start fast."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = [path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / "pipeline/data").rglob("[a-z]*.py"))]
@@ -23,10 +25,7 @@ STEPS = [
         "torch",
     ),
     ("import pipeline.outputs.score", "torch"),
-    (
-        "import " + ", ".join(".".join(path.parts) for path in DATA if not f"{path}".startswith(LEFT_OUT)),
-        "torch",
-    ),
+    ("import " + ", ".join(".".join(path.parts) for path in DATA if not f"{path}".startswith(LEFT_OUT)), "torch"),
     (
         f"""
 from pathlib import Path
@@ -37,16 +36,20 @@ assert sum(job.flops for job in jobs) > 0
 """,
         "torch",
     ),
-    ("import pipeline.planning.plan", "torch"),
+    ("import pipeline.planning.plan, pipeline.cluster.launch, submitit", "torch"),
+    ("from reprise.__main__ import main; assert main(['completion', 'bash']) == 0  # loads every command", "torch"),
 ]
 """Code, run in one process in this order, and the libraries that are not imported after it."""
+TRANSLATION = [("import reprise.cli.decode", "pandas scipy matplotlib snakemake requests")]
 
 
-def test_stages_start_without_heavy_libraries():
+@pytest.mark.parametrize("steps", [STEPS, TRANSLATION], ids=["stages and commands", "translation"])
+def test_commands_start_without_heavy_libraries(steps):
     checks = (
         f"{code}\nfound = sorted({set(names.split())} & set(sys.modules))\nassert not found, ({number}, found)"
-        for number, (code, names) in enumerate(STEPS)
+        for number, (code, names) in enumerate(steps)
     )
     assert len(DATA) > 40
-    done = subprocess.run([sys.executable, "-c", "import sys\n" + "\n".join(checks)], capture_output=True, text=True)
+    program = "import sys\n" + "\n".join(checks)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,11 +1,9 @@
 """Shells complete the commands of `reprise`, their options, and the choices of these."""
 
 import subprocess
-import sys
 
 import pytest
 import shtab
-from copied_project import ROOT
 
 from reprise.__main__ import main
 from reprise.cli import COMMANDS, REPRISE
@@ -50,12 +48,3 @@ def test_zsh_knows_every_command_and_its_options(scripts):
     said = (scripts / "zsh").read_text()
     assert all(f"\n    {name}:'" in said for name in COMMANDS)
     assert "--watch[" in said
-
-
-@pytest.mark.parametrize("words", [["completion", "bash"], ["translate", "--help"]])
-def test_completion_and_help_load_no_torch(words):
-    """Completion imports every command."""
-    program = (
-        f"import sys; from reprise.__main__ import main\ntry: main({words})\nfinally: assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)

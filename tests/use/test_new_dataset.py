@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import soundfile
 import yaml
-from copied_project import copy_project
 
 from pipeline.__main__ import main
 from pipeline.core.errors import UserError
@@ -20,6 +19,8 @@ from reprise.new_data import SPLITS, by_weight, read_shares
 from reprise.new_data.recordings import read_table, warn_of_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
+SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
+SPLIT_FILES = [*SENTENCES, "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
 
 
@@ -54,18 +55,15 @@ def test_every_pair_falls_to_one_split_and_no_source_to_two(tmp_path, seed):
     pairs = list(zip(src, tgt, strict=True))
     files, empty = split_pairs(iter(pairs), (0.8, 0.1, 0.1), tmp_path, ("en", "pl"))
     found = {split: list(read_pairs(sides)) for split, sides in files.items()}
-    assert empty == 2 and sorted(pair for lines in found.values() for pair in lines) == sorted(
-        pair for pair in pairs if all(pair)
-    )
+    assert empty == 2
+    assert sorted(pair for lines in found.values() for pair in lines) == sorted(filter(all, pairs))
     sources = {split: {source for source, _ in lines} for split, lines in found.items()}
     assert not any(sources[a] & sources[b] for a, b in (("train", "dev"), ("train", "test"), ("dev", "test")))
     shares = np.array([len(sources[split]) for split in ("train", "dev", "test")]) / len(set(src) - {""})
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
     shuffled = random.Random(1).sample(pairs, len(pairs))
     again, _ = split_pairs(iter(shuffled), (0.8, 0.1, 0.1), tmp_path / "again", ("en", "pl"))
-    assert {split: set(read_pairs(sides)) for split, sides in again.items()} == {
-        split: set(lines) for split, lines in found.items()
-    }
+    assert all(set(read_pairs(sides)) == set(found[split]) for split, sides in again.items())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -76,15 +74,12 @@ def test_the_vocabulary_that_is_asked_for_can_be_learnt(seed, words):
     train("bpe", (tokenise(line, "pl") for line in lines * 2), size, "toy")  # raises where it does not fit
 
 
-def test_text_in_any_language_is_prepared_as_the_file_says(tmp_path, monkeypatch):
-    root = copy_project(tmp_path)
-    monkeypatch.chdir(root)
+def test_text_in_any_language_is_prepared_as_the_file_says(root):
     for split, seed, count in (("train", 1, 300), ("dev", 2, 20), ("test", 3, 20)):
         write(root / f"{split}.en", sentences(count, seed))
         write(root / f"{split}.uk", sentences(count, seed + 10))
-    words = ["--src", "train.en", "--tgt", "train.uk", "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
     terms = ["--licence", 'Mine: "all" of it', "--citation", "Me, 2026", "--redistributable"]
-    assert reprise(["new", "dataset", "mine", *words, *terms]) == 0
+    assert reprise(["new", "dataset", "mine", *SPLIT_FILES, *terms]) == 0
     path = root / "workflow/datasets/mine.yaml"
     record = yaml.safe_load(path.read_text())
     assert (record["licence"], record["citation"], record["tgt"]) == ('Mine: "all" of it', "Me, 2026", "uk")
@@ -106,16 +101,12 @@ def test_text_in_any_language_is_prepared_as_the_file_says(tmp_path, monkeypatch
         ("train.en", [], "train.en: ends before line 1"),
     ],
 )
-def test_a_fault_of_the_text_is_named_with_file_and_line(tmp_path, monkeypatch, capsys, name, lines, message):
-    root = copy_project(tmp_path)
-    monkeypatch.chdir(root)
+def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, lines, message):
     for split in ("train", "dev", "test"):
         for language in ("en", "uk"):
             write(root / f"{split}.{language}", ["one", "two"])
     write(root / name, lines)
-    words = ["--src", "train.en", "--tgt", "train.uk", "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
-    assert reprise(["new", "dataset", "mine", *words]) == 1
-    assert message in capsys.readouterr().err
+    assert message in refused("new", "dataset", "mine", *SPLIT_FILES)
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
@@ -130,10 +121,8 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(tmp_path, monkeypatch, 
         ("a", ["--licence", "\x1b[31m"], "has a control character"),
     ],
 )
-def test_a_file_of_any_name_is_taken_or_refused_and_nothing_left(tmp_path, monkeypatch, capsys, name, terms, fault):
-    root = copy_project(tmp_path / "project")
-    monkeypatch.chdir(root)
-    files = [str(write(tmp_path / f"{name}.{language}", ["one", "two"])) for language in ("en", "uk")]
+def test_a_file_of_any_name_is_taken_or_refused_and_nothing_left(root, capsys, name, terms, fault):
+    files = [str(write(root / f"{name}.{language}", ["one", "two"])) for language in ("en", "uk")]
     words = ["--src", files[0], "--tgt", files[1], "--dev", *files, "--test", *files, *terms]
     assert reprise(["new", "dataset", "mine", *words]) == (1 if fault else 0)
     assert (fault or "") in capsys.readouterr().err
@@ -143,9 +132,7 @@ def test_a_file_of_any_name_is_taken_or_refused_and_nothing_left(tmp_path, monke
 @pytest.mark.parametrize(
     ("kind", "name"), [("text", "train.en"), ("text", "test.uk"), ("trees", "train.trees"), ("recordings", "dev.tsv")]
 )
-def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypatch, capsys, kind, name):
-    root = copy_project(tmp_path)
-    monkeypatch.chdir(root)
+def test_a_file_of_ones_own_is_never_written_over_by_a_split(root, refused, kind, name):
     folder = root / "data/mine"
     folder.mkdir(parents=True)
     own = {"train.en": "en", "train.uk": "uk"} if kind == "text" else {name: ""}
@@ -160,15 +147,12 @@ def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypat
         write(folder / name, ["audio\ttext", *(f"a.wav\tcall {number}" for number in range(40))])
         words = ["--recordings", f"data/mine/{name}"]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert reprise(["new", "dataset", "mine", *words]) == 1
-    assert "exists with other contents" in capsys.readouterr().err
+    assert "exists with other contents" in refused("new", "dataset", "mine", *words)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
-def test_failed_new_dataset_removes_splits_and_keeps_other_files(tmp_path, monkeypatch, capsys):
-    root = copy_project(tmp_path)
-    monkeypatch.chdir(root)
+def test_failed_new_dataset_removes_splits_and_keeps_other_files(root, monkeypatch, refused):
     for language in ("en", "uk"):
         write(root / f"all.{language}", sentences(40, 1))
 
@@ -179,8 +163,7 @@ def test_failed_new_dataset_removes_splits_and_keeps_other_files(tmp_path, monke
         raise UserError("a fault")
 
     monkeypatch.setattr(new, "load_dataset", faulty)
-    assert reprise(["new", "dataset", "mine", "--src", "all.en", "--tgt", "all.uk"]) == 1
-    assert "a fault" in capsys.readouterr().err
+    assert "a fault" in refused("new", "dataset", "mine", "--src", "all.en", "--tgt", "all.uk")
     assert sorted(path.name for path in (root / "data/mine").iterdir()) == ["audio", "notes.txt"]
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
@@ -198,9 +181,6 @@ def test_shares_other_than_three_are_refused(text):
         read_shares(text)
 
 
-SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
-
-
 @pytest.mark.parametrize(
     ("words", "option"),
     [
@@ -212,9 +192,8 @@ SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
         (["paper", "mine", "--dataset", "other", "--licence", "CC0"], "licence"),
     ],
 )
-def test_an_option_without_effect_is_refused(capsys, words, option):
-    assert reprise(["new", *words]) == 1
-    assert f"--{option}: has no effect with the other options" in capsys.readouterr().err
+def test_an_option_without_effect_is_refused(refused, words, option):
+    assert f"--{option}: has no effect with the other options" in refused("new", *words)
 
 
 SHARES = (0.8, 0.1, 0.1)

@@ -6,7 +6,6 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from copied_project import copy_project
 from written_languages import BEYOND_RULES, WRITTEN
 
 from pipeline.__main__ import main
@@ -16,13 +15,6 @@ from reprise.model_input import Preparation
 
 SENTENCES = WRITTEN | BEYOND_RULES
 SHARES = ["--split", "0.4/0.3/0.3"]
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    """Return a copy of the project, which is the working folder."""
-    monkeypatch.chdir(copy_project(tmp_path))
-    return tmp_path
 
 
 def write(path: Path, lines: list[str]) -> str:
@@ -86,23 +78,17 @@ def test_a_perfect_translation_scores_100_in_any_language(root, code):
     ],
 )
 def test_language_codes_are_shortened_or_refused(root, capsys, ending, code):
-    files = [
-        "--src",
-        write(root / "a.en", numbered(["a b"], 9)),
-        "--tgt",
-        write(root / f"a.{ending}", numbered(["c"], 9)),
-    ]
-    assert reprise(["new", "dataset", "own", *files, *SHARES]) == (code is None)
+    assert reprise(["new", "dataset", "own", *pair_of_files(root, 9, ending), *SHARES]) == (code is None)
     if code:
         assert load_dataset(Path("workflow/datasets/own.yaml")).languages == ("en", code)
     else:
         assert "--languages: 'on' is not an ISO 639 code" in capsys.readouterr().err
 
 
-def test_the_ending_of_a_text_file_is_no_language(root, capsys):
-    files = ["--src", write(root / "a.txt", numbered(["a"], 9)), "--tgt", write(root / "b.txt", numbered(["c"], 9))]
-    assert reprise(["new", "dataset", "own", *files]) == 1
-    assert "--languages: name the two languages, such as en de; a file ends in 'txt'" in capsys.readouterr().err
+def test_the_ending_of_a_text_file_is_no_language(root, refused):
+    files = pair_of_files(root, 9, "txt")
+    said = refused("new", "dataset", "own", *files)
+    assert "--languages: name the two languages, such as en de; a file ends in 'txt'" in said
     assert reprise(["new", "dataset", "own", *files, "--languages", "en", "txt"]) == 0  # Citak, of Papua
 
 

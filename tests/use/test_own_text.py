@@ -6,7 +6,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from cipher import cipher, write_texts
-from copied_project import call, copy_project, require
+from copied_project import call, copy_project, environment_of, require
 
 import reprise as api
 from pipeline.core.errors import UserError
@@ -96,15 +95,10 @@ def test_the_command_writes_what_the_workflow_decoded(capsys):
     assert len(set(lines(workflow))) > 95
 
 
-def test_lines_from_standard_input_are_answered_one_by_one(packed):
-    with subprocess.Popen(
-        ["reprise", "translate", str(packed)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": "."},
-    ) as process:
+def test_lines_from_standard_input_are_answered_one_by_one(root, packed):
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    command = [sys.executable, "-m", "reprise", "translate", str(packed)]
+    with subprocess.Popen(command, env=environment_of(root, is_warm=False), **streams) as process:
         for sentence in (SENTENCE, "", "cooks see cars often!"):
             process.stdin.write(f"{sentence}\n")
             process.stdin.flush()
@@ -153,13 +147,6 @@ def searches(packed: Path, first: str) -> tuple[int, int]:
     return int(times), int(objects)
 
 
-def test_translate_loads_no_pandas_scipy_or_matplotlib():
-    program = "import sys, reprise.cli.decode; print(*sys.modules)"
-    words = [sys.executable, "-c", program]
-    loaded = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."})
-    assert not {"pandas", "scipy", "matplotlib", "snakemake", "requests"} & set(loaded.stdout.split())
-
-
 def test_packed_model_works_without_the_work_folder(root, packed, capsys, monkeypatch):
     there = said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE)
     (root / "work").rename(root / "gone")
@@ -175,30 +162,20 @@ def test_packed_model_works_without_the_work_folder(root, packed, capsys, monkey
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors", "subwords.model", "SHA256SUMS"])
-def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, capsys, name):
+def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, refused, name):
     shutil.copytree(packed, tmp_path / "model")
     path = tmp_path / "model" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    for command in (["translate", tmp_path / "model"], ["unpack", tmp_path / "model"]):
-        assert reprise(list(map(str, command))) == 1
-        assert "copy or download the model again" in capsys.readouterr().err
-
-
-def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path, capsys):
-    (tmp_path / "evil").write_text("x")
-    with tarfile.open(tmp_path / "bad.tar", "w") as tar:
-        tar.add(tmp_path / "evil", arcname="model/../../evil2")
-    assert reprise(["unpack", str(tmp_path / "bad.tar"), str(tmp_path / "into")]) == 1
-    assert not (tmp_path.parent / "evil2").exists()
+    for command in ("translate", "unpack"):
+        assert "copy or download the model again" in refused(command, tmp_path / "model")
 
 
 def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     model = open_model(RUN, SEARCH, {"scale": "smoke"}, 1)
-    decoding = ["--decoding", SEARCH]
-    assert reprise(["export", RUN, str(tmp_path / "ct2"), *decoding, *SMOKE]) == 0
+    assert reprise(["export", RUN, str(tmp_path / "ct2"), "--decoding", SEARCH, *SMOKE]) == 0
     tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
     subwords = model.symbols[0].model
     translator = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
@@ -238,19 +215,10 @@ def test_ctranslate2_finds_no_better_output_than_our_search():
         assert theirs.tokens != best.tokens or theirs.log_prob == pytest.approx(best.log_prob, abs=0.02)
 
 
-def test_line_too_long_for_ctranslate2_is_refused(capsys):
+def test_line_too_long_for_ctranslate2_is_refused(refused):
     Path("long.en").write_text("a " * 2500 + "\n")
-    words = [
-        "translate",
-        RUN,
-        "long.en",
-        "--decoding",
-        "length_normalisation=length,alpha=1",
-        "--ctranslate2",
-        "float32",
-    ]
-    assert reprise([*words, *SMOKE]) == 1
-    assert "symbols; CTranslate2 reads up to 2047" in capsys.readouterr().err
+    search = ["--decoding", "length_normalisation=length,alpha=1", "--ctranslate2", "float32"]
+    assert "symbols; CTranslate2 reads up to 2047" in refused("translate", RUN, "long.en", *search, *SMOKE)
 
 
 def test_a_pipe_is_read_as_a_file_is(capsys):
@@ -280,10 +248,9 @@ def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
         next(found)
 
 
-def test_a_packed_model_is_no_run(packed, capsys):
+def test_a_packed_model_is_no_run(packed, refused):
     for command, *more in (["score"], ["pack", "again"]):
-        assert reprise([command, str(packed), *more, *SMOKE]) == 1
-        assert "is a packed model; name a run" in capsys.readouterr().err
+        assert "is a packed model; name a run" in refused(command, packed, *more, *SMOKE)
 
 
 @contextmanager
@@ -310,11 +277,11 @@ def largest_file(size: int) -> Iterator[None]:
         (["pack", RUN], "/proc/model.tar"),
     ],
 )
-def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out, capsys):
+def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out, refused):
     """Files can't grow beyond a kilobyte, as on a full disk, or the folder is not writable."""
     with largest_file(1024):
-        assert reprise([*words, out, *SMOKE]) == 1
-    (line,) = (line for line in capsys.readouterr().err.split("\n") if "error: " in line)
+        said = refused(*words, out, *SMOKE)
+    (line,) = (line for line in said.split("\n") if "error: " in line)
     assert line.startswith(("error: can't write ", f"error: {out}: ")) and f"{Path(out).parent}/" in line
     assert not [path for path in root.glob("full/**/*") if path.is_file()] and not (root / out).is_file()
 
@@ -365,29 +332,24 @@ def test_a_dataset_says_what_is_in_it(capsys):
     assert "sentences are in train too" not in report
 
 
-def test_commands_that_need_freed_text_name_the_cause(capsys):
+def test_commands_that_need_freed_text_name_the_cause(capsys, refused):
     (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
     kept = text.rename(text.with_name("kept"))
     try:
         assert "train: overlap with other splits unknown" in said(capsys, "report", "cipher", *SMOKE)
-        assert reprise(["score", RUN, "--split", "train", *SMOKE]) == 1
-        assert "the text of `train` was removed to free disk space" in capsys.readouterr().err
+        said_of_score = refused("score", RUN, "--split", "train", *SMOKE)
+        assert "the text of `train` was removed to free disk space" in said_of_score
     finally:
         kept.rename(text)
 
 
 WRONG = {
-    "no such command": (["tranlate"], "unknown command 'tranlate'; did you mean 'translate'?"),
     "no such paper": (["translate", "mien/baseline"], "did you mean 'mine'?"),
     "no such system": (["translate", "mine/basline"], "did you mean 'baseline'?"),
     "no such dataset": (["translate", "mine/baseline/ciper"], "did you mean 'cipher'?"),
     "no such seed": (["translate", f"{RUN}/9"], "not trained at scale smoke"),
     "no number": (["translate", f"{RUN}/one"], "the seed is a number"),
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
-    "no dataset": (
-        ["translate", "attention/base"],
-        "attention/base: not trained at scale smoke (no work/smoke/runs/attention/base/",
-    ),
     "a folder of no run": (["translate", "data"], "has no run.yaml"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
     "not text": (["translate", RUN, "latin.en"], "not UTF-8"),
@@ -400,7 +362,6 @@ WRONG = {
     ),
     "no weight": (["translate", RUN, "--decoding", "ngram_order=3"], "its language model has weight 0"),
     "other weights": (["translate", RUN, "--decoding", "average_last=5"], "name a decoding of paper.yaml"),
-    "not averaged": (["translate", "attention/base/cipher"], "not trained"),
     "no recogniser": (["transcribe", RUN, "talk.en"], "does not transcribe; use `reprise translate`"),
     "no trees": (["parse", RUN, "talk.en"], "does not parse; use `reprise translate`"),
     "a folder": (["translate", RUN, "data"], "data: is a folder"),
@@ -415,14 +376,12 @@ WRONG = {
     "packed over something": (["pack", RUN, "data"], "not empty"),
     "packed as another archive": (["pack", RUN, "model.zip"], "model.zip: an archive of a model is a .tar file"),
     "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
-    "no archive": (["unpack", "talk.en"], "can't be unpacked"),
     "no packed model": (["unpack", "data"], "so it is not a packed model"),
     "exported over something": (["export", RUN, "data"], "already exists"),
     "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
     "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; run `snakemake "),
     "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "exists already"),
     "one side": (["new", "dataset", "two", "--src", "talk.en"], "--src and --tgt"),
-    "sides of other length": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "short.xx"], "ends before line 2"),
     "no language": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk"], "ISO 639"),
     "bad shares": (
         ["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk.xx", "--split", "1/1/1"],
@@ -438,7 +397,6 @@ WRONG = {
 @pytest.mark.parametrize("move", WRONG)
 def test_user_mistake_is_answered_by_one_line_with_a_remedy(root, capsys, move):
     Path("latin.en").write_bytes(b"caf\xe9\n")
-    Path("short.xx").write_text("bakox.\n")
     shutil.copy("talk.xx", "talk")
     words, message = WRONG[move]
     commands = {"translate", "transcribe", "parse", "score", "compare", "pack", "export", "report"}

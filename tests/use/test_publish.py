@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import sys
 import tarfile
 from types import SimpleNamespace
@@ -10,9 +11,12 @@ from unittest.mock import create_autospec
 
 import pytest
 import yaml
+from copied_project import ROOT
 from packed_model import pack, write_sums
 
 from reprise.__main__ import main
+from reprise.portable import PortableModel
+from reprise.scaffold import model_card
 
 hub = pytest.importorskip("huggingface_hub", reason="needs the extra `hub`")
 faults = pytest.importorskip("huggingface_hub.errors")
@@ -35,20 +39,17 @@ def api(monkeypatch):
     return client
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "model").mkdir()
-    folder = pack(tmp_path / "model")
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    folder = pack(tmp_path_factory.mktemp("packed"))
     (folder / "README.md").write_text("A card\n")
     write_sums(folder)
     return folder
 
 
-def forbid(folder) -> None:
-    """Mark the data of a packed model as not to be passed on."""
-    record = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(record | {"redistributable": False}))
-    write_sums(folder)
+@pytest.fixture
+def folder(packed, tmp_path):
+    return shutil.copytree(packed, tmp_path / "model")
 
 
 @pytest.mark.parametrize("archive", [False, True])
@@ -67,53 +68,50 @@ def test_every_packed_file_is_uploaded_and_no_other(folder, archive, api, tmp_pa
     api.create_repo.assert_called_once_with(NAME, private=False, exist_ok=True)
 
 
-def test_publish_needs_a_private_repository_for_restricted_data(folder, api, capsys):
-    forbid(folder)
-    assert main(["publish", str(folder), NAME]) == 1
-    assert "may not be passed on" in capsys.readouterr().err and not api.create_repo.called
+def test_publish_needs_a_private_repository_for_restricted_data(folder, api, refused):
+    record = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(record | {"redistributable": False}))
+    write_sums(folder)
+    assert "may not be passed on" in refused("publish", folder, NAME) and not api.create_repo.called
     api.model_info.return_value = SimpleNamespace(private=False)  # it was there before
-    assert main(["publish", str(folder), NAME, "--private"]) == 1
-    assert f"{NAME}: is public" in capsys.readouterr().err and not api.uploaded
+    assert f"{NAME}: is public" in refused("publish", folder, NAME, "--private") and not api.uploaded
     api.model_info.return_value = SimpleNamespace(private=True)
     assert main(["publish", str(folder), NAME, "--private"]) == 0
     assert api.uploaded
 
 
-def test_damaged_model_is_not_uploaded(folder, api, capsys):
+def test_damaged_model_is_not_uploaded(folder, api, refused):
     (folder / "README.md").write_text("Another card\n")
-    assert main(["publish", str(folder), NAME]) == 1
-    assert "differs from the packed file" in capsys.readouterr().err and not api.create_repo.called
+    assert "differs from the packed file" in refused("publish", folder, NAME) and not api.create_repo.called
 
 
 @pytest.mark.parametrize("name", ["model", "me/model/more", "me/mo del"])
-def test_bad_name_of_a_repository_is_refused(folder, api, name, capsys):
-    assert main(["publish", str(folder), name]) == 1
-    assert "write NAME/REPOSITORY" in capsys.readouterr().err and not api.create_repo.called
+def test_bad_name_of_a_repository_is_refused(folder, api, name, refused):
+    assert "write NAME/REPOSITORY" in refused("publish", folder, name) and not api.create_repo.called
 
 
-def test_refusal_of_the_hub_is_one_line_with_the_remedy(folder, api, capsys):
-    api.create_repo.side_effect = faults.LocalTokenNotFoundError("no token")
-    assert main(["publish", str(folder), NAME]) == 1
-    assert f"error: {NAME}: not uploaded: no token; is HF_TOKEN set" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("error", [ConnectionError("no route"), faults.HTTPError("no route")])
-def test_unreachable_hub_is_one_line_with_the_remedy(folder, api, error, capsys):
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (faults.LocalTokenNotFoundError("no token"), "no token; is HF_TOKEN set"),
+        (ConnectionError("no route"), "no route; is the Hub reachable"),
+        (faults.HTTPError("no route"), "no route; is the Hub reachable"),
+    ],
+)
+def test_failed_upload_is_one_line_with_the_remedy(folder, api, error, remedy, refused):
     api.create_repo.side_effect = error
-    assert main(["publish", str(folder), NAME]) == 1
-    assert f"error: {NAME}: not uploaded: no route; is the Hub reachable" in capsys.readouterr().err
+    assert f"error: {NAME}: not uploaded: {remedy}" in refused("publish", folder, NAME)
 
 
-def test_full_disk_is_not_taken_for_an_unreachable_hub(folder, api, capsys):
+def test_full_disk_is_not_taken_for_an_unreachable_hub(folder, api, refused):
     api.upload_folder.side_effect = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cache")
-    assert main(["publish", str(folder), NAME]) == 1
-    assert "error: cache: No space left on device" in (said := capsys.readouterr().err) and "Hub" not in said
+    said = refused("publish", folder, NAME)
+    assert "error: cache: No space left on device" in said and "Hub" not in said
 
 
-def test_missing_extra_is_named(folder, monkeypatch, capsys):
+def test_missing_extra_is_named(folder, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert main(["publish", str(folder), NAME]) == 1
-    assert "`pip install '.[hub]'` installs it" in capsys.readouterr().err
+    assert "`pip install '.[hub]'` installs it" in refused("publish", folder, NAME)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +123,6 @@ def test_missing_extra_is_named(folder, monkeypatch, capsys):
     ],
 )
 def test_card_begins_with_what_the_hub_searches_by(tmp_path, prepared, task, languages):
-    from copied_project import ROOT
-
-    from reprise.portable import PortableModel
-    from reprise.scaffold import model_card
-
     record = PortableModel.read(pack(tmp_path, **prepared) / "model.json")
     _, header, text = model_card(ROOT, record, "model").split("---\n", 2)
     facts = yaml.safe_load(header)

@@ -1,7 +1,6 @@
 """Records of finished runs, a file per seed, and tables over the seeds that are there."""
 
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost
@@ -12,8 +11,6 @@ from pipeline.core.errors import UserError
 from reprise.__main__ import main as reprise
 from reprise.cli.record import RunRecord, portable_path, read_records, shown_metrics, table_rows
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
 def project():
@@ -22,12 +19,11 @@ def project():
 
 @pytest.fixture
 def record(project):
-    """Return a maker of records with a dev loss and a BLEU (value, low, high)."""
+    """Return a maker of records with a dev loss, and a BLEU whose interval is ± 1."""
 
-    def make(seed: int, nats: float, bleu: tuple[float, float, float], system: str = "C", **changed) -> RunRecord:
+    def make(seed: int, nats: float = 2.0, bleu: float = 30.0, system: str = "C", **changed) -> RunRecord:
         spec = project.run_spec(RunId("weighted", system, "multi30k-en-de", seed))
-        value, low, high = bleu
-        metrics = {"bleu_paper": {"value": value, "low": low, "high": high, "signature": "toy"}}
+        metrics = {"bleu_paper": {"value": bleu, "low": bleu - 1, "high": bleu + 1, "signature": "toy"}}
         return RunRecord(
             run=spec.model_copy(update={"training": spec.training.model_copy(update=changed)}),
             trained=trained_run(dev=data_loss(nats), weights_digest=f"{system}{seed}", provenance={"commit": "abc"}),
@@ -40,7 +36,7 @@ def record(project):
 
 
 def test_table_row_has_means_and_deviations_over_seeds(record):
-    runs = [record(1, 2.0, (30.0, 29.0, 31.0)), record(2, 2.2, (33.0, 32.0, 34.0)), record(3, 2.1, (36.0, 35.0, 37.0))]
+    runs = [record(1), record(2, 2.2, 33.0), record(3, 2.1, 36.0)]
     (row,) = table_rows(runs, [])
     assert row == {
         "system": "weighted/C",
@@ -57,13 +53,12 @@ def test_table_row_has_means_and_deviations_over_seeds(record):
 
 
 def test_table_row_of_one_seed_has_the_interval_over_sentences(record):
-    (row,) = table_rows([record(1, 2.0, (30.0, 29.0, 31.25))], [])
-    assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.00 (29.00–31.25)", "2.000")
+    (row,) = table_rows([record(1, 2.0, 30.25)], [])
+    assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.25 (29.25–31.25)", "2.000")
 
 
 def test_seeds_of_other_settings_have_a_row_of_their_own(record):
-    bleu = (30.0, 29.0, 31.0)
-    runs = [record(1, 2.0, bleu), record(2, 2.0, bleu, max_steps=7), record(1, 2.0, bleu, system="C1-order")]
+    runs = [record(1), record(2, max_steps=7), record(1, system="C1-order")]
     assert sorted((row["system"], row["seeds"]) for row in table_rows(runs, [])) == [
         ("weighted/C", "1"),
         ("weighted/C", "2"),
@@ -72,7 +67,7 @@ def test_seeds_of_other_settings_have_a_row_of_their_own(record):
 
 
 def test_kept_runs_are_read_back_and_not_overwritten_by_others(record, tmp_path):
-    one, two = record(1, 2.0, (30.0, 29.0, 31.0)), record(2, 2.2, (33.0, 32.0, 34.0))
+    one, two = record(1), record(2)
     for run in (two, one, two):
         run.store(tmp_path / "records")
     assert read_records(tmp_path / "records") == [one, two]
@@ -83,7 +78,7 @@ def test_kept_runs_are_read_back_and_not_overwritten_by_others(record, tmp_path)
 
 
 def test_scores_of_an_earlier_training_are_not_recorded(record, tmp_path):
-    one = record(1, 2.0, (30.0, 29.0, 31.0))
+    one = record(1)
     one.trained.write(tmp_path / "done.json")
     (tmp_path / "scores" / "final").mkdir(parents=True)
     for training, refused in (("C1", False), (None, False), ("earlier", True)):
@@ -96,56 +91,51 @@ def test_scores_of_an_earlier_training_are_not_recorded(record, tmp_path):
 def test_folders_of_a_machine_are_left_out():
     assert portable_path("/scratch/runs/me/corpora/a/prepared/test.de") == "corpora/a/prepared/test.de"
     assert portable_path("../../corpora/a/encoded") == "corpora/a/encoded"
-    assert portable_path("work/small/runs/weighted/C/a/seed1/translations/final/test.tok").startswith(
-        "runs/weighted/C/a/seed1/"
-    )
+    run = "runs/weighted/C/a/seed1/"
+    assert portable_path(f"work/small/{run}translations/final/test.tok").startswith(run)
     assert portable_path("/home/me/test.de") == "test.de"
 
 
 def test_machine_settings_do_not_split_rows_of_records(record):
-    bleu = (30.0, 29.0, 31.0)
-    (row,) = table_rows([record(1, 2.0, bleu), record(2, 2.0, bleu, micro_batch_tokens=512, tensorboard=True)], [])
+    (row,) = table_rows([record(1), record(2, micro_batch_tokens=512, tensorboard=True)], [])
     assert row["seeds"] == "1 2"
 
 
-def test_scores_of_other_references_are_never_averaged(record):
-    one, two = record(1, 2.0, (30.0, 29.0, 31.0)), record(2, 2.0, (50.0, 49.0, 51.0))
-    for changed in ({"references": "other"}, {"test_set": "other"}):
-        score = two.scores["scores/final/test"].model_copy(update=changed)
-        other = two.model_copy(update={"scores": {"scores/final/test": score}})
-        with pytest.raises(UserError, match="different references"):
-            table_rows([one, other], [])
+def with_score(run: RunRecord, **changed) -> RunRecord:
+    """Return a record whose score is changed."""
+    scores = {name: score.model_copy(update=changed) for name, score in run.scores.items()}
+    return run.model_copy(update={"scores": scores})
+
+
+@pytest.mark.parametrize("field", ["references", "test_set"])
+def test_scores_of_other_references_are_never_averaged(record, field):
+    with pytest.raises(UserError, match="different references"):
+        table_rows([record(1), with_score(record(2), **{field: "other"})], [])
 
 
 def test_mean_of_fewer_seeds_than_its_row_is_marked(record):
-    one, two = record(1, 2.0, (30.0, 29.0, 31.0)), record(2, 2.0, (50.0, 49.0, 51.0))
-    score = two.scores["scores/final/test"].model_copy(update={"metrics": {}})
-    (row,) = table_rows([one, two.model_copy(update={"scores": {"scores/final/test": score}})], [])
+    (row,) = table_rows([record(1), with_score(record(2, bleu=50.0), metrics={})], [])
     assert row["bleu_paper final/test"] == "30.00 (29.00–31.00), 1 of 2 seeds"
 
 
 def test_scores_that_were_kept_before_stay(record, tmp_path):
-    one = record(1, 2.0, (30.0, 29.0, 31.0))
+    one = record(1)
     one.store(tmp_path)
     one.model_copy(update={"scores": {"scores/final/dev": one.scores["scores/final/test"]}}).store(tmp_path)
     (both,) = read_records(tmp_path)
     assert sorted(both.scores) == ["scores/final/dev", "scores/final/test"]
 
 
-def test_errors_say_what_is_missing(record, tmp_path, capsys):
-    def told(folder: Path, *more: str) -> str:
-        assert reprise(["record", "--into", str(folder), *more]) == 1
-        return capsys.readouterr().err
-
-    record(1, 2.0, (30.0, 29.0, 31.0)).store(tmp_path)
-    assert "has no records" in told(tmp_path / "none")
-    assert "unknown name 'bleau'" in told(tmp_path, "--metric", "bleau")
-    assert "no record has the metric gleu" in told(tmp_path, "--metric", "gleu")
+def test_errors_say_what_is_missing(record, tmp_path, refused):
+    record(1).store(tmp_path)
+    assert "has no records" in refused("record", "--into", tmp_path / "none")
+    assert "unknown name 'bleau'" in refused("record", "--into", tmp_path, "--metric", "bleau")
+    assert "no record has the metric gleu" in refused("record", "--into", tmp_path, "--metric", "gleu")
     assert reprise(["record", "--into", str(tmp_path)]) == 0
 
 
 def test_shown_metrics_are_those_of_the_table_or_the_usual_ones(record, tmp_path):
-    table, text = tmp_path / "table.csv", record(1, 2.0, (30.0, 29.0, 31.0))
+    table, text = tmp_path / "table.csv", record(1)
     value = {"value": 7.5, "low": None, "high": None, "signature": "toy"}
     speech = text.model_copy(update={"scores": {"scores/final/test": score_file({"wer": value}, 10)}})
     assert shown_metrics(table, [text]) == ["bleu_paper"]

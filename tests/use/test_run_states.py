@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 import yaml
-from copied_project import copy_project
 from made_records import score_file
 
 from pipeline.core.artifacts import Score, Translation
@@ -19,10 +18,9 @@ NAME, SMOKE = "attention/base/wmt14-en-de/1", {"scale": "smoke"}
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(root):
     """Return the folder of the run in a fresh project; it has settings and nothing else."""
-    monkeypatch.chdir(copy_project(tmp_path))
-    project = load_project(tmp_path, SMOKE)
+    project = load_project(root, SMOKE)
     run = project.runs_of("attention", "base", "wmt14-en-de")[0]
     folder = project.layout.run(run)
     folder.mkdir(parents=True)
@@ -68,9 +66,8 @@ def test_run_without_weights_is_found_where_none_are_needed(folder):
 
 def test_system_on_no_dataset_of_a_report_is_not_called_trained(folder):
     text = message("multichannel/RNN")
-    assert (
-        "trained on nothing" not in text and "`snakemake --config scale=smoke -- work/smoke/runs/multichannel" in text
-    )
+    assert "trained on nothing" not in text
+    assert "`snakemake --config scale=smoke -- work/smoke/runs/multichannel" in text
 
 
 @pytest.fixture
@@ -114,14 +111,16 @@ def test_final_weights_replace_an_average_without_checkpoints(folder, found, cap
         decoding_of(found, "averaged")
 
 
+VALUE = {"value": 1.0, "low": None, "high": None, "signature": "toy"}
+
+
 @pytest.mark.parametrize("metric", ["bleu_paper", "f1", "wer", "perplexity"])
 def test_usual_metric_ignores_other_metrics_of_a_score_file(metric, tmp_path):
-    value = {"value": 1.0, "low": None, "high": None, "signature": "toy"}
-    score_file({"other": value, metric: value}, 10).write(tmp_path / "test.json")
+    score_file({"other": VALUE, metric: VALUE}, 10).write(tmp_path / "test.json")
     assert usual_metric(tmp_path / "test.json") == metric
 
 
 def test_score_file_without_a_usual_metric_lists_its_metrics(tmp_path):
-    score_file({"odd": {"value": 1.0, "low": None, "high": None, "signature": "toy"}}, 10).write(tmp_path / "test.json")
+    score_file({"odd": VALUE}, 10).write(tmp_path / "test.json")
     with pytest.raises(UserError, match="choose one with --metric: odd"):
         usual_metric(tmp_path / "test.json")

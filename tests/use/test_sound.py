@@ -13,6 +13,7 @@ from pipeline.core.errors import UserError
 from reprise.model_input import features, read_sound
 
 RATE = 16_000
+VOICE = np.random.default_rng(1).normal(0, 0.1, RATE)
 AT_WAV_RATE, AT_FLAC_SAMPLES = 24, 21
 
 
@@ -63,30 +64,26 @@ def heard(samples: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("gain", [-1.0, -0.9, -0.5])
 def test_channels_that_cancel_out_leave_the_loudest(caplog, gain):
-    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
-    np.testing.assert_array_equal(heard(np.stack([voice, gain * voice], 1)), heard(voice))
+    np.testing.assert_array_equal(heard(np.stack([VOICE, gain * VOICE], 1)), heard(VOICE))
     assert "a.wav: its channels cancel out; using channel 1 only" in caplog.text
 
 
 @pytest.mark.parametrize("others", [[0.0], [0.005, 0.0, 0.0], [-0.005]])
 def test_silent_channels_are_left_out(caplog, others):
-    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
-    samples = np.stack([*(gain * voice for gain in others), voice], 1)
-    np.testing.assert_array_equal(heard(samples), heard(voice))
+    samples = np.stack([*(gain * VOICE for gain in others), VOICE], 1)
+    np.testing.assert_array_equal(heard(samples), heard(VOICE))
     assert not caplog.text
 
 
 def test_a_constant_offset_hides_no_opposite_channels(caplog):
-    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
-    samples = np.stack([voice, -0.9 * voice], 1) + 0.4
-    np.testing.assert_array_equal(heard(samples), heard(voice + 0.4))
+    samples = np.stack([VOICE, -0.9 * VOICE], 1) + 0.4
+    np.testing.assert_array_equal(heard(samples), heard(VOICE + 0.4))
     assert "using channel 1 only" in caplog.text
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_channels_in_phase_are_mixed(caplog, gain):
-    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
-    np.testing.assert_allclose(heard(np.stack([voice, gain * voice], 1)), heard(voice * (1 + gain) / 2), atol=0.02)
+    np.testing.assert_allclose(heard(np.stack([VOICE, gain * VOICE], 1)), heard(VOICE * (1 + gain) / 2), atol=0.02)
     assert not caplog.text
 
 
@@ -121,8 +118,8 @@ def test_wide_integers_of_16_bits_are_scaled_as_such(caplog, kind):
     ("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAVEX", "FLOAT"), ("AU", "ULAW")]
 )
 def test_recording_that_is_cut_off_is_logged(tmp_path, caplog, kind, subtype):
-    path, voice = tmp_path / "a.wav", np.random.default_rng(1).normal(0, 0.1, RATE)
-    soundfile.write(path, voice, RATE, format=kind, subtype=subtype)
+    path = tmp_path / "a.wav"
+    soundfile.write(path, VOICE, RATE, format=kind, subtype=subtype)
     whole, rate = read_sound(path)
     assert (len(whole), rate) == (RATE, RATE) and not caplog.text
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

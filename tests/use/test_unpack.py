@@ -49,10 +49,10 @@ def test_refused_archive_leaves_no_files_behind(tmp_path):
 def test_unpack_of_a_non_archive_is_a_one_line_error(tmp_path):
     (tmp_path / "model.tar").write_bytes(b"\xff\xfe no archive")
     for name in ("model.tar", "gone.tar"):
-        with pytest.raises(UserError) as told:
+        with pytest.raises(UserError) as raised:
             unpack(tmp_path / name, tmp_path / "into")
-        assert "\n" not in str(told.value) and "Errno" not in str(told.value)
-        assert str(told.value).count(name) == 1
+        message = str(raised.value)
+        assert "\n" not in message and "Errno" not in message and message.count(name) == 1
 
 
 def test_unpack_refuses_a_text_file_and_an_existing_folder(tmp_path):

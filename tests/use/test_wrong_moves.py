@@ -1,23 +1,18 @@
 """Commands that a new user gets wrong end in one line with the fault and the remedy."""
 
 import re
-from pathlib import Path
 
 import pytest
+from real_project import ROOT, real_project
 
 from pipeline.core.errors import UserError
-from pipeline.papers.project import load_project
 from pipeline.workflow.rules import RuleFunctions
 from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
-ROOT = Path(__file__).resolve().parents[2]
 WRONG = {
     "archive": (["translate", "base.tar"], "base.tar: neither a folder nor .*first `reprise unpack`"),
-    "archive in a folder": (
-        ["translate", "/tmp/base.tar"],
-        "/tmp/base.tar: neither a folder nor .*first `reprise unpack`",
-    ),
+    "archive in a folder": (["translate", "/tmp/a.tar"], "/tmp/a.tar: neither a folder nor .*first `reprise unpack`"),
     "no scores": (
         ["show", "--paper", "multichannel", "--table", "table3"],
         r"table3: is no table of scores; `snakemake \S* ?-- \S+/table3.md` writes",
@@ -28,7 +23,6 @@ WRONG = {
         ["make", "--set", "scale=small", "mirror=/files", "weighted"],
         "mirror=/files: is a setting, not a target; write `--set mirror=/files`",
     ),
-    "text as archive": (["unpack", "config.yaml"], "can't be unpacked: .*; name a .tar file that `reprise pack` wrote"),
     "no table": (
         ["new", "dataset", "calls", "--recordings", "calls.tsv"],
         "^error: calls.tsv: can't be read: No such file or directory; name a table in UTF-8 with the columns",
@@ -39,10 +33,7 @@ WRONG = {
     "no mapping": (["status", "--set", "licensed=/corpora"], "licensed: Input should be a mapping, {key: value}"),
 }
 UNKNOWN_OPTIONS = {
-    "setting as option": (
-        ["status", "--scale", "small"],
-        "--scale; for a key of config.yaml, write `--set scale=…`",
-    ),
+    "setting as option": (["status", "--scale", "small"], "--scale; for a key of config.yaml, write `--set scale=…`"),
     "misspelt": (["verify", "--repiar"], "--repiar; did you mean '--repair'?"),
     "no setting": (["unlock", "--to", "de"], "--to de; options are --help, --force"),
     "neither": (["verify", "--to=de"], "--to=de; options are --help, --root, --set, --repair"),
@@ -52,15 +43,15 @@ UNKNOWN_OPTIONS = {
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch):
+    """Make a project the working folder."""
     for name in ("workflow", "config.yaml", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    return load_project(tmp_path)
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_argument_is_explained_in_one_line(name, project, capsys):
+def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
     arguments, message = WRONG[name]
     assert main(arguments) == 1
     (error,) = capsys.readouterr().err.splitlines()
@@ -76,7 +67,7 @@ def test_program_without_a_command_says_how_to_list_them(capsys):
 
 
 @pytest.mark.parametrize("name", UNKNOWN_OPTIONS)
-def test_unknown_option_is_explained_after_the_usage(name, project, capsys):
+def test_unknown_option_is_explained_after_the_usage(name, folder, capsys):
     arguments, message = UNKNOWN_OPTIONS[name]
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -94,7 +85,8 @@ def test_unknown_command_names_the_nearest(word, hint, capsys):
     assert f"unknown command {word!r}{hint}; `reprise --help`" in capsys.readouterr().err
 
 
-def test_target_without_scale_or_file_is_corrected(project):
+def test_target_without_scale_or_file_is_corrected():
+    project = real_project()
     assert unknown_target(project, "results/weighted/table2.csv").endswith("results/demo/weighted/table2.csv")
     assert unknown_target(project, "tabel2", {"weighted"}).endswith("or a file, such as results/table2.csv")
     assert unknown_target(project, "wieghted", {"weighted"}).endswith("did you mean 'weighted'?")
@@ -112,5 +104,5 @@ def test_target_without_scale_or_file_is_corrected(project):
         ("results/table2.svg", True),
     ],
 )
-def test_file_with_an_ending_that_no_rule_makes_is_refused(target, is_refused, project):
-    assert bool(re.fullmatch(RuleFunctions(project).unknown_targets(), target)) == is_refused
+def test_file_with_an_ending_that_no_rule_makes_is_refused(target, is_refused):
+    assert bool(re.fullmatch(RuleFunctions(real_project()).unknown_targets(), target)) == is_refused
