@@ -15,6 +15,7 @@ from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
 from pipeline.cluster.state import read_submission
+from pipeline.core.json_csv import read_json
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train
 
@@ -66,17 +67,11 @@ class Launcher:
         self.run = run
         self.log = run / f"launcher-{time.time_ns()}.log"
         command = [sys.executable, "-m", "pipeline", "launch", "--run", str(run), "--function", function, *options]
-        environment = os.environ | {
-            "PYTHONPATH": f"{PROJECT}:{HERE}",
-            "REPRISE_QUEUE_INTERVAL": "1",
-            "TMPDIR": str(made(run / "tmp")),
-            "PATH": path + os.environ["PATH"],
-            **environment,
-        }
+        known = {"PYTHONPATH": f"{PROJECT}:{HERE}", "REPRISE_QUEUE_INTERVAL": "1", "TMPDIR": str(made(run / "tmp"))}
+        variables = os.environ | known | {"PATH": path + os.environ["PATH"]} | environment
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, cwd=PROJECT, start_new_session=True
-            )
+            place = {"cwd": PROJECT, "env": variables, "start_new_session": True}
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, **place)
 
     def wait(self) -> int:
         """The exit code; fails the test when patience runs out."""
@@ -84,6 +79,10 @@ class Launcher:
             return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             pytest.fail(f"still waiting after {PATIENCE_S} s:\n{self.text()[-3000:]}")
+
+    def succeed(self) -> None:
+        """Wait for exit code 0."""
+        assert self.wait() == 0, self.text()
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -99,6 +98,10 @@ class Launcher:
         record = read_submission(self.run)
         if record and record.launcher == "slurm" and record.job and not (self.run / "done.json").exists():
             subprocess.run(["scancel", "--quiet", record.job], check=False)
+
+
+def weights_digest(run: Path) -> str:
+    return read_json(run / "done.json")["weights_digest"]
 
 
 def until(condition: Callable[[], object], what: str) -> None:

@@ -35,33 +35,26 @@ def stage(monkeypatch, order):
     return calls
 
 
-def test_finished_command_stays_done_when_ordered_again(order, stage):
+@pytest.mark.parametrize(
+    ("change", "more", "is_same", "is_complete"),
+    [
+        (lambda order: None, [], True, True),
+        (lambda order: None, ["--more"], False, False),
+        (lambda order: order.read.write_text("{ }"), [], False, False),
+        (lambda order: order.made.unlink(), [], True, False),
+    ],
+    ids=["nothing", "arguments", "input", "output"],
+)
+def test_command_is_done_until_files_or_arguments_change(order, stage, change, more, is_same, is_complete):
     key = order()
     perform_command(order.folder)
-    assert order() == key
-    assert is_done(order.folder, key)
-    assert len(stage) == 1
-
-
-def test_command_key_changes_with_its_input_or_arguments(order, stage):
-    key = order()
-    perform_command(order.folder)
-    assert order("--more") != key
-    order.read.write_text("{ }")
-    assert order() != key
-    assert not is_done(order.folder, order())
+    change(order)
+    assert (order(*more) == key) == is_same
+    assert is_done(order.folder, order(*more)) == is_complete and len(stage) == 1
 
 
 def test_arguments_longer_than_a_file_name_change_the_key(order):
     assert order('{"setting": "' + 300 * "x" + '"}') != order('{"setting": "' + 300 * "y" + '"}')
-
-
-def test_a_command_whose_output_was_removed_is_done_again(order, stage):
-    key = order()
-    perform_command(order.folder)
-    order.made.unlink()
-    assert order() == key
-    assert not is_done(order.folder, key)
 
 
 def test_a_stage_that_makes_nothing_is_no_success(order, monkeypatch):

@@ -6,6 +6,7 @@ trace. Slurm has no accounting here, so nothing can need sacct.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,12 +16,12 @@ from pathlib import Path
 
 import pytest
 import toy_job
-from launching import Launcher, make_run, until
+from launching import Launcher, make_run, until, weights_digest
 from own_slurm import SCRIPT, STATE
+from programs import install
 from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
-from pipeline.core.json_csv import read_json
 
 pytestmark = pytest.mark.cluster
 
@@ -38,12 +39,11 @@ class Trial:
         self.function = function
         self.start = start
 
-    def launch(self, *options: str, **settings: str) -> Launcher:
-        return self.start(self.run, *(options or ON_N1), function=self.function, **settings)
-
-    def reach(self, step: int) -> None:
-        """Wait until the job's newest checkpoint is of `step` or later."""
+    def launch(self, *options: str, step: int = 0, **settings: str) -> Launcher:
+        """Start a launcher, and wait until the job's newest checkpoint is of `step` or later."""
+        launcher = self.start(self.run, *(options or ON_N1), function=self.function, **settings)
         until(lambda: newest_checkpoint(self.run) >= step, f"{self.run}: step {step}")
+        return launcher
 
     @property
     def job(self) -> str:
@@ -54,40 +54,31 @@ class Trial:
         return [start.job for start in starts(self.run)]
 
     @property
-    def weights_digest(self) -> str:
-        return read_json(self.run / "done.json")["weights_digest"]
-
-    @property
     def seconds_lost(self) -> float:
         """Work done twice, seconds."""
         return (len(trace(self.run)) - STEPS) * self.pace_s
 
 
 def nothing(trial: Trial) -> None:
-    launcher = trial.launch()
-    assert launcher.wait() == 0, launcher.text()
+    trial.launch().succeed()
     assert len(trial.jobs) == 1
 
 
 def launcher_killed(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(40)
-    launcher.kill()
+    trial.launch(step=40).kill()
     job = trial.job
     again = trial.launch()
-    assert again.wait() == 0, again.text()
+    again.succeed()
     assert f"adopted job {job}" in again.text()
     assert len(trial.jobs) == 1
 
 
 def launcher_killed_and_its_record_lost(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(40)
-    launcher.kill()
+    trial.launch(step=40).kill()
     path = trial.run / "state.jsonl"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if '"submit"' not in line))
     again = trial.launch()
-    assert again.wait() == 0, again.text()
+    again.succeed()
     assert "adopted job" in again.text()
     assert len(trial.jobs) == 1
 
@@ -99,88 +90,78 @@ def two_launchers_at_once(trial: Trial) -> None:
 
 
 def process_killed(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(40)
+    launcher = trial.launch(step=40)
     until(lambda: len(trace(trial.run)) >= 55, "step 55")  # three quarters of the way to the next checkpoint
     os.kill(starts(trial.run)[-1].pid, signal.SIGKILL)
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert len(trial.jobs) == 2
     assert 0 < trial.seconds_lost <= 2 * CHECKPOINT_EVERY * trial.pace_s  # the newest one may still be being written
 
 
 def requeued(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(40)
+    launcher = trial.launch(step=40)
     subprocess.run(["scontrol", "requeue", trial.job], check=True)
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert set(trial.jobs) == {trial.job}
     assert trial.seconds_lost == 0
 
 
 def preempted(trial: Trial) -> None:
     most, rest = 24000, 16000  # MB of the node's 32000: room for the urgent job when this one goes, and only then
-    launcher = trial.launch("--launcher", "slurm", "--mem-mb", str(most), ON_N1[-1])
-    trial.reach(40)
+    launcher = trial.launch("--launcher", "slurm", "--mem-mb", str(most), ON_N1[-1], step=40)
     options = ["--partition=high", "--nodelist=n1", f"--mem={rest}", "--output=/dev/null"]
     subprocess.run(["sbatch", *options, "--wrap=sleep 5"], check=True, capture_output=True)
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert trial.jobs == [trial.job] * 2, launcher.text()
     assert trial.seconds_lost == 0, launcher.text()
 
 
 def time_limit(trial: Trial) -> None:
     """Each start ends before its two minutes are over. The id may change: a restarting controller can miss to warn."""
-    launcher = trial.launch(*ON_N1, "--runtime-min", "2")
-    assert launcher.wait() == 0, launcher.text()
+    trial.launch(*ON_N1, "--runtime-min", "2").succeed()
     assert len(trial.jobs) > 1
     assert trial.seconds_lost == 0
 
 
 def controller_restarted(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(20)
+    launcher = trial.launch(step=20)
     pid = int((STATE / "run" / "slurmctld.pid").read_text())
     os.kill(pid, signal.SIGTERM)
     time.sleep(5)
     subprocess.run(["slurmctld"], check=True)
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert len(trial.jobs) == 1
 
 
 def node_daemon_killed_and_back(trial: Trial) -> None:
     """Slurm gives the node up and starts the job elsewhere, while the old process still works."""
-    launcher = trial.launch(*ANYWHERE)
-    trial.reach(20)
+    launcher = trial.launch(*ANYWHERE, step=20)
     assert starts(trial.run)[-1].node == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
     until(lambda: len(trial.jobs) > 1, "second start")
     subprocess.run([SCRIPT, "node", "n2"], check=True)
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert starts(trial.run)[-1].node == "n1"
     assert outcomes(trial.run) == ["taken over", "done"]
 
 
 def sbatch_fails_twice(trial: Trial) -> None:
-    folder = trial.run / "bin"
-    folder.mkdir()
-    fake = folder / "sbatch"
-    real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
-    fake.write_text(
+    folder, real = trial.run / "bin", shutil.which("sbatch")
+    install(
+        folder / "sbatch",
         f"#!/bin/sh\necho x >> {folder}/calls\n"
         f'[ $(wc -l < {folder}/calls) -gt 2 ] && exec {real} "$@"\n'
-        "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n"
+        "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n",
     )
-    fake.chmod(0o755)
     launcher = trial.launch(path=f"{folder}:")
-    assert launcher.wait() == 0, launcher.text()
+    launcher.succeed()
     assert len((folder / "calls").read_text().splitlines()) == 3
     assert launcher.text().count("Slurm's controller does not answer") == 1  # logged once, not at every try
     assert len(trial.jobs) == 1
 
 
 def cancelled(trial: Trial) -> None:
-    launcher = trial.launch()
-    trial.reach(40)
+    launcher = trial.launch(step=40)
     job = trial.job
     subprocess.run(["scancel", job], check=True)
     assert launcher.wait() == 1
@@ -188,7 +169,7 @@ def cancelled(trial: Trial) -> None:
     reached = newest_checkpoint(trial.run)
     assert reached >= 40
     again = trial.launch()
-    assert again.wait() == 0, again.text()
+    again.succeed()
     assert f"resumed after step {reached}" in again.text()
     assert outcomes(trial.run) == ["stopped", "done"]
 
@@ -236,8 +217,8 @@ def test_training_ends_as_if_undisturbed_by(fault, struck):
     trial, strike = struck[fault]
     strike.result()
     if fault in OUTSIDE_THE_JOB:
-        assert trial.weights_digest == toy_job.expected_digest(STEPS)
+        assert weights_digest(trial.run) == toy_job.expected_digest(STEPS)
     else:
-        assert trial.weights_digest == struck[nothing][0].weights_digest
+        assert weights_digest(trial.run) == weights_digest(struck[nothing][0].run)
     assert workers_one_after_the_other(trial.run)
     print(f"{fault.__name__}: {len(trial.jobs)} starts, {trial.seconds_lost:.2f} s of work done twice")

@@ -8,7 +8,7 @@ import pytest
 from tracing import outcomes
 
 from pipeline.cluster import job_process, state
-from pipeline.cluster.job_process import Exit, JobOrder, attempt, report_failure
+from pipeline.cluster.job_process import Exit, JobOrder, attempt
 from pipeline.cluster.launch import LaunchOptions, run_until_done
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
@@ -81,9 +81,10 @@ def test_attempt_returns_a_code_and_records_outcome_and_failure(run, error, code
         assert failure.traceback is None if trace is None else trace in failure.traceback
 
 
-def test_task_ended_by_a_lost_peer_records_no_failure(run, monkeypatch):
+@pytest.mark.parametrize("lost", [RuntimeError("Connection reset by peer"), LostPeer("another process hangs")])
+def test_task_ended_by_a_lost_peer_records_no_failure(run, monkeypatch, lost):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    does[:] = [raising(RuntimeError("Connection reset by peer"))]
+    does[:] = [raising(lost)]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is None
     does[:] = [raising(RuntimeError("an odd shape"))]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is not None
@@ -173,11 +174,3 @@ def test_code_digest_changes_with_modules_and_tables(tmp_path, monkeypatch):
     (package / "a.py").rename(package / "d.py")
     digests.append(provenance.code_digest())
     assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
-
-
-def test_lost_peer_is_not_recorded_as_a_failure(run, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert report_failure(order(run), LostPeer("another process of this training died or hangs")) == Exit.FAILED
-    assert read_failure(run, KEY) is None
-    assert report_failure(order(run), UserError("a fault of its own")) == Exit.FAILED
-    assert read_failure(run, KEY) is not None

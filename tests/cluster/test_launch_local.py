@@ -1,15 +1,15 @@
 """The launcher without a cluster: the same job, the same files, on this machine."""
 
-import json
 import os
 import signal
 
 import pytest
 import toy_job
-from launching import until
-from tracing import outcomes, starts, workers_one_after_the_other
+from launching import until, weights_digest
+from tracing import outcomes, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
+from pipeline.core.json_csv import read_json
 
 
 def hurry(run):
@@ -17,26 +17,12 @@ def hurry(run):
     (run / "pace").write_text("0")
 
 
-def test_local_run_ends_with_the_expected_digest(new_run, launch):
+def test_local_run_ends_with_the_expected_digest_and_runs_once(new_run, launch):
     run = new_run(steps=30, pace_s=0.01)
-    launcher = launch(run)
-    assert launcher.wait() == 0, launcher.text()
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(30)
-    assert outcomes(run) == ["done"]
-
-
-def test_finished_run_is_not_started_again(new_run, launch):
-    run = new_run(steps=3, pace_s=0.0)
     for _ in range(2):
-        assert launch(run).wait() == 0
-    assert len(outcomes(run)) == 1
-
-
-def test_debug_runs_in_process(new_run, launch):
-    run = new_run(steps=3, pace_s=0.0)
-    launcher = launch(run, "--launcher", "debug")
-    assert launcher.wait() == 0, launcher.text()
-    assert starts(run)[0].pid == launcher.process.pid
+        launch(run).succeed()
+    assert weights_digest(run) == toy_job.expected_digest(30)
+    assert outcomes(run) == ["done"]
 
 
 def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
@@ -48,7 +34,7 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     assert "count_steps" in launcher.text() and launcher.text().count("Traceback") == 1
     assert outcomes(run) == ["failed"]
     (run / "fail-at").unlink()
-    assert launch(run).wait() == 0
+    launch(run).succeed()
 
 
 def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch):
@@ -60,8 +46,8 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch
     hurry(run)
     assert "run the same command again" in launcher.text()
     assert 0 < newest_checkpoint(run) < 100
-    assert launch(run).wait() == 0
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
+    launch(run).succeed()
+    assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"]
 
 
@@ -71,35 +57,27 @@ def test_process_killed_dead_is_replaced(new_run, launch):
     launcher = launch(run)
     until(lambda: newest_checkpoint(run) >= 20, "first checkpoint")
     os.kill(int(read_submission(run).job), signal.SIGKILL)
-    assert launcher.wait() == 0, launcher.text()
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
+    launcher.succeed()
+    assert weights_digest(run) == toy_job.expected_digest(100)
 
 
-def test_process_of_a_killed_launcher_makes_room_for_the_next(new_run, launch):
-    run = new_run(steps=200, pace_s=0.5)
-    launcher = launch(run)
-    until(lambda: (run / "steps.jsonl").exists(), "first step")
-    launcher.kill(signal.SIGKILL)
-    again = launch(run)
-    until(lambda: outcomes(run), "the end of the former process")
-    hurry(run)
-    assert again.wait() == 0
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(200)
-    assert outcomes(run) == ["taken over", "done"]
-    assert workers_one_after_the_other(run)
-
-
-def test_later_of_two_launchers_takes_over_the_run(new_run, launch):
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_run_is_taken_over_by_a_later_launcher(new_run, launch, is_killed):
+    """The job of a killed launcher outlives it."""
     run = new_run(steps=100, pace_s=0.5)
     former = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), "first step")
+    if is_killed:
+        former.kill(signal.SIGKILL)
     later = launch(run)
-    assert former.wait() == 1
+    if is_killed:
+        until(lambda: outcomes(run), "the end of the former process")
+    else:
+        assert former.wait() == 1 and "has taken this run over" in former.text()
     hurry(run)
-    assert "has taken this run over" in former.text()
-    assert later.wait() == 0
-    assert outcomes(run) == ["taken over", "done"]
-    assert workers_one_after_the_other(run)
+    later.succeed()
+    assert weights_digest(run) == toy_job.expected_digest(100)
+    assert outcomes(run) == ["taken over", "done"] and workers_one_after_the_other(run)
 
 
 def test_death_without_progress_ends_after_three_starts(new_run, launch):
@@ -111,11 +89,10 @@ def test_death_without_progress_ends_after_three_starts(new_run, launch):
 
 def test_several_tasks_get_the_variables_of_torch_distributed(new_run, launch):
     run = new_run(steps=10)
-    assert launch(run, "--tasks", "3", function="toy_job:tell_rank").wait() == 0
-    told = [json.loads((run / f"rank-{rank}.json").read_text()) for rank in range(3)]
-    assert [each["RANK"] for each in told] == ["0", "1", "2"]
-    assert {each["WORLD_SIZE"] for each in told} == {"3"}
-    assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in told}) == 1
+    launch(run, "--tasks", "3", function="toy_job:tell_rank").succeed()
+    ranks = [read_json(run / f"rank-{rank}.json") for rank in range(3)]
+    assert [(each["RANK"], each["WORLD_SIZE"]) for each in ranks] == [("0", "3"), ("1", "3"), ("2", "3")]
+    assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in ranks}) == 1
 
 
 def test_slurm_launcher_without_slurm_is_refused(new_run, launch, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import toy_job
-from launching import Launcher, make_run, until
+from launching import Launcher, make_run, until, weights_digest
+from programs import install
 from submitit import SlurmJob
 from tracing import outcomes, starts, trace, workers_one_after_the_other
 
@@ -58,8 +60,8 @@ def losses_under_faults(folder: Path, corpus: Path, launch: Callable[..., Launch
 
     until(second_ranks, "a step of the second task after the requeue")
     os.kill(second_ranks()[-1], signal.SIGKILL)
-    assert pair.wait() == 0, pair.text()
-    assert alone.wait() == 0, alone.text()
+    pair.succeed()
+    alone.succeed()
     assert len(starts(two)) == 3
     return losses(one), losses(two)
 
@@ -67,10 +69,6 @@ def losses_under_faults(folder: Path, corpus: Path, launch: Callable[..., Launch
 def losses(run: Path) -> list[float]:
     done = read_json(run / "done.json")
     return [done[split]["nll_per_token"] for split in ("dev", "train")]
-
-
-def shown(job: str) -> str:
-    return subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=True).stdout
 
 
 def squeue(job: str) -> str:
@@ -87,7 +85,7 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     assert "last lines of" in launcher.text()
     assert outcomes(run) == ["failed"]
     (run / "fail-at").unlink()
-    assert launch(run, *SLURM).wait() == 0
+    launch(run, *SLURM).succeed()
 
 
 def test_interrupted_launcher_says_how_to_cancel_the_running_job(new_run, launch):
@@ -99,7 +97,7 @@ def test_interrupted_launcher_says_how_to_cancel_the_running_job(new_run, launch
     job = read_submission(run).job
     assert f"`scancel {job}` cancels it" in launcher.text()
     assert squeue(job) == "RUNNING"
-    assert launch(run, *SLURM).wait() == 0
+    launch(run, *SLURM).succeed()
     assert len(starts(run)) == 1
 
 
@@ -111,8 +109,8 @@ def test_job_interrupted_by_submitit_loses_no_step(new_run, launch, timeout):
     until(lambda: newest_checkpoint(run) >= 20, "checkpoint")
     job = read_submission(run).job
     SlurmJob(folder=run / "slurm", job_id=job)._interrupt(timeout=timeout)
-    assert launcher.wait() == 0, launcher.text()
-    assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(100)
+    launcher.succeed()
+    assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"] and workers_one_after_the_other(run)
     assert (read_submission(run).job == job) == timeout
     assert len({line["step"] for line in trace(run)}) == len(trace(run)) == 100
@@ -131,31 +129,19 @@ def test_unfit_nodes_are_named_excluded_and_given_up_in_the_end(new_run, launch)
 
 def test_resources_reach_slurm(new_run, launch):
     run = new_run(steps=3)
-    launch(
-        run,
-        *SLURM,
-        "--nodes",
-        "2",
-        "--gpus",
-        "4",
-        "--cpus",
-        "3",
-        "--runtime-min",
-        "90",
-        "--sbatch=--hold --partition=high",
-    )
+    size = ("--nodes", "2", "--gpus", "4", "--cpus", "3", "--runtime-min", "90")
+    launch(run, *SLURM, *size, "--sbatch=--hold --partition=high")
     until(lambda: read_submission(run) and read_submission(run).job, "submission")
-    job = shown(read_submission(run).job)
-    for said in ("NumNodes=2", "NumTasks=4", "CPUs/Task=3", "Partition=high", "TimeLimit=01:30:00", "gres:gpu:2"):
-        assert said in job
-    assert "MinMemoryNode=200M" in job
-    assert "Requeue=1" in job
+    command = ["scontrol", "show", "job", read_submission(run).job]
+    job = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for fact in ("NumNodes=2", "NumTasks=4", "CPUs/Task=3", "Partition=high", "TimeLimit=01:30:00", "gres:gpu:2"):
+        assert fact in job
+    assert "MinMemoryNode=200M" in job and "Requeue=1" in job
 
 
 def test_every_slurm_task_gets_the_torch_distributed_variables(new_run, launch):
     run = new_run(steps=3)
-    launcher = launch(run, *SLURM, "--nodes", "2", "--tasks", "4", function="toy_job:tell_rank")
-    assert launcher.wait() == 0, launcher.text()
+    launch(run, *SLURM, "--nodes", "2", "--tasks", "4", function="toy_job:tell_rank").succeed()
     told = [read_json(run / f"rank-{rank}.json") for rank in range(4)]
     assert [(each["RANK"], each["LOCAL_RANK"]) for each in told] == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "1")]
     assert {(each["WORLD_SIZE"], each["MASTER_ADDR"]) for each in told} == {("4", "n1")}
@@ -165,8 +151,7 @@ def test_every_slurm_task_gets_the_torch_distributed_variables(new_run, launch):
 def test_surrounding_jobs_variables_do_not_leak(new_run, launch):
     run = new_run(steps=3)
     leaky = {"SLURM_MEM_PER_CPU": "500", "SLURM_NTASKS": "4", "SLURM_GPUS": "2", "SLURM_JOB_ID": "1", "RANK": "3"}
-    launcher = launch(run, *SLURM, **leaky)
-    assert launcher.wait() == 0, launcher.text()
+    launch(run, *SLURM, **leaky).succeed()
 
 
 def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
@@ -181,7 +166,7 @@ def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
     until(lambda: outcomes(run), "the end of the former job")
     (run / "pace").write_text("0")
     assert later.wait() == 0
-    assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(250)
+    assert weights_digest(run) == toy_job.expected_digest(250)
     assert outcomes(run) == ["taken over", "done"]
     assert workers_one_after_the_other(run)
 
@@ -196,11 +181,8 @@ def test_impossible_request_is_refused_at_once(new_run, launch):
 
 def test_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):
     """Interval 2 s: at most four queries in 6 s, where each of eight on its own would ask three times."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    real = subprocess.run(["which", "squeue"], capture_output=True, text=True, check=True).stdout.strip()
-    (folder / "squeue").write_text(f'#!/bin/sh\necho x >> {folder}/calls\nexec {real} "$@"\n')
-    (folder / "squeue").chmod(0o755)
+    folder, real = tmp_path / "bin", shutil.which("squeue")
+    install(folder / "squeue", f'#!/bin/sh\necho x >> {folder}/calls\nexec {real} "$@"\n')
     runs = [make_run(tmp_path / str(number), corpus, 3, 0.0) for number in range(8)]
     options = (*HELD, "--queue-interval", "2")
     waiting = [launch(run, *options, path=f"{folder}:", TMPDIR=str(tmp_path)) for run in runs]

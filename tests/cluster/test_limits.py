@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from launching import HERE, PROJECT, make_run, until
+from programs import install
 from tracing import outcomes, starts
 
 from pipeline.cluster.state import read_submission
@@ -50,10 +51,7 @@ wait
 def test_four_seeds_in_one_job_count_once(tmp_path, corpus):
     """The driver as `here`, with a snakemake that launches four runs beside each other."""
     runs = [make_run(tmp_path / str(number), corpus, 40, 0.1) for number in range(4)]
-    program = tmp_path / "bin/snakemake"
-    program.parent.mkdir()
-    program.write_text(SNAKEMAKE.format(runs=" ".join(map(str, runs))))
-    program.chmod(0o755)
+    program = install(tmp_path / "bin/snakemake", SNAKEMAKE.format(runs=" ".join(map(str, runs))))
     path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "PYTHONPATH": f"{PROJECT}:{HERE}", "TMPDIR": str(tmp_path)}
     command = ["sbatch", "--parsable", "--qos=few", "--mem=2G", "--cpus-per-task=4", PROJECT / "slurm/driver.sbatch"]

@@ -12,6 +12,7 @@ import time
 
 import pytest
 from launching import PROJECT
+from programs import install
 
 from pipeline.cluster import queue as queue_module
 from pipeline.cluster.queue import Queue, next_interval
@@ -23,11 +24,8 @@ from pipeline.core.records.jobs import QueueSnapshot
 def slurm_says(tmp_path, monkeypatch):
     """A squeue whose answer the test sets, and which counts how often it is asked."""
     folder = tmp_path / "bin"
-    folder.mkdir()
-    squeue = folder / "squeue"
-    squeue.write_text(f"#!/bin/sh\necho x >> {folder}/calls\ncat {folder}/answer\n[ ! -e {folder}/broken ]\n")
-    squeue.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    script = f"#!/bin/sh\necho x >> {folder}/calls\ncat {folder}/answer\n[ ! -e {folder}/broken ]\n"
+    install(folder / "squeue", script, monkeypatch)
 
     class Squeue:
         @staticmethod
@@ -80,8 +78,7 @@ def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says
 def test_unknown_job_is_gone_and_over(tmp_path, slurm_says):
     slurm_says.answers("8|PENDING|Priority||name")
     job = Queue(60.0, tmp_path).look_up("9", newer_than=0)
-    assert job.state == "GONE"
-    assert job.is_over
+    assert job.state == "GONE" and job.is_over
 
 
 def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_says):

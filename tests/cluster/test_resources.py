@@ -19,30 +19,28 @@ def resources(*options: str) -> Resources:
 def test_gpus_are_spread_over_nodes_with_one_task_each():
     asked = resources("--gpus", "8", "--nodes", "2").as_submitit()
     assert (asked["nodes"], asked["ntasks_per_node"], asked["gpus_per_node"]) == (2, 4, 4)
-
-
-def test_cpu_job_asks_for_no_gpu():
     assert resources().as_submitit()["gpus_per_node"] is None
 
 
 @pytest.mark.parametrize(
-    ("gres", "gpus", "asked", "tasks"),
+    ("gres", "gpus", "nodes", "asked", "tasks"),
     [
-        ("gpu:a100:8", "8", "gpu:a100:8", 8),
-        ("gpu:a100:8", "1", "gpu:a100:1", 1),
-        ("gpu:h100:4", "8", "gpu:h100:4", 4),
-        ("gpu:h100", "8", "gpu:h100:8", 8),
-        ("gpu:4", "8", "gpu:4", 4),
-        ("gpu", "2", "gpu:2", 2),
-        ("gpu:1g.10gb:7", "1", "gpu:1g.10gb:1", 1),
-        ("gpu:a100:8(S:0-1)", "8", "gpu:a100:8", 8),
+        ("gpu:a100:8", "8", "1", "gpu:a100:8", 8),
+        ("gpu:a100:8", "1", "1", "gpu:a100:1", 1),
+        ("gpu:a100:8", "0", "1", None, 1),
+        ("gpu:h100:4", "8", "1", "gpu:h100:4", 4),
+        ("gpu:h100:4", "8", "2", "gpu:h100:4", 4),
+        ("gpu:h100", "8", "1", "gpu:h100:8", 8),
+        ("gpu:4", "8", "1", "gpu:4", 4),
+        ("gpu", "2", "1", "gpu:2", 2),
+        ("gpu:1g.10gb:7", "1", "1", "gpu:1g.10gb:1", 1),
+        ("gpu:a100:8(S:0-1)", "8", "1", "gpu:a100:8", 8),
     ],
 )
-def test_gpus_have_the_site_type_and_at_most_a_node_of_them(gres, gpus, asked, tasks):
-    given = resources("--gpus", gpus, f"--sbatch=--partition=p --gres={gres}").as_submitit()
-    assert (given["additional_parameters"]["gres"], given["gpus_per_node"], given["ntasks_per_node"]) == (
-        *(asked, None, tasks),
-    )
+def test_gpus_have_the_site_type_and_at_most_a_node_of_them(gres, gpus, nodes, asked, tasks):
+    given = resources("--gpus", gpus, "--nodes", nodes, f"--sbatch=--partition=p --gres={gres}").as_submitit()
+    assert (given["additional_parameters"].get("gres"), given["gpus_per_node"]) == (asked, None)
+    assert (given["ntasks_per_node"], given["nodes"]) == (tasks, int(nodes))
 
 
 @pytest.mark.parametrize(
@@ -68,15 +66,6 @@ def test_gres_without_one_kind_of_gpu_are_refused_in_words(gres):
         resources("--gpus", "1", f"--sbatch='--gres={gres}'")
 
 
-def test_two_nodes_of_four_hold_eight():
-    given = resources("--gpus", "8", "--nodes", "2", "--sbatch=--gres=gpu:h100:4").as_submitit()
-    assert (given["additional_parameters"]["gres"], given["ntasks_per_node"], given["nodes"]) == ("gpu:h100:4", 4, 2)
-
-
-def test_a_job_without_gpus_asks_for_none_of_a_type():
-    assert "gres" not in resources("--sbatch=--gres=gpu:a100:8").as_submitit()["additional_parameters"]
-
-
 @pytest.mark.parametrize("options", [("--gpus", "3", "--nodes", "2"), ("--tasks", "3", "--nodes", "2")])
 def test_uneven_spread_is_refused(options):
     with pytest.raises(UserError, match="can't be spread evenly"):
@@ -94,19 +83,17 @@ def test_further_options_reach_sbatch():
     assert asked["additional_parameters"] == wanted
 
 
-def test_misspelt_option_is_refused():
-    with pytest.raises(UserError, match="'-q'"):
-        parse_options("-q long")
-
-
-def test_an_option_whose_quotes_are_left_open_is_refused():
-    with pytest.raises(UserError, match="No closing quotation"):
-        parse_options("--comment='two words")
-
-
-def test_an_option_that_comes_twice_is_refused():
-    with pytest.raises(UserError, match="'--gres': is repeated"):
-        parse_options("--gres=gpu:a100:8 --gres=tmpdisk:100")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("-q long", "'-q'"),
+        ("--comment='two words", "No closing quotation"),
+        ("--gres=gpu:a100:8 --gres=tmpdisk:100", "'--gres': is repeated"),
+    ],
+)
+def test_options_that_sbatch_would_misread_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        parse_options(options)
 
 
 def test_site_excludes_are_kept_beside_unfit_nodes():

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace as Some
 
 import pytest
+from programs import install
+from warm import warm_programs
 
 from pipeline.cluster import shared_gpus
 from pipeline.core.digests import ROOT
@@ -46,7 +48,7 @@ rule train:
 def snakemake(folder: Path, *options: str, places: int = 1) -> subprocess.CompletedProcess[str]:
     """Train seven models with eight cores, the first on three GPUs; fail if `places` cannot be held at once."""
     (folder / "Snakefile").write_text(RULES)
-    command = [sys.executable, "-m", "snakemake", "--cores", "8", "--quiet", "all", *options]
+    command = [warm_programs() / "snakemake", "--cores", "8", "--quiet", "all", *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PLACES": str(places), "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -126,10 +128,7 @@ STARTS = (
 @pytest.fixture
 def mps(tmp_path):
     """Run `start_mps` in a process beside a program like NVIDIA's; return the folder of its pipes and its log."""
-    program = tmp_path / "bin/nvidia-cuda-mps-control"
-    program.parent.mkdir()
-    program.write_text(DAEMON)
-    program.chmod(0o755)
+    program = install(tmp_path / "bin/nvidia-cuda-mps-control", DAEMON)
     known = {"DEFAULT": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
 
     def start(
@@ -164,10 +163,7 @@ def test_trainings_take_turns_with_warning_if_mps_does_not_start(mps, tmp_path):
 
 
 def test_daemon_that_does_not_answer_is_not_waited_for(tmp_path, monkeypatch):
-    program = tmp_path / shared_gpus.MPS
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    install(tmp_path / shared_gpus.MPS, "#!/bin/sh\nexec sleep 60\n", monkeypatch)
     monkeypatch.setattr(shared_gpus, "ANSWER_WITHIN_S", 0.2)
     assert not shared_gpus.send_to_mps("quit")
 

@@ -7,6 +7,7 @@ import uuid
 from itertools import islice
 
 import pytest
+from programs import install
 
 from pipeline.cluster import slurm as slurm_module
 from pipeline.cluster import wait
@@ -30,10 +31,11 @@ TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on sen
 
 
 class Recorded:
-    """Slurm, as far as a launcher sees it: what squeue prints, and what sbatch answers."""
+    """Slurm, as far as a launcher sees it: what squeue prints, what sbatch answers, and `then` what a job does."""
 
     def __init__(self, run, monkeypatch):
         self.run, self.listed, self.ends, self.complaints, self.notes = run, {}, [], [], []
+        self.then = lambda job: None
         monkeypatch.setattr("pipeline.cluster.queue.query_slurm", self.squeue)
         monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: self.sbatch(jobs.name))
 
@@ -53,6 +55,7 @@ class Recorded:
             self.listed[job] = f"{words}|{name}"
         (self.run / "slurm").mkdir(parents=True, exist_ok=True)
         (self.run / "slurm" / f"{job}_0_log.out").touch()
+        self.then(job)
         return job
 
 
@@ -121,33 +124,19 @@ def test_out_of_memory_or_cancelled_job_is_not_resubmitted(run, slurm, end, mess
     assert len(slurm.notes) == 1
 
 
-def test_resubmission_ends_after_three_jobs_without_progress(run, slurm, monkeypatch):
-    """The second one got further, so that five are started in all."""
+def test_resubmission_ends_after_three_jobs_without_progress(run, slurm):
+    """The second one got further, so that four are started in all."""
     slurm.ends = [LOST, LOST, LOST, LOST, "done"]
     (run / "checkpoints").mkdir()
-    accept = slurm.sbatch
-
-    def progressing(name):
-        if len(slurm.notes) == 1:
-            (run / "checkpoints/step-9.safetensors").touch()
-        return accept(name)
-
-    monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: progressing(jobs.name))
+    slurm.then = lambda job: (run / "checkpoints/step-9.safetensors").touch() if job == "43" else None
     with pytest.raises(UserError, match=r"3 jobs in a row died at step 9, the last one 45 \(node_fail NodeDown\)"):
         wait_for(run)
     assert len(slurm.notes) == 4
 
 
-def test_node_that_left_no_job_log_is_excluded(run, slurm, monkeypatch):
+def test_node_that_left_no_job_log_is_excluded(run, slurm):
     slurm.ends = ["FAILED|NonZeroExitCode|n3", "done"]
-    accept = slurm.sbatch
-
-    def without_log(name):
-        job = accept(name)
-        (run / "slurm" / f"{job}_0_log.out").unlink()
-        return job
-
-    monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: without_log(jobs.name))
+    slurm.then = lambda job: (run / "slurm" / f"{job}_0_log.out").unlink()
     wait_for(run)
     assert [(note.node, note.job) for note in unfit_nodes(run)] == [("n3", "42")]
 
@@ -186,10 +175,8 @@ def test_live_job_of_a_dead_launcher_is_adopted_by_id_or_name(run, slurm, note, 
 
 def test_job_names_are_valid_and_differ_by_folder_and_key(tmp_path):
     deep = "a/very/long/path/of/folders"
-    places = [
-        tmp_path / place / "runs/coldfusion/CF4/grammar-en-de/seed1"
-        for place in ("one", "other", deep, f"{deep}/again")
-    ]
+    run = "runs/coldfusion/CF4/grammar-en-de/seed1"
+    places = [tmp_path / place / run for place in ("one", "other", deep, f"{deep}/again")]
     names = [job_name(place, key) for place in places for key in (KEY, "another")]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[\w.-]+-[0-9a-f]{10}", name) for name in names)
@@ -260,11 +247,8 @@ echo begun > "$log" && echo "Submitted batch job 42"
 
 def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monkeypatch):
     """Slurm makes no folder for it: a job without its log fails at once, and its node would count as unfit."""
-    (tmp_path / "bin").mkdir()
     for name in ("sbatch", "srun"):
-        (tmp_path / "bin" / name).write_text(STARTS_AT_ONCE)
-        (tmp_path / "bin" / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+        install(tmp_path / "bin" / name, STARTS_AT_ONCE, monkeypatch)
     (run / "slurm").mkdir()
     left = [run / "slurm/.submission_file_0.sh", run / f"slurm/{uuid.uuid4().hex}.pkl"]  # of one that failed
     kept = [run / "slurm/41_0_log.out", run / "slurm/41_submission.sh"]
@@ -280,15 +264,8 @@ def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monke
     assert [path.exists() for path in (*left, *kept, young)] == [False, False, True, True, True]
 
 
-def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm, monkeypatch):
-    fresh = slurm.sbatch
-
-    def sbatch(name: str) -> str:
-        job = fresh(name)
-        record_unfit_node(run, "n1", "no GPU is visible", job)
-        return job
-
-    slurm.sbatch = sbatch
+def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm):
+    slurm.then = lambda job: record_unfit_node(run, "n1", "no GPU is visible", job)
     slurm.ends = ["FAILED|NonZeroExitCode|n1"] * 40
     with pytest.raises(UserError, match="no fit node found"):
         wait_for(run)

@@ -26,13 +26,15 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def note(host: str, pid: int, job: str | None = None, machine: str | None = None, makes: tuple[str, ...] = ("x",)):
-    driver = Driver(host=host, pid=pid, job=job, machine=machine, began=0.0, makes=list(map(os.path.abspath, makes)))
-    driver.write(DRIVERS / f"{host}-{pid}.json")
+def note(pid: int, host: str | None = None, makes: tuple[str, ...] = ("x",), **known: str) -> None:
+    """Register a driver, by default of this machine."""
+    facts = {"job": None, "machine": None, "began": 0.0, "makes": list(map(os.path.abspath, makes))}
+    driver = Driver(host=host or socket.gethostname(), pid=pid, **(facts | known))
+    driver.write(DRIVERS / f"{driver.host}-{pid}.json")
 
 
-def release(force: bool = False) -> None:
-    unlock(force=force)
+def pids() -> list[int]:
+    return [driver.pid for driver in read_drivers().values()]
 
 
 def dead_pid() -> int:
@@ -54,69 +56,72 @@ def living():
         process.wait()
 
 
-def test_a_dead_driver_is_forgotten():
-    note(socket.gethostname(), dead_pid())
-    release()
+@pytest.fixture
+def pid():
+    """Return the number of such a process, which lives as long as the test."""
+    with living() as number:
+        yield number
+
+
+EARLIER_START = {"machine": "an-earlier-start pid:[4026531836]"}
+
+
+@pytest.mark.parametrize(
+    ("pid_of", "known"),
+    [(dead_pid, {}), (lambda: 1, {}), (os.getpid, EARLIER_START)],
+    ids=["ended", "of another program", "before a reboot"],
+)
+def test_dead_driver_is_forgotten_and_replaced(pid_of, known, monkeypatch):
+    if known:
+        monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
+    note(pid_of(), **known)
+    unlock()
     assert not read_drivers()
-
-
-def test_a_living_driver_is_kept_and_named_beside_dead_ones():
-    with living() as pid:
-        note(socket.gethostname(), pid)
-        note(socket.gethostname(), dead_pid())
-        with pytest.raises(UserError, match=f"process {pid}"):
-            release()
-        assert [driver.pid for driver in read_drivers().values()] == [pid]
-
-
-def test_second_driver_of_a_file_is_refused_and_names_the_first():
-    with living() as pid:
-        note(socket.gethostname(), pid, makes=("a", "b"))
-        with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; end it first") as raised:
-            register_driver(["b", "c"])
-        assert "\n" not in str(raised.value) and [driver.pid for driver in read_drivers().values()] == [pid]
-
-
-def test_drivers_of_different_files_are_registered_together():
-    with living() as pid:
-        note(socket.gethostname(), pid, makes=("a",))
-        note(socket.gethostname(), dead_pid(), makes=("b",))
-        register_driver(["b"])
-        assert {driver.pid for driver in read_drivers().values()} == {pid, os.getpid()}
-        unregister_driver()
-        assert [driver.pid for driver in read_drivers().values()] == [pid]
-
-
-def test_dead_driver_is_replaced_when_another_registers():
-    note(socket.gethostname(), dead_pid())
+    note(pid_of(), **known)
     register_driver(["x"])
-    assert [driver.pid for driver in read_drivers().values()] == [os.getpid()]
+    assert pids() == [os.getpid()]
 
 
-def test_driver_from_before_a_reboot_is_dead_despite_its_pid(monkeypatch):
-    monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
-    note(socket.gethostname(), os.getpid(), machine="an-earlier-start pid:[4026531836]")
-    register_driver(["x"])
-    assert [driver.machine for driver in read_drivers().values()] == [drivers.machine_id()]
+def test_a_living_driver_is_kept_and_named_beside_dead_ones(pid):
+    note(pid)
+    note(dead_pid())
+    with pytest.raises(UserError, match=f"process {pid}"):
+        unlock()
+    assert pids() == [pid]
+
+
+def test_second_driver_of_a_file_is_refused_and_names_the_first(pid):
+    note(pid, makes=("a", "b"))
+    with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; end it first") as raised:
+        register_driver(["b", "c"])
+    assert "\n" not in str(raised.value) and pids() == [pid]
+
+
+def test_drivers_of_different_files_are_registered_together(pid):
+    note(pid, makes=("a",))
+    note(dead_pid(), makes=("b",))
+    register_driver(["b"])
+    assert sorted(pids()) == sorted([pid, os.getpid()])
+    unregister_driver()
+    assert pids() == [pid]
 
 
 def test_driver_in_another_container_is_assumed_alive():
     own = drivers.machine_id()
     if own is None:
         pytest.skip("this system does not say which start of its kernel it is")
-    note(socket.gethostname(), dead_pid(), machine=f"{own.split()[0]} pid:[1]")
+    note(dead_pid(), machine=f"{own.split()[0]} pid:[1]")
     with pytest.raises(UserError, match=r"x is already being built: .* --force` here"):
         register_driver(["x"])
-    release(force=True)
+    unlock(force=True)
     register_driver(["x"])
 
 
-def test_a_file_is_known_by_whatever_path_names_it():
-    with living() as pid:
-        note(socket.gethostname(), pid, makes=("work/a",))
-        for spelt in ("work/../work/a", os.path.abspath("work/a")):
-            with pytest.raises(UserError, match=f"^work/a is already being built: .* process {pid}"):
-                register_driver([spelt])
+def test_a_file_is_known_by_whatever_path_names_it(pid):
+    note(pid, makes=("work/a",))
+    for spelt in ("work/../work/a", os.path.abspath("work/a")):
+        with pytest.raises(UserError, match=f"^work/a is already being built: .* process {pid}"):
+            register_driver([spelt])
 
 
 def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_path):
@@ -135,21 +140,12 @@ def test_release_removes_old_locks_unless_a_driver_lives():
     lock.parent.mkdir(parents=True)
     lock.touch()
     with living() as pid:
-        note(socket.gethostname(), pid)
+        note(pid)
         with pytest.raises(UserError):
-            release()
+            unlock()
         assert lock.exists()
-    release()
+    unlock()
     assert not lock.exists()
-
-
-def test_a_driver_elsewhere_that_may_live_keeps_its_files_alone():
-    note("elsewhere", 1)
-    register_driver(["y"])
-    with pytest.raises(
-        UserError, match=r"^x is already being built: .* process 1 on elsewhere; .*unlock --force` here"
-    ):
-        register_driver(["x"])
 
 
 def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
@@ -160,7 +156,7 @@ def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
         def write(driver: Driver, path: Path) -> None:
             written(driver, path)
             monkeypatch.setattr(Driver, "write", written)
-            note(socket.gethostname(), pid)
+            note(pid)
 
         monkeypatch.setattr(Driver, "write", write)
         with pytest.raises(UserError, match=f"process {pid}"):
@@ -181,9 +177,9 @@ def test_suggested_command_ends_a_background_driver(own_group):
         # Until then it is the shell, whose script names a snakemake, too, and for a moment nothing.
         while not Path(f"/proc/{driver}/cmdline").read_bytes().startswith(os.fsencode(sys.executable)):
             time.sleep(0.01)
-        note(socket.gethostname(), driver)
+        note(driver)
         with pytest.raises(UserError, match="end it first") as raised:
-            release()
+            unlock()
         command = re.search(r"\((kill [-\d ]+)", str(raised.value))[1]
         assert os.system(command) == 0
         process.wait(10)
@@ -191,7 +187,7 @@ def test_suggested_command_ends_a_background_driver(own_group):
     while any(map(is_alive, (driver, other))):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    release()
+    unlock()
     assert not read_drivers()
 
 
@@ -202,19 +198,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_pid_of_another_program_does_not_count():
-    note(socket.gethostname(), os.getppid())
-    if not drivers.is_snakemake_process(os.getppid()):
-        release()
-        assert not read_drivers()
-
-
 @pytest.mark.parametrize("machine", [None, "another start or another container"])
 def test_driver_on_another_machine_is_alive_until_forced(machine):
-    note("elsewhere", 1, machine=machine)
-    with pytest.raises(UserError, match=r"on elsewhere; if it has ended, run .* there or, .* --force` here"):
-        release()
-    release(force=True)
+    note(1, host="elsewhere", machine=machine)
+    remedy = r" on elsewhere; if it has ended, run .* there or, .*unlock --force` here"
+    with pytest.raises(UserError, match=remedy):
+        unlock()
+    register_driver(["y"])
+    with pytest.raises(UserError, match=f"^x is already being built: .* process 1{remedy}"):
+        register_driver(["x"])
+    unregister_driver()
+    unlock(force=True)
     assert not read_drivers()
 
 
@@ -225,42 +219,42 @@ def test_a_machine_that_has_another_name_now_is_known_again(monkeypatch):
             register_driver(["x"])
         monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
         with pytest.raises(UserError, match=f"on this machine as process {pid}"):
-            release(force=True)
-    release()
+            unlock(force=True)
+    unlock()
     assert not read_drivers()
 
 
 @pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
 def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, alive):
     monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
-    note("elsewhere", 1, job="12")
+    note(1, host="elsewhere", job="12")
     with pytest.raises(UserError, match="scancel 12") if alive else contextlib.nullcontext():
-        release()
+        unlock()
     assert bool(read_drivers()) is alive
 
 
 def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
     monkeypatch.setattr(drivers, "query_slurm", lambda: None)
-    note("elsewhere", 1, job="12")
+    note(1, host="elsewhere", job="12")
     with pytest.raises(UserError, match="Slurm does not say whether job 12"):
-        release()
+        unlock()
     assert read_drivers()
 
 
 def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    note("elsewhere", 1, job="12")
+    note(1, host="elsewhere", job="12")
     with pytest.raises(UserError, match="job 12 drives the workflow on elsewhere"):
         register_driver(["x"])
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     register_driver(["x"])
-    assert [driver.pid for driver in read_drivers().values()] == [os.getpid()]
+    assert pids() == [os.getpid()]
 
 
 def test_unlock_without_a_driver_does_nothing(caplog):
     caplog.set_level("INFO")
-    release()
+    unlock()
     assert "nothing is locked" in caplog.text
 
 

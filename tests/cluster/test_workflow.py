@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,20 +106,6 @@ def table_in(folder: Path) -> list[dict[str, str]]:
         return [{name: cell for name, cell in row.items() if name not in COST} for row in csv.DictReader(handle)]
 
 
-@pytest.fixture
-def new_workflow(tmp_path) -> Iterator[Callable[[str], Workflow]]:
-    """Checks the project out into folders of the given names."""
-    workflows: list[Workflow] = []
-
-    def make(name: str) -> Workflow:
-        workflows.append(Workflow(tmp_path / name))
-        return workflows[-1]
-
-    yield make
-    for workflow in workflows:
-        workflow.end()
-
-
 def ended(job: str) -> bool:
     asked = subprocess.run(["squeue", "--noheader", "--job", job], capture_output=True, text=True)
     return not asked.stdout.strip()
@@ -176,12 +162,3 @@ def test_output_lost_later_is_decoded_again_by_one_job(there):
     assert lost.exists()
     (job,) = run.glob("jobs/decode-*")
     assert (len(submitted(run)), len(submitted(job))) == (1, 1)
-
-
-@pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])
-def test_profile_selects_paper_scale_by_default(slurm, new_workflow, options):
-    workflow = new_workflow("checkout")
-    assert workflow.start("--profile", "slurm", "-n", "results/table2.csv", *options).wait(60) == 0
-    planned = workflow.log
-    assert ("results/demo/" if options else "results/paper/") in planned
-    assert ("results/paper/" if options else "results/demo/") not in planned
