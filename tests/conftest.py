@@ -25,10 +25,7 @@ LONGEST = (
     "workflow/test_failing_system.py",
     "workflow/test_two_drivers.py",
     "site/test_browser.py",
-    "workflow/test_killed_workflow.py",
-    "workflow/test_changed_decoding.py",
     "workflow/test_last_words.py",
-    "workflow/test_entry_points.py",
 )
 """Files by the processor time that they were measured to take, longest first."""
 

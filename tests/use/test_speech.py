@@ -1,5 +1,6 @@
-"""Transcripts of audio files of any rate and number of channels equal those of the corpus."""
+"""Transcripts and trees of commands equal those of the workflow, for audio of any rate and for any words."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,13 +11,15 @@ from finished_project import finished_project
 from real_project import real_project
 
 import reprise as api
-from pipeline.core.artifacts import Transcript
+from pipeline.core.artifacts import Prepared, RunId, Score, Transcript
 from pipeline.core.errors import UserError
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
+from pipeline.data.trees.linearisation import rebuild
+from pipeline.data.trees.trees import parse_tree, words
 from reprise.__main__ import main as reprise
 from reprise.find_runs import resolve_run
-from reprise.model_input import features, resample
+from reprise.model_input import Preparation, features, resample
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +27,16 @@ RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
 """A recogniser alone, and one fused with a language model of another run."""
 SMOKE = ["--set", "scale=smoke"]
 CORPUS = "grammar-smoke-speech-source"
+PARSER = "attention/parsing/wsj"
+TREES = Score(RunId("attention", "parsing", "grammar-smoke-trees", 1), "scores", "parsing", "test")
+"""The parses of PARSER at this scale."""
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
     project = real_project({"scale": "smoke"})
-    runs = [resolve_run(project, run) for run in RUNS]
-    return finished_project(
-        tmp_path_factory, [Transcript(run, "final", "test", CORPUS) for run in runs], is_shrunk=False
-    )
+    transcripts = [Transcript(resolve_run(project, run), "final", "test", CORPUS) for run in RUNS]
+    return finished_project(tmp_path_factory, [TREES, *transcripts], is_shrunk=False)
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +107,33 @@ def test_another_rate_keeps_what_both_can_hold(rate):
 def test_file_that_is_not_audio_is_refused_by_name(samples, rate, fault):
     with pytest.raises(UserError, match=f"mine: .*{fault}"):
         features("mine", np.array(samples, np.float32), rate, 16000, 7600.0)
+
+
+TAGS = "(S (NP NN NN NN NN /NP . /S"
+
+
+def test_rebuilt_tree_escapes_brackets_among_the_words():
+    sentence = "two ( or a(b) ) ."
+    tokens = Preparation(form="trees", src="en", tgt="brackets").tokens(sentence)
+    written = str(rebuild(TAGS.split(), tokens.split(" "))[0])
+    assert words(parse_tree(written, "the output")) == ["two", "-LRB-", "or", "a-LRB-b-RRB-", "-RRB-", "."]
+
+
+def test_sentences_as_treebanks_write_them_stay_as_they_are():
+    sentence = "-LRB- it 's 1\\/2 [ of ] { all } -RRB- ."
+    assert Preparation(form="trees", src="en", tgt="brackets").tokens(sentence) == sentence
+
+
+def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, capsys):
+    project = real_project({"scale": "smoke"})
+    tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
+    assert reprise(["parse", PARSER, tokens, *SMOKE]) == 0
+    trees = capsys.readouterr().out
+    assert trees == Path(project.layout.trees(TREES)).read_text() and trees.count("\n") > 10
+    assert reprise(["score", PARSER, *SMOKE]) == 0
+    metrics = json.loads(project.layout.path(TREES).read_text())["metrics"]
+    for line in filter(str.strip, capsys.readouterr().out.splitlines()):
+        assert float(line.split()[1]) == pytest.approx(metrics[line.split()[0]]["value"], abs=0.006)
+    assert reprise(["pack", PARSER, str(tmp_path / "packed"), *SMOKE]) == 0
+    assert reprise(["parse", str(tmp_path / "packed"), tokens]) == 0
+    assert capsys.readouterr().out == trees

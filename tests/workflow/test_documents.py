@@ -13,7 +13,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,14 @@ from pipeline.core.schema import validate
 from pipeline.papers.config_file import Config
 from pipeline.papers.paper import SystemEntry
 from pipeline.papers.project import load_project
-from pipeline.stages import STAGES, parse
+from pipeline.stages import parse
 from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
 KINDS = ("", "tutorials", "how-to", "reference", "explanation", "measured")
 PAGES = [*(ROOT / page for page in ROOT_PAGES)]
 PAGES += sorted(page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md"))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TOY_TARGET = "results/smoke/toy/table1.csv"
 EXECUTED = {"unlock", "free", "check-data"}
 """Stages that end in seconds; of others the arguments are parsed."""
@@ -142,15 +143,6 @@ def try_pip(root: Path, arguments: list[str]) -> None:
     assert arguments[0] == "install" and set(re.findall(r"\[(\w+)\]", " ".join(arguments))) <= set(extras)
 
 
-def try_pre_commit(root: Path, arguments: list[str]) -> None:
-    """Not in the environment; who has installed it finds its settings."""
-    assert arguments == ["install"] and (ROOT / ".pre-commit-config.yaml").is_file()
-
-
-def try_make(root: Path, arguments: list[str]) -> None:
-    require(call(ROOT, "make", "-n", *arguments))
-
-
 def try_sbatch(root: Path, arguments: list[str]) -> None:
     """Check the script; the words after its `here` are those of Snakemake."""
     script, *words = itertools.dropwhile(lambda word: word.startswith("-"), arguments)
@@ -161,20 +153,10 @@ def try_sbatch(root: Path, arguments: list[str]) -> None:
         try_snakemake(root, words[1:])
 
 
-def try_source(root: Path, arguments: list[str]) -> None:
-    (script,) = arguments
-    folder = re.search(r"^VENV := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
-    assert script == f"{folder}/bin/activate"
-
-
 def try_apt(root: Path, arguments: list[str]) -> None:
     """Check that the Makefile installs the same packages."""
     action, *packages = arguments
-    assert action == "install" and all(package in (ROOT / "Makefile").read_text() for package in packages)
-
-
-def try_kill(root: Path, arguments: list[str]) -> None:
-    assert arguments == ["-9"]
+    assert action == "install" and all(package in MAKEFILE for package in packages)
 
 
 def try_image(root: Path, arguments: list[str]) -> None:
@@ -191,9 +173,17 @@ def try_sinfo(root: Path, arguments: list[str]) -> None:
     """Run a command of Slurm. Its daemons need not be up: the program refuses a wrong option by itself."""
     if shutil.which("sinfo"):
         done = call(root, "env", "-u", "SLURM_CONF", "sinfo", *arguments)
-        assert done.returncode == 0 or re.search("slurmctld|contact|munge|configuration source", done.stderr), (
-            done.stderr
-        )
+        down = re.search("slurmctld|contact|munge|configuration source", done.stderr)
+        assert done.returncode == 0 or down, done.stderr
+
+
+def accept_only(*expected: str) -> Callable[[Path, list[str]], None]:
+    """Return a check of the arguments of a program that cannot be tried here."""
+
+    def check(root: Path, arguments: list[str]) -> None:
+        assert tuple(arguments) == expected
+
+    return check
 
 
 TRIED = {
@@ -202,14 +192,14 @@ TRIED = {
     "apptainer": try_image,
     "snakemake": try_snakemake,
     "python": try_python,
-    "make": try_make,
+    "make": lambda _, arguments: require(call(ROOT, "make", "-n", *arguments)),
     "reprise": try_reprise,
     "pip": try_pip,
-    "pre-commit": try_pre_commit,
+    "pre-commit": accept_only("install"),
     "sbatch": try_sbatch,
     "sinfo": try_sinfo,
-    "source": try_source,
-    "kill": try_kill,
+    "source": accept_only(f"{re.search(r'^VENV := (.+)$', MAKEFILE, re.MULTILINE)[1]}/bin/activate"),
+    "kill": accept_only("-9"),
 }
 WRITTEN = {command for text in TEXTS.values() for command in commands_of(text)}
 DRY_RUNS = {command for command in WRITTEN if command.startswith("snakemake ") and "--report" not in command}
@@ -287,11 +277,3 @@ def test_every_path_of_a_page_exists(page):
         assert list(ROOT.glob(re.sub(r"<\w+>", "*", path))), path
     for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (folder / path).exists(), path
-
-
-@pytest.mark.parametrize("page", TEXTS)
-def test_every_stage_that_is_named_exists(page):
-    assert set(re.findall(r"python -m pipeline ([a-z][\w-]*)", TEXTS[page])) <= set(STAGES)
-    assert set(re.findall(r"`reprise ([a-z][\w-]*)|^    reprise ([a-z][\w-]*)", TEXTS[page], re.MULTILINE)) <= {
-        pair for name in REPRISE.commands for pair in ((name, ""), ("", name))
-    }

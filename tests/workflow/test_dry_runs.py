@@ -1,7 +1,8 @@
-"""The workflow resolves: every paper, scale and profile, and no rule without a log or with an unknown key."""
+"""The workflow resolves from each of its entry points, with each profile, and refuses unknown keys and targets."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,30 +12,20 @@ from real_project import real_project
 from rule_files import local_rules, profile, rules_with
 
 from pipeline.core.artifacts import RunId, Table, Trained
-from pipeline.data.dataset import Dataset
 from pipeline.papers.project import load_project
 from pipeline.planning.schemas import RECORDS, schema_text
 from pipeline.workflow.graph import Graph, runs_in
-
-SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 
 
 def snakemake(*arguments):
     return call(ROOT, "snakemake", *arguments)
 
 
-@pytest.mark.parametrize("scale", ["smoke", "paper"])
-def test_a_dry_run_of_all_papers_resolves(scale, tmp_path):
-    """Uses the profile for Slurm; tests/papers/test_graph.py has Snakemake resolve every scale without it."""
-    config = ("--config", f"scale={scale}", f"work={tmp_path}")
-    assert jobs(require(snakemake("-n", "all", "--profile", "slurm", "--nolock", *config)))["train"] > 0
-
-
-def test_one_table_needs_only_its_own_runs(tmp_path):
-    done = snakemake("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    counts = dict(line.split()[:2] for line in done.stdout.split("\n") if len(line.split()) == 2)
-    assert counts["train"] == "1"
+@pytest.mark.parametrize(("options", "scale"), [((), "paper"), (("scale=demo",), "demo")])
+def test_slurm_profile_selects_the_paper_scale_by_default(tmp_path, options, scale):
+    config = ("--config", f"work={tmp_path}", *options)
+    printed = require(snakemake("-n", "--profile", "slurm", "--nolock", *config, "--", "results/table2.csv"))
+    assert set(re.findall(r"results/(paper|demo)/", printed)) == {scale}
 
 
 def test_dry_run_reports_a_training_with_other_settings(tmp_path):
@@ -42,20 +33,19 @@ def test_dry_run_reports_a_training_with_other_settings(tmp_path):
     (run,) = (run for run in runs_in(Graph(project).closure([Table("weighted", "table3")])))
     beside = write_training_beside(project, run, label_smoothing=0.3)
     dry = ("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
-    said = f"{run.folder} exists with other settings: {beside.name}, which took 2 device hours; there, "
-    assert f"{said}training.label_smoothing is 0.3 (here 0.1)\n" in require(snakemake(*dry))
+    printed = require(snakemake(*dry))
+    warning = f"{run.folder} exists with other settings: {beside.name}, which took 2 device hours; there, "
+    assert f"{warning}training.label_smoothing is 0.3 (here 0.1)\n" in printed
+    assert jobs(printed)["train"] == 1, "one table needs only its own runs"
     write_training(project, run, [2.0], [2.0])
     assert "other settings" not in require(snakemake(*dry))
 
 
 def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     done = snakemake("-n", "all", "--nolock", "--config", "sacle=demo")
-    assert done.returncode != 0
-    assert (
-        "sacle: unknown key; allowed: cuda_graphs, licensed, mirror, paper, scale, seeds, tensorboard, work"
-        in done.stdout + done.stderr
-    )
-    assert "Traceback" not in done.stdout + done.stderr
+    printed = done.stdout + done.stderr
+    allowed = "cuda_graphs, licensed, mirror, paper, scale, seeds, tensorboard, work"
+    assert done.returncode != 0 and f"sacle: unknown key; allowed: {allowed}" in printed and "Traceback" not in printed
 
 
 def test_timing_jobs_take_every_place_of_their_gpu(tmp_path):
@@ -79,25 +69,13 @@ def test_slurm_profile_limits_local_rules_to_four_at_a_time():
     assert profile()["resources"] == ["here=4"]
 
 
-def test_fetch_target_makes_all_downloads_and_only_locally(tmp_path):
-    def rules(*targets):
-        config = ("--config", "scale=paper", f"work={tmp_path}", "licensed={}")
-        done = snakemake("-n", "--nolock", *config, "--", *targets)
-        return {rule: number for rule, number in jobs(require(done)).items() if rule in local_rules()}
-
-    fetching = {"download"}
-    wanted = {rule: number for rule, number in rules("all").items() if rule in fetching}
-    assert rules("fetch") == wanted | {"fetch": 1}
-    assert fetching <= local_rules()
-
-
 def test_every_table_of_the_configured_paper_has_a_short_target():
     paper = real_project({"scale": "smoke"}).papers["multichannel"]
     names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "claims"]
     assert {"table1", "table3", "readings"} <= set(names)
     targets = [f"results/{name}.csv" for name in names if name not in paper.tables or not paper.tables[name].scales]
-    done = snakemake("-n", "--cores", "1", "--config", "scale=smoke", "paper=multichannel", "--", *targets)
-    assert done.returncode == 0 and all(f"as {target}" in done.stdout + done.stderr for target in targets)
+    printed = require(snakemake("-n", "--cores", "1", "--config", "scale=smoke", "paper=multichannel", "--", *targets))
+    assert all(f"as {target}" in printed for target in targets)
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -111,14 +89,6 @@ def test_every_record_is_closed(name):
     schema = json.loads(schema_text(RECORDS[name]))
     records = [schema, *schema.get("$defs", {}).values()]
     assert all(record["additionalProperties"] is False for record in records if "properties" in record)
-
-
-def test_every_dataset_a_scale_names_exists_and_is_valid():
-    for scale in SCALES:
-        project = real_project({"scale": scale})
-        for name in project.scale.datasets:
-            assert project.stand_in(name)
-    assert Dataset is RECORDS["dataset"]
 
 
 def test_unknown_target_lists_known_ones_but_not_option_values(tmp_path):
@@ -159,7 +129,7 @@ def test_fused_training_depends_on_the_lm_of_its_seed(tmp_path):
     ]
     config = [f"{key}={json.dumps(value)}" for key, value in settings.items() if key != "work"]
     done = snakemake("--dag", "--nolock", "--config", *config, f"work={tmp_path}", "--", *targets)
-    assert done.returncode == 0, done.stderr
+    require(done)
     found = edges(done.stdout)
     for seed in ("3", "7"):
         lm, start = ("train", "lm-full", seed), ("train", "attention-source", seed)
@@ -179,10 +149,9 @@ def test_a_training_is_given_the_gpus_of_its_scale(tmp_path):
     systems = (("attention", "base", "wmt14-en-de"), ("coldfusion", "ctc", "source"))
     runs = [RunId(paper, system, project.stand_in(dataset), 1) for paper, system, dataset in systems]
     targets = [str(project.layout.path(Trained(run))) for run in runs]
-    done = call(folder, "snakemake", "-n", "-p", "--config", "scale=paper", "--", *targets)
-    assert done.returncode == 0, done.stdout + done.stderr
-    given = dict(re.findall(r"--gpus (\d+) --run '?\S*runs/(\w+/\w+)/", done.stdout))
-    assert {run: int(gpus) for gpus, run in given.items()} == {"attention/base": 8, "coldfusion/ctc": 1}
+    printed = require(call(folder, "snakemake", "-n", "-p", "--config", "scale=paper", "--", *targets))
+    given = set(re.findall(r"--gpus (\d+) --run '?\S*runs/(\w+/\w+)/", printed))
+    assert given == {("8", "attention/base"), ("1", "coldfusion/ctc")}
 
 
 @pytest.mark.slow
@@ -214,3 +183,49 @@ def test_every_result_of_a_report_has_one_label():
     labels = re.findall(r"labels=\{(.*)\},$", rules, re.MULTILINE)
     assert len(labels) == rules.count("category=") > 4
     assert [label for label in labels if not re.fullmatch(r'"result": "[^"]+"', label)] == []
+
+
+MODULE = f"""\
+module reprise:
+    snakefile: "{ROOT}/workflow/Snakefile"
+    config: config
+
+
+use rule * from reprise as papers_*
+"""
+SETTINGS = ("--cores", "1", "--nolock", "--config", "paper=weighted", "scale=smoke")
+
+
+def dry_run(folder: Path, work: Path, *options: str) -> dict[str, int]:
+    """Jobs by rule, without the one that only names the targets."""
+    found = jobs(require(call(folder, "snakemake", "-n", "--quiet", "rules", *SETTINGS, f"work={work}", *options)))
+    return {rule: number for rule, number in found.items() if rule not in ("all", "default", "total")}
+
+
+def test_all_is_the_default_target(tmp_path):
+    """Snakemake lists the rule of its target among the jobs, and `default` has the inputs of `all`."""
+    config = ("--profile", "slurm", "--nolock", "--config", "scale=smoke", f"work={tmp_path}")
+    command = ("snakemake", "-n", "--quiet", "rules", *config, "--snakefile")
+    first, module = (jobs(require(call(ROOT, *command, f"{folder}Snakefile"))) for folder in ("", "workflow/"))
+    assert first.pop("default") == module.pop("all") == 1 and first == module
+    assert {"train", "claims", "site"} <= first.keys()
+
+
+def test_another_workflow_can_use_it_as_a_module(tmp_path):
+    target = "results/smoke/weighted/table2.csv"
+    expected = dry_run(ROOT, tmp_path / "work", "--", target)
+    (tmp_path / "Snakefile").write_text(MODULE)
+    options = ("--configfile", str(ROOT / "config.yaml"), "--directory", str(ROOT), "--", target)
+    found = dry_run(tmp_path, tmp_path / "work", *options)
+    assert found == {f"papers_{rule}": number for rule, number in expected.items()}
+
+
+def test_another_working_directory_is_refused(tmp_path):
+    done = call(tmp_path, "snakemake", "-n", "--snakefile", str(ROOT / "workflow/Snakefile"), *SETTINGS)
+    assert done.returncode != 0 and "add --directory" in done.stdout + done.stderr
+
+
+def test_catalogue_finds_what_standard_usage_wants():
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert {"mandatory-flags", "software-stack-deployment"} <= usage.keys()
+    assert (ROOT / "workflow/Snakefile").is_file() and (ROOT / "config/README.md").is_file()

@@ -5,6 +5,8 @@ import time
 
 import pytest
 from copied_project import add_toy_paper, call, copy_project
+from fabricated import touch
+from programs import install
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
@@ -25,21 +27,16 @@ def make(project, *arguments):
     return call(project, "snakemake", "--cores", "2", "--config", "scale=smoke", *arguments)
 
 
-def test_a_failed_stage_ends_with_its_own_line_and_its_log(project):
-    (project / CORPUS / "prepared").mkdir(parents=True)
-    (project / CORPUS / "raw.done").touch()
-    done = make(project, "--", f"{CORPUS}/prepared/report.json")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"error: {CORPUS}/raw/") and last.endswith(f"(log: {CORPUS}/logs/prepare.log)")
-    assert "no such file; " in last
+def lose_raw_text(project, corpus):
+    """Leave the mark of the raw text and no text, so that its preparation fails."""
+    (project / corpus / "prepared").mkdir(parents=True)
+    (project / corpus / "raw.done").touch()
 
 
 def test_make_reports_the_cause_once_and_writes_partial_reports(project):
     """It has Snakemake be quiet."""
     add_toy_paper(project)
-    (project / CORPUS / "prepared").mkdir(parents=True)
-    (project / CORPUS / "raw.done").touch()
+    lose_raw_text(project, CORPUS)
     done = call(project, "reprise", "make", "--set", "scale=smoke", "results/smoke/toy/table1.csv")
     cause, log = f"{CORPUS}/raw/train.en: no such file", f"(log: {CORPUS}/logs/prepare.log)"
     assert done.returncode == 1 and done.stderr.startswith(f"error: {cause}")
@@ -48,13 +45,14 @@ def test_make_reports_the_cause_once_and_writes_partial_reports(project):
     assert "not run" in (project / "results/smoke/toy/table1.csv").read_text()
 
 
-def test_each_of_several_failed_stages_has_its_line(project):
+def test_each_of_several_failed_stages_has_its_line_and_log(project):
     for corpus in (CORPUS, OTHER):
-        (project / corpus / "prepared").mkdir(parents=True)
-        (project / corpus / "raw.done").touch()
-    targets = [f"{corpus}/prepared/report.json" for corpus in (CORPUS, OTHER)]
-    done = make(project, "--keep-going", "--", *targets)
-    assert {line.partition(": ")[2].split("/raw")[0] for line in done.stderr.splitlines()[-2:]} == {CORPUS, OTHER}
+        lose_raw_text(project, corpus)
+    done = make(project, "--keep-going", "--", *(f"{corpus}/prepared/report.json" for corpus in (CORPUS, OTHER)))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    for corpus, last in zip(sorted((CORPUS, OTHER)), sorted(done.stderr.splitlines()[-2:]), strict=True):
+        assert last.startswith(f"error: {corpus}/raw/") and "no such file; " in last
+        assert last.endswith(f"(log: {corpus}/logs/prepare.log)")
 
 
 REFUSES = """#!/bin/sh
@@ -64,22 +62,15 @@ sbatch: error: Batch job submission failed: Invalid partition name specified" >&
 
 
 def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, monkeypatch):
-    (programs := tmp_path / "bin").mkdir()
     for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
-        (programs / name).write_text(REFUSES)
-        (programs / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    (log := project / CORPUS / "logs/generate.log").parent.mkdir(parents=True)
-    log.write_text("error: of an earlier try\n")
-    os.utime(log, (1e9, 1e9))
+        install(tmp_path / "bin" / name, REFUSES, monkeypatch)
+    os.utime(touch(project / CORPUS / "logs/generate.log", "error: of an earlier try\n"), (1e9, 1e9))
     target = f"{CORPUS}/raw.done"
     done = call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", target)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert (
-        last.startswith("error: ")
-        and "invalid partition specified: low sbatch: error: Batch job submission failed" in last
-    )
+    assert last.startswith("error: ")
+    assert "invalid partition specified: low sbatch: error: Batch job submission failed" in last
     assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
 
@@ -92,8 +83,7 @@ def test_taken_over_training_says_so_despite_the_log_of_another(project, lately)
     rules = project / "workflow/rules/common.smk"
     rules.write_text(rules.read_text().replace("python -m pipeline launch ", f"false ; {launch} ", 1))
     for path in (f"{CORPUS}/encoded/corpus.json", run / "run.yaml"):
-        (project / path).parent.mkdir(parents=True, exist_ok=True)
-        (project / path).touch()
+        touch(project / path)
     facts = {"time": time.time() + 600 if lately else 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
     record_event(project / run, StartLine(event="stop", outcome="taken over", **facts))
     done = make(project, "--", str(run / "done.json"))
@@ -103,15 +93,10 @@ def test_taken_over_training_says_so_despite_the_log_of_another(project, lately)
 
 
 def test_damaged_file_ends_with_the_repair_command_of_its_scale(project):
-    raw = project / CORPUS / "raw"
-    raw.mkdir(parents=True)
-    for path in (
-        project / CORPUS / "raw.done",
-        *(raw / f"{split}.{side}" for split in SPLITS for side in ("en", "de")),
-    ):
-        path.write_text("a line\n")
-    write_note(raw / "train.en")
-    (raw / "train.en").write_text("another\n")
+    for name in ("raw.done", *(f"raw/{split}.{side}" for split in SPLITS for side in ("en", "de"))):
+        touch(project / CORPUS / name, "a line\n")
+    write_note(damaged := project / CORPUS / "raw/train.en")
+    damaged.write_text("another\n")
     done = make(project, "--", f"{CORPUS}/prepared/report.json")
     assert "run `reprise verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project, require, shrink
+from real_project import real_project
 
 from pipeline.core.artifacts import Encoded
 from pipeline.core.errors import UserError
@@ -15,89 +16,72 @@ from pipeline.workflow.targets import refuse_odd_folders
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
-def snakemake(*arguments, **variables):
-    return call(ROOT, "snakemake", "--nolock", "-j1", *arguments, **NO_NETWORK, no_proxy="", **variables)
+@pytest.fixture
+def snakemake(tmp_path):
+    """Return a function that runs Snakemake for targets, without a network."""
+
+    def run(scale: str, *targets: str, options=("-j1",), mirror: str = "null", **variables: str):
+        config = ("--config", f"scale={scale}", f"work={tmp_path}", f"mirror={mirror}", "licensed={}")
+        words = ("snakemake", "--nolock", *options, *config, "--", *targets)
+        return call(ROOT, *words, **NO_NETWORK, no_proxy="", **variables)
+
+    return run
 
 
-def test_missing_files_are_listed_and_no_job_is_started(tmp_path):
-    project = load_project(ROOT, {"scale": "small", "work": str(tmp_path), "licensed": {}, "mirror": None})
-    target = str(project.layout.path(Encoded("multi30k-en-de")))
-    done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "--", target)
-    assert done.returncode != 0
-    assert "multi30k-en-de: 6 files are missing: multi30k/train.en.gz" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not list(tmp_path.rglob("*.log"))
+@pytest.fixture
+def corpus(tmp_path) -> str:
+    project = real_project({"scale": "small", "work": str(tmp_path), "licensed": {}, "mirror": None})
+    return str(project.layout.path(Encoded("multi30k-en-de")))
 
 
-def test_the_rule_says_what_is_missing_and_fails(tmp_path):
-    done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
+def test_missing_files_are_listed_and_no_job_is_started(snakemake, corpus, tmp_path):
+    done = snakemake("small", corpus)
+    printed = done.stdout + done.stderr
+    assert done.returncode != 0 and "multi30k-en-de: 6 files are missing: multi30k/train.en.gz" in printed
+    assert "Traceback" not in printed and not list(tmp_path.rglob("*.log"))
+
+
+def test_the_rule_says_what_is_missing_and_fails(snakemake):
+    done = snakemake("small", "check_data")
     assert done.returncode != 0
     assert "licence: " in done.stdout and "missing   train.en.gz" in done.stdout
 
 
-def test_data_already_present_is_found_without_fetching(tmp_path):
-    done = snakemake("--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
+def test_present_data_is_found_without_network_and_cache_folder(snakemake):
+    done = snakemake("smoke", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout
 
 
-def test_no_command_shows_the_password_of_a_mirror(tmp_path):
+def test_no_command_shows_the_password_of_a_mirror(snakemake, corpus):
     """Neither that of a download nor of a stage that takes all settings."""
-    project = load_project(ROOT, {"scale": "small", "work": str(tmp_path), "licensed": {}, "mirror": None})
-    targets = [str(project.layout.path(Encoded("multi30k-en-de"))), "check_data"]
-    options = [
-        "--config",
-        "scale=small",
-        f"work={tmp_path}",
-        "mirror=https://me:$SECRET@127.0.0.1:9/files",
-        "licensed={}",
-    ]
-    done = snakemake("--dry-run", "--printshellcmds", *options, "--", *targets, SECRET="s3cret")
-    printed = done.stdout + done.stderr
-    assert done.returncode == 0, printed
+    mirror, options = "https://me:$SECRET@127.0.0.1:9/files", ("--dry-run", "--printshellcmds")
+    printed = require(snakemake("small", corpus, "check_data", options=options, mirror=mirror, SECRET="s3cret"))
     assert printed.count("$REPRISE_MIRROR") >= 2 and "s3cret" not in printed
-
-
-def test_a_home_without_a_cache_folder_is_no_obstacle(tmp_path):
-    options = ["--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}"]
-    done = snakemake("--dry-run", *options, "--", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 FAULT = "workflow/datasets/grammar-smoke-zh-en.yaml: grammar.oops: unknown key"
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = copy_project(tmp_path_factory.mktemp("faulty"))
+def test_faulty_dataset_stops_only_the_targets_that_need_it(tmp_path):
+    root = copy_project(tmp_path)
     with (root / "workflow/datasets/grammar-smoke-zh-en.yaml").open("a") as file:
         file.write("oops: 1\n")
-    return root
-
-
-def dry_run(root, paper):
-    return call(root, "snakemake", "-n", "--quiet", "rules", "--config", "scale=smoke", "--", paper)
-
-
-def test_targets_without_the_faulty_dataset_are_made(root):
-    assert f"{FAULT}" in require(dry_run(root, "weighted"))
-
-
-def test_targets_with_the_faulty_dataset_stop_with_it(root):
-    done = dry_run(root, "multichannel")
-    assert done.returncode == 1
-    assert FAULT in done.stdout + done.stderr
+    dry_run = ("snakemake", "-n", "--quiet", "rules", "--config", "scale=smoke", "--")
+    assert FAULT in require(call(root, *dry_run, "weighted"))
+    done = call(root, *dry_run, "multichannel")
+    assert done.returncode == 1 and FAULT in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
 def test_work_folder_with_snakemake_wildcards_is_refused(tmp_path, name):
     with pytest.raises(UserError, match=r"work: '.*: no rule can have a brace or a line break in a path"):
-        refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
+        refuse_odd_folders(real_project({"work": str(tmp_path / name)}))
 
 
 @pytest.mark.parametrize("name", ["a b", "'\"`id`;&|#!%s", "[a]*?~é😀", "a,b=c:d\\e"])
 def test_other_signs_are_as_good_as_any(tmp_path, name):
-    refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
+    refuse_odd_folders(real_project({"work": str(tmp_path / name)}))
 
 
 def test_project_folder_name_that_is_not_utf8_is_refused(tmp_path):

@@ -21,9 +21,9 @@ WITH_TORCH = {"triton"}
 """Modules that torch's builds for GPUs bring with them, and that are imported only on a GPU."""
 
 
-def plain(name: str) -> str:
-    """A distribution's name as its index spells it, without a version."""
-    return re.sub(r"[-_.]+", "-", re.split(r"[=<>~!\[;]", name)[0]).lower()
+def named(requirements) -> dict[str, Requirement]:
+    """Return requirements by the canonical names of their distributions."""
+    return {canonicalize_name(each.name): each for each in map(Requirement, requirements)}
 
 
 def imported() -> set[str]:
@@ -40,9 +40,11 @@ def imported() -> set[str]:
 
 def test_imports_of_pipeline_are_declared_dependencies():
     distributions = packages_distributions()
-    declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["tensorboard"])}
-    needed = {module: {plain(name) for name in distributions[module]} for module in imported()}
-    assert {module for module, names in needed.items() if not names & declared} == set()
+    declared = named([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["tensorboard"]])
+    undeclared = [
+        module for module in imported() if not set(map(canonicalize_name, distributions[module])) & {*declared}
+    ]
+    assert undeclared == []
 
 
 def test_mypy_and_import_hooks_cover_every_package():
@@ -54,21 +56,14 @@ def test_mypy_and_import_hooks_cover_every_package():
         assert all(re.search(hook["files"], f"{package}/module.py") for package in packages)
 
 
-def pins() -> dict[str, Requirement]:
-    """The lines of requirements.txt by name, without their checksums."""
-    text = (ROOT / "requirements.txt").read_text()
-    found = [Requirement(line.removesuffix("\\")) for line in text.split("\n") if line and not line.startswith(" ")]
-    return {canonicalize_name(requirement.name): requirement for requirement in found}
-
-
 def test_declared_dependencies_are_pinned_except_torch():
-    declared = [Requirement(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])]
-    pinned = pins()
-    assert {canonicalize_name(requirement.name) for requirement in declared} - pinned.keys() == {"torch"}
-    for requirement in declared:
-        if requirement.name != "torch":
-            (pin,) = pinned[canonicalize_name(requirement.name)].specifier
-            assert pin.operator == "==" and requirement.specifier.contains(pin.version)
+    lines = (ROOT / "requirements.txt").read_text().split("\n")
+    pinned = named(line.removesuffix("\\") for line in lines if line and not line.startswith(" "))
+    declared = named([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]])
+    assert declared.keys() - pinned.keys() == {"torch"}
+    for name in declared.keys() & pinned.keys():
+        (pin,) = pinned[name].specifier
+        assert pin.operator == "==" and declared[name].specifier.contains(pin.version)
 
 
 def test_every_dependency_has_a_lower_bound():

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copied_project import ROOT, call, jobs, require
 from real_project import real_project
 from rule_files import local_rules, rules_with
 
 from pipeline.workflow.graph import Graph, runs_in
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/run-paper-scale.md"
 DEEPEST, LONGEST, MOST_SUBMITTED = 11, 4.5, 200
 
@@ -52,6 +52,13 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
     counted = sorted(Counter(graph[0].values()).items())
     expected = "\n".join(f"| {rule} | {jobs} |" for rule, jobs in counted)
     assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
+
+
+def test_fetch_target_makes_all_downloads_and_only_locally(graph, tmp_path):
+    config = ("--config", "scale=paper", f"work={tmp_path}", "licensed={}")
+    planned = jobs(require(call(ROOT, "snakemake", "-n", "--nolock", *config, "--", "fetch")))
+    fetching = {rule: number for rule, number in planned.items() if rule in local_rules()}
+    assert fetching == {"download": Counter(graph[0].values())["download"], "fetch": 1}
 
 
 def test_paper_scale_submits_the_documented_number_of_jobs(graph):

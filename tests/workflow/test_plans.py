@@ -1,6 +1,7 @@
 """The plans of `decode` and `score` list the outputs that reports need, and nothing else changes a training."""
 
 import pytest
+from fabricated import touch
 from real_project import real_project
 
 from pipeline.core.artifacts import Outputs, Raw, RunArtifact, Score, Scores, Trained, manifest_of
@@ -23,18 +24,11 @@ def wanted(plans: Plans) -> list[RunArtifact]:
 
 
 def test_every_output_and_score_is_in_one_plan(plans):
-    planned = [
-        (product, output.file)
-        for product in plans.wanted
-        if isinstance(product, Outputs)
-        for output in plans.decoding(product).outputs
-    ]
-    planned += [
-        (product, score.file)
-        for product in plans.wanted
-        if isinstance(product, Scores)
-        for score in plans.scoring(product).scores
-    ]
+    planned = []
+    for product in plans.wanted:
+        is_outputs = isinstance(product, Outputs)
+        listed = plans.decoding(product).outputs if is_outputs else plans.scoring(product).scores
+        planned += [(product, each.file) for each in listed]
     expected = [(manifest_of(product), path_in_run(product)) for product in wanted(plans)]
     assert len(planned) == len(set(planned)) and set(planned) == set(expected)
 
@@ -78,19 +72,11 @@ def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     ]
     shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()
     official = "an4-official"
-    asked = {
-        source
-        for source in shared
-        if isinstance(source, Outputs)
-        for product in plans.of(source)
-        if official in repr(product)
-    }
-    assert shared and not asked
+    outputs = [source for source in shared if isinstance(source, Outputs)]
+    assert shared and not any(official in repr(product) for source in outputs for product in plans.of(source))
     assert any(isinstance(product, Outputs) for product in alone)
     assert {product for product in alone if isinstance(product, Outputs | Scores)} <= plans.wanted.keys()
-    plans.layout.path(Raw(official)).parent.mkdir(parents=True)
-    plans.layout.path(Raw(official)).touch()
-    plans.layout.path(Raw("an4-complete")).parent.mkdir(parents=True)
-    plans.layout.path(Raw("an4-complete")).touch()
+    for dataset in (official, "an4-complete"):
+        touch(plans.layout.path(Raw(dataset)))
     later = Plans(plans.graph)
     assert any(official in repr(product) for manifest in shared for product in later.of(manifest))

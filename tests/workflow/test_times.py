@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -31,27 +32,26 @@ def test_unchanged_input_gets_its_time_back(copied):
     assert not restore(path, made_ns + 1)
 
 
-def test_changed_input_keeps_its_time(copied):
-    path, made_ns = copied
+def rewrite(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"x")
-    before = path.stat().st_mtime_ns
-    assert not restore(path, made_ns + 1) and path.stat().st_mtime_ns == before
 
 
-def test_input_made_after_its_product_keeps_its_time(copied):
+@pytest.mark.parametrize(
+    ("change", "product_ns"),
+    [
+        pytest.param(rewrite, 1, id="changed"),
+        pytest.param(lambda path: None, -1, id="made after its product"),
+        pytest.param(lambda path: note_path(path).unlink(), 1, id="without a note"),
+        pytest.param(lambda path: note_path(path).write_bytes(b""), 1, id="empty note"),
+        pytest.param(lambda path: note_path(path).write_bytes(b"\xff"), 1, id="binary note"),
+        pytest.param(lambda path: note_path(path).write_bytes(b"0" * 64), 1, id="old form of a note"),
+    ],
+)
+def test_other_input_keeps_its_time(copied, change, product_ns):
     path, made_ns = copied
+    change(path)
     before = path.stat().st_mtime_ns
-    assert not restore(path, made_ns - 1) and path.stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\xff", b"0" * 64], ids=["missing", "empty", "binary", "old form"])
-def test_input_without_a_whole_note_keeps_its_time(copied, content):
-    path, made_ns = copied
-    note_path(path).unlink()
-    if content is not None:
-        note_path(path).write_bytes(content)
-    before = path.stat().st_mtime_ns
-    assert not restore(path, made_ns + 1) and path.stat().st_mtime_ns == before
+    assert not restore(path, made_ns + product_ns) and path.stat().st_mtime_ns == before
 
 
 def test_older_input_is_not_even_read(copied, monkeypatch):

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -65,6 +65,28 @@ def make(folder: Path) -> None:
     require(call(folder, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", *TARGETS))
 
 
+def planned_jobs(folder: Path) -> dict[str, int]:
+    return jobs(require(call(folder, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS)))
+
+
+@pytest.fixture
+def graph(project) -> Graph:
+    return Graph(load_project(project, {"scale": "smoke"}))
+
+
+@pytest.fixture
+def inspect(graph) -> Callable[[], Inspection]:
+    """Return a function that inspects the targets."""
+    targets = resolve(graph, TARGETS)
+    return lambda: Inspection(graph, *targets)
+
+
+def wrong_files(inspection: Inspection) -> dict[Path, str]:
+    """Return the states of the files that are not good."""
+    checks = (check for finding in inspection.found.values() for check in finding.checks)
+    return {check.path: check.state for check in checks if check.state != "good"}
+
+
 def verify(folder: Path, *more: str, of: Iterable[str] = TARGETS):
     return call(folder, "reprise", "verify", *more, "--set", "scale=smoke", "--", *of)
 
@@ -98,36 +120,35 @@ def remove_what_is_made_of_weights(project: Path) -> None:
         shutil.rmtree(folder)
 
 
+def check_rebuilt(project: Path, before: dict[str, bytes], fault: object = None) -> None:
+    """Check that the same command restores every report to its old content."""
+    make(project)
+    require(verify(project))
+    assert contents(project) == before, fault
+
+
 def any_file(project: Path, kind: str) -> Path:
     found = (path for path in sorted(project.glob(KINDS[kind])) if path.is_file())
     return random.choice([path for path in found if not path.name.startswith(".")])  # those are notes of what was seen
 
 
-def test_verify_finds_and_names_any_single_changed_file(project):
-    graph = Graph(load_project(project, {"scale": "smoke"}))
-    targets, _ = resolve(graph, TARGETS)
-
-    def wrong() -> dict[Path, str]:
-        found = Inspection(graph, targets).found.values()
-        return {check.path: check.state for finding in found for check in finding.checks if check.state != "good"}
-
-    assert not wrong()
+def test_verify_finds_and_names_any_single_changed_file(project, inspect):
+    assert not wrong_files(inspect())
     for kind in KINDS:
         path = any_file(project, kind)
         kept = path.read_bytes()
         fault = spoil(path)
-        found = wrong()
+        found = wrong_files(inspect())
         freed = kind == "checkpoints" or (kind == "prepared text" and path.name.startswith("train."))
         if freed and fault == "deleted":
             assert not found, "what `free` removes is missed only by what needs it"
         else:
             assert found[path.relative_to(project)] == ("missing" if fault == "deleted" else "damaged"), (path, fault)
         path.write_bytes(kept)
-    assert not wrong()
+    assert not wrong_files(inspect())
 
 
-def test_verify_looks_at_every_noted_file(project):
-    graph = Graph(load_project(project, {"scale": "smoke"}))
+def test_verify_looks_at_every_noted_file(graph):
     found = Inspection(graph, [], graph.readable(graph.project.papers)).found.values()
     checked = {check.path for finding in found for check in finding.checks}
     notes = [path for top in ("work", "results") for path in Path(top).rglob(".digests/*")]
@@ -148,9 +169,7 @@ def test_damaged_notes_are_named_and_mended(fixed, project):
     assert report.returncode == 1 and "Traceback" not in report.stderr
     assert all(str(path) in report.stdout for path in spoilt)
     require(verify(project, "--repair", of=[]))
-    make(project)
-    require(verify(project))
-    assert contents(project) == before, spoilt
+    check_rebuilt(project, before, spoilt)
 
 
 def test_copy_without_times_leaves_nothing_to_do(finished, tmp_path):
@@ -161,27 +180,23 @@ def test_copy_without_times_leaves_nothing_to_do(finished, tmp_path):
     made, copied = max(path.stat().st_mtime for path in finished.rglob("*") if path.is_file()), time.time()
     for path in files:
         os.utime(path, (random.uniform(made, copied),) * 2)
-    dry_run = ("snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS)
-    assert jobs(require(call(folder, *dry_run))) == {}
+    assert planned_jobs(folder) == {}
     with open(folder / CORPUS / "subwords.model", "ab") as file:
         file.write(b"x")
-    assert {"encode", "train"} <= jobs(require(call(folder, *dry_run))).keys()
+    assert {"encode", "train"} <= planned_jobs(folder).keys()
 
 
 @pytest.mark.parametrize(
     "file", ["subwords.model", "*.tokens", "*.offsets", "model.safetensors", "step-*", "averaged.s*"]
 )
-def test_verify_finds_damage_by_recorded_digests_without_notes(file, project):
+def test_verify_finds_damage_by_recorded_digests_without_notes(file, project, inspect):
     for notes in project.rglob(".digests"):
         shutil.rmtree(notes)
-    graph = Graph(load_project(project, {"scale": "smoke"}))
     path = random.choice(sorted(path for folder in (RUN, CORPUS) for path in (project / folder).rglob(file)))
     content = bytearray(path.read_bytes())
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
     path.write_bytes(content)
-    found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
-    wrong = {check.path: check.state for finding in found for check in finding.checks if check.state != "good"}
-    assert wrong[path.relative_to(project)] == "damaged"
+    assert wrong_files(inspect())[path.relative_to(project)] == "damaged"
 
 
 def test_repair_of_one_file_of_every_kind_removes_nothing(project):
@@ -195,9 +210,7 @@ def test_repair_of_one_file_of_every_kind_removes_nothing(project):
     for path in present:
         reopened = path.with_name(f"{path.name}.part")
         assert path.exists() or reopened.exists() or list(path.parent.glob(f"{path.name}.damaged*"))
-    make(project)
-    require(verify(project))
-    assert contents(project) == before, spoilt
+    check_rebuilt(project, before, spoilt)
 
 
 @pytest.mark.parametrize("lost", [["done.json"], ["done.json", "model.safetensors"]], ids=" ".join)
@@ -208,9 +221,7 @@ def test_lost_checkpoint_of_a_finished_training_is_retrained(lost, project):
         path.unlink()
     remove_what_is_made_of_weights(project)
     assert "restored from other files" not in require(verify(project, "--repair"))
-    make(project)
-    require(verify(project))
-    assert contents(project) == before
+    check_rebuilt(project, before)
 
 
 @pytest.mark.slow
@@ -222,7 +233,7 @@ def test_repair_names_the_command_that_rebuilds_an_unneeded_file(name, project):
     assert shlex.split(command)[shlex.split(command).index("--") + 1 :] == [f"{RUN}/done.json"]
     require(call(project, *shlex.split(command)))
     assert spoilt.read_bytes() == before and (project / RUN / "model.safetensors").exists()
-    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
+    assert planned_jobs(project) == {}
     require(verify(project))
 
 
@@ -247,19 +258,18 @@ def test_damaged_events_are_named_and_their_whole_lines_kept(folder, project):
     assert "contains the old lines" in require(verify(project, "--repair"))
     assert path.read_bytes().splitlines(keepends=True) == lines
     require(verify(project))
-    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
+    assert planned_jobs(project) == {}
 
 
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
-def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project):
+def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project, graph):
     record = project / RUN / "done.json"
     before = record.read_bytes()
     spoil_one(record)
     assert require(verify(project, "--repair")).count("restored from other files") == 1
     assert record.read_bytes() == before
     require(verify(project))
-    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
-    graph = Graph(load_project(project, {"scale": "smoke"}))
+    assert planned_jobs(project) == {}
     assert Runs(graph).state_of(TRAINING, [], driven=False).state == "done"
 
 
@@ -272,22 +282,20 @@ def test_repair_of_any_file_lets_its_dependents_be_rebuilt(number, project):
     path = any_file(project, kind)
     fault = spoil(path)
     require(verify(project, "--repair"))
-    make(project)
-    require(verify(project))
-    assert contents(project) == before, (path, fault)
+    check_rebuilt(project, before, (path, fault))
     remove_what_is_made_of_weights(project)
     if kind == "checkpoints":  # now they are needed: without one of the last ones the run is trained again
         verify(project, "--repair")
-    make(project)
-    assert contents(project) == before, (path, fault)
-    require(verify(project))
+    check_rebuilt(project, before, (path, fault))
 
 
-@pytest.mark.parametrize("name", ["subwords.model", "subwords.json", "prepared/test.en"])
-def test_deleted_file_is_no_fault_after_repair_unless_needed(name, project):
-    (project / CORPUS / name).unlink()
+def test_deleted_files_are_no_fault_after_repair_unless_needed(project):
+    lost = [f"{CORPUS}/{name}" for name in ("subwords.model", "subwords.json", "prepared/test.en")]
+    for name in lost:
+        (project / name).unlink()
     found = verify(project)
-    assert found.returncode == 1 and "is not there" in found.stdout
+    assert found.returncode == 1
+    assert all(re.search(rf"{name} .*is not there", found.stdout) for name in lost), found.stdout
     require(verify(project, "--repair"))
     require(verify(project))
 
@@ -311,7 +319,7 @@ def test_verify_of_a_paper_reports_damaged_and_deleted_files(project):
     assert never.returncode == 1 and "figure4.svg" in never.stdout
 
 
-def test_verify_leaves_unreadable_files_and_names_them(project, monkeypatch):
+def test_verify_leaves_unreadable_files_and_names_them(inspect, monkeypatch):
     path = Path(RUN) / "checkpoints" / random.choice(os.listdir(Path(RUN) / "checkpoints"))
     real = open
 
@@ -321,7 +329,6 @@ def test_verify_leaves_unreadable_files_and_names_them(project, monkeypatch):
         return real(file, *arguments, **settings)
 
     monkeypatch.setattr("builtins.open", refuse)
-    graph = Graph(load_project(project, {"scale": "smoke"}))
-    found = Inspection(graph, *resolve(graph, TARGETS)).found.values()
-    wrong = [(check.path, check.state) for finding in found for check in finding.checks if check.state != "good"]
-    assert wrong == [(path, "unreadable")] and not any(finding.stale for finding in found)
+    inspection = inspect()
+    assert wrong_files(inspection) == {path: "unreadable"}
+    assert not any(finding.stale for finding in inspection.found.values())
