@@ -12,7 +12,7 @@ from pipeline.core.records.jobs import Claim, last_event
 from qa.chaos.server import ROOT
 
 sys.path.append(str(ROOT / "tests/helpers"))
-from tests.workflow.test_killed_workflow import PATIENCE_S, kill_all, start
+from tests.workflow.test_two_drivers import PATIENCE_S, kill_all, start
 
 KILLS = 2
 LONGEST_S = 25.0
