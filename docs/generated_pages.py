@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +42,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links to what is no page of the site become plain paths."""
+    """Links to files in the root lead to their pages; links to what is no page of the site become plain paths."""
+    names = {source: name for name, source in ROOT_PAGES.items()}
 
     def plain(link: re.Match) -> str:
-        target = link[2].partition("#")[0]
+        target, mark, anchor = link[2].partition("#")
+        folder = posixpath.dirname(page.file.src_uri)
+        if root_page := names.get(posixpath.normpath(posixpath.join("docs", folder, target))):
+            return f"[{link[1]}]({posixpath.relpath(root_page, folder or '.')}{mark}{anchor})"
         known = target.startswith("http") or not target or is_page(page, target, files)
         return link[0] if known else link[1] if link[1].startswith("`") else f"{link[1]} (`{target}`)"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pipeline.analysis.cells.cell import Cell, Row, is_ours
+from pipeline.analysis.cells.facts import SizeCell
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.view import PaperView, ScoredSplits, Term
@@ -30,11 +31,16 @@ METRICS = {
 }
 """Metrics whose name is not what a reader calls them."""
 COLUMNS = {
-    "parameters": "parameters at paper size",
     "parameters_here": "parameters",
+    "operations": "FLOPs a step",
     "ppl": "perplexity",
     "flops": "FLOPs",
+    "ende": "en–de",
+    "enfr": "en–fr",
 }
+"""Columns whose key is not what a reader calls them."""
+LONGEST = 60
+"""Characters of two descriptions, beyond which the shorter names of a table are preferred."""
 SYMBOLS = {
     "N": "model.num_layers",
     "d_model": "model.d_model",
@@ -78,6 +84,8 @@ def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]
     titles = {}
     for key, cell in cells.items():
         titles[key] = COLUMNS.get(key) or words_of(key)
+        if isinstance(cell, SizeCell):
+            titles[key] = f"{titles[key]} at paper size"
         if isinstance(cell, ScoreCell):
             of = f" {pair_of(project, cell.scored_on or cell.dataset)}" if len(datasets) > 1 else ""
             titles[key] = metric_title(cell.metric) + of
@@ -153,13 +161,14 @@ class Labels:
         return self.view.experiment.system_entry(self.view.paper, reference).description
 
     def pair(self, terms: Sequence[Term]) -> list[str]:
-        """Return names of systems that are compared: by one table, if it has a system of another paper among them."""
-        if any("/" in term.system for term in terms):
+        """Return names of systems that are compared: by one table, if one is of another paper or they are long."""
+        found = [self.term(term) for term in terms]
+        if any("/" in term.system for term in terms) or sum(map(len, found)) > LONGEST:
             for table in self.tables.values():
                 names = names_of_systems(*table)
                 if all(term.system in names and not term.decodings for term in terms):
                     return [names[term.system] for term in terms]
-        return [self.term(term) for term in terms]
+        return found
 
     def term(self, term: Term) -> str:
         """Return the name of a side of a comparison."""
@@ -227,6 +236,11 @@ def names_of_systems(entry: TableEntry, rows: Sequence[Row]) -> dict[str, str]:
             for system in cell.systems(row) if is_ours(row) else ():
                 found.setdefault(system, name)
     return found
+
+
+def short_title(title: str) -> str:
+    """Return the beginning of a paper's title, up to a colon, a comma or `for`."""
+    return re.split(": |, | for ", title)[0]
 
 
 def run_title(project: Project, run: RunId) -> str:

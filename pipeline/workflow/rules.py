@@ -20,12 +20,17 @@ Wildcards = Mapping[str, str]
 
 
 class RuleFunctions:
-    """Functions of a job's wildcards, for the Snakemake rules of one project."""
+    """Functions of a job's wildcards, for the Snakemake rules of one project.
+
+    Attributes:
+        refusal: Why a target was refused; empty if none was.
+    """
 
     def __init__(self, project: Project):
         self.project, self.layout = project, project.layout
         self.graph = Graph(project)
         self.plans = Plans(self.graph)
+        self.refusal = ""
 
     def product(self, kind: type[artifacts.Product], wildcards: Wildcards) -> artifacts.Product:
         """Return the product that wildcards name.
@@ -168,7 +173,8 @@ class RuleFunctions:
         made |= {tops[1] / path.name: endings for path, endings in made.items() if path.parent == tops[0]}
         made[tops[1] / "site/index"] = "html"
         known = "|".join(rf"{re.escape(str(path))}\.(?:{endings})" for path, endings in made.items())
-        return rf"(?!(?:{known})$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
+        word = r"[^/.]+(?:\.(?:csv|md|svg|png|html))?"
+        return rf"(?!(?:{known})$)(?:results/.+|{word}|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
 
     def refuse_target(self, wildcards: Wildcards) -> list[str]:
         """Refuse a target that no other rule builds; Snakemake tries this rule last.
@@ -178,7 +184,8 @@ class RuleFunctions:
         """
         target = wildcards["target"]
         names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
-        raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
+        self.refusal = unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it"
+        raise UserError(self.refusal)
 
 
 def product_of(kind: type[artifacts.Product], values: Mapping[str, str]) -> artifacts.Product:

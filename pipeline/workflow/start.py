@@ -123,6 +123,16 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
             return
 
 
+def print_refusal(rules: RuleFunctions) -> None:
+    """Repeat why a target was refused as the last line, below Snakemake's traceback; nothing if none was.
+
+    Args:
+        rules: The project's rules.
+    """
+    if rules.refusal:
+        print(f"error: {rules.refusal}", file=sys.stderr, flush=True)
+
+
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
     """Write the requested reports from the outputs made so far, then print the cause and log of each failure.
 

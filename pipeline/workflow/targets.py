@@ -64,11 +64,8 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
         rules: Names of the rules, for targets that are no path; without them such targets are not judged.
     """
     match PurePosixPath(target).parts:
-        case [name] if rules and "." not in name:
-            fault = unknown(name, rules, f"target {target}")
-            if fault and "did you mean" not in fault:
-                fault = f"{fault}; or a file, such as results/table2.csv"
-            return fault or not_here(project, name)
+        case [name] if rules:
+            return unknown_word(project, name, rules)
         case ["results", paper, file] if paper in project.papers:
             return f"{target}: write the scale too: results/{project.config.scale}/{paper}/{file}"
         case ["results", "site", *page] if page != ["index.html"]:
@@ -77,6 +74,9 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
             return None
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)
+        case ["results", scale, paper] if paper in project.papers:
+            folder = f"{target}: is a folder; request a file in it, or the paper: `{snakemake_command(project, paper)}`"
+            return wrong_scale(project, scale, target) or folder
         case ["results", scale, file]:
             written = f"{target}: rewritten each time by `{snakemake_command(project, PurePosixPath(file).stem)}`"
             return wrong_scale(project, scale, target) or unknown_name(file, PLANS, TEXTS, target) or written
@@ -87,6 +87,27 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
                 or unknown_report(project, paper, file, target)
             )
     return former_name(project, target)
+
+
+def unknown_word(project: Project, target: str, rules: set[str] | frozenset[str]) -> str | None:
+    """Return why a target without a folder is not made, with the nearest one that is; None if a rule may make it.
+
+    Args:
+        project: The project.
+        target: A name, or a file without its folder.
+        rules: Names of the rules.
+    """
+    name, record = PurePosixPath(target).stem.lower(), project.papers[project.config.paper]
+    if name in {*record.tables, *record.examples, *record.transcripts, *record.layer_costs}:
+        return f"target {target}: write results/{name}.csv"
+    if name in record.figures:
+        return f"target {target}: write results/{project.config.scale}/{project.config.paper}/{name}.svg"
+    if "." in target:
+        return f"{target}: no rule makes it; results are files such as results/table2.csv, and results/site/index.html"
+    fault = unknown(target, rules, f"target {target}")
+    if fault and "did you mean" not in fault:
+        fault = f"{fault}; or a file, such as results/table2.csv"
+    return fault or not_here(project, target)
 
 
 def scale_hint(scale: str) -> str:
@@ -147,8 +168,17 @@ def not_here(project: Project, paper: str) -> str | None:
     """
     if paper not in project.papers or project.tables_here(paper):
         return None
-    scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
-    return f"{paper} {only_at(scales)}"
+    return f"{paper} {only_at(scales_of(project, paper))}"
+
+
+def scales_of(project: Project, paper: str) -> list[str]:
+    """Return the scales that tables of a paper are restricted to.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+    """
+    return sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
 
 
 def former_name(project: Project, target: str) -> str | None:

@@ -21,7 +21,7 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.labels import METRICS, column_titles
+from pipeline.report.labels import METRICS, column_titles, report_title
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
@@ -173,7 +173,7 @@ def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
 
 def test_printed_and_ours_never_share_an_axis(weighted):
     chart = weighted[weighted.index('class="dots panels-2"') :].split("</figure>")[0]
-    assert len(re.findall('class="head">', chart)) == 2 and len(re.findall('class="mark scale">', chart)) == 2
+    assert len(re.findall('class="head">', chart)) == 2 and len(re.findall('class="mark scale panel-', chart)) == 2
 
 
 def test_setting_that_ran_stands_beside_the_printed_one(site, weighted):
@@ -215,7 +215,7 @@ def test_the_commands_that_verify_a_number_do_that(site):
 def test_paper_page_marks_the_default_of_each_reading(site, weighted):
     text = unescape(weighted)
     for name, reading in site[0].papers["weighted"].readings.items():
-        assert f"{name}, {reading.where}: “{reading.passage}”</h3>" in text
+        assert f"{report_title(name)}, {reading.where}: “{reading.passage}”</h3>" in text
         for key, choice in reading.choices.items():
             marked = " (default)" if key == reading.default else ""
             assert f'<th scope="row">{key}{marked}</th>' in text and choice.means in text and choice.support in text

@@ -98,6 +98,25 @@ def test_target_without_scale_or_file_is_corrected():
 
 
 @pytest.mark.parametrize(
+    ("target", "remedy"),
+    [
+        ("Table2", "write results/table2.csv"),
+        ("table2.csv", "write results/table2.csv"),
+        ("figure3", "write results/demo/weighted/figure3.svg"),
+        ("weighted.html", "such as results/table2.csv, and results/site/index.html"),
+        ("results/demo/weighted", "or the paper: `snakemake -- weighted`"),
+        ("results/small/weighted", "or --set scale=small (reprise)"),
+    ],
+)
+def test_name_or_folder_of_a_result_is_corrected(project, target, remedy):
+    rules = RuleFunctions(project)
+    assert re.fullmatch(rules.unknown_targets(), target)
+    with pytest.raises(UserError) as raised:
+        rules.refuse_target({"target": target})
+    assert str(raised.value).endswith(remedy) and rules.refusal == str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("target", "is_refused"),
     [
         ("results/demo/weighted/table2.csv", False),

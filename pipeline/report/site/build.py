@@ -19,7 +19,7 @@ from pipeline.report.site.output_set import output_sets
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import ShownCell, shown_cell
-from pipeline.workflow.targets import snakemake_command
+from pipeline.workflow.targets import scales_of, snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def anchors_of(site: SiteData, paper: str) -> Anchors:
     """
     project, record = site.project, site.project.papers[paper]
     if not (here := bool(project.tables_here(paper))):
-        scale = min(scale for table in record.tables.values() for scale in table.scales or ())
+        scale, *_ = scales_of(project, paper)
         project = load_project(project.root, project.config.model_dump() | {"scale": scale})
     there = SiteData(project, site.private)
     found = list(published(there, paper, here))

@@ -17,6 +17,8 @@ SHADES = 10
 """Steps of opacity in a heat map."""
 MARKED = 40
 """Points of a series that are marked, at most."""
+SMALLER = {1.0: 0.5, 2.0: 1.0, 5.0: 2.0, 10.0: 5.0}
+"""The next smaller step of an axis, in powers of ten."""
 LABELS = 40
 """Columns of a heat map that have a label, at most."""
 
@@ -150,7 +152,10 @@ def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float
     low, high = low - margin * (high - low), high + margin * (high - low)
     rough = (high - low) / ticks
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    factor = next(factor for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= rough * 0.999)
+    if math.floor(high / (factor * power)) == math.ceil(low / (factor * power)):  # one tick alone shows no size
+        factor = SMALLER[factor]
+    step = factor * power
     axis, digits = Axis(title, [], low, high), max(0, -math.floor(math.log10(step * 1.001)))
     for n in range(math.ceil(low / step), math.floor(high / step) + 1):
         axis.ticks.append((axis.at(n * step), f"{n * step:.{digits}f}".replace("-", "−")))
@@ -171,7 +176,9 @@ def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChar
     up = nice_axis(y, [row["y"] for row in finite])
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(rows).items())]
     ends = {row["series"]: row["y"] for row in finite}
-    return LineChart(title, across, up, series, "; ".join(f"{name} ends at {end:.4g}" for name, end in ends.items()))
+    return LineChart(
+        title, across, up, series, "; ".join(f"{name} ends at {readable(end)}" for name, end in ends.items())
+    )
 
 
 def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
@@ -218,9 +225,14 @@ def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> S
             continue
         left, top = x.at(row["x"]), round(100 - y.at(row["y"]), 2)
         path.append(f"{pen}{10 * left:.1f} {10 * top:.1f}")
-        points.append((left, top, f"{name}: {row.get('label', row['x'])}, {row['y']:.4g}"))
+        points.append((left, top, f"{name}: {row.get('label', row['x'])}, {readable(row['y'])}"))
         pen = "L"
     return Series(name, number % COLOURS, "".join(path), points if len(points) <= MARKED else [])
+
+
+def readable(value: float) -> str:
+    """Return a number with four digits, or all digits before its decimal point."""
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.training import ValidationLine
 from pipeline.report.comparison import compare_resamples
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.labels import metric_title, output_name, report_title
+from pipeline.report.labels import metric_title, output_name, report_title, short_title
 from pipeline.report.site.charts import curves
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat
@@ -52,7 +52,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
     pages.page(
         compare_page(paper, name),
         "compare.html",
-        title=f"Compare: {pages.site.project.papers[paper].title}, {report_title(name)}",
+        title=f"Compare rows of {report_title(name)}, {short_title(pages.site.project.papers[paper].title)}",
         paper=paper,
         table=name,
         sides=shown,

@@ -18,8 +18,8 @@ from pipeline.metrics.metric import Metric
 from pipeline.report.labels import output_name, pair_of
 from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
 
-METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}
-"""Metric of a single sentence, by form of the dataset."""
+METRICS = {"sentences": "chrf", "trees": "f1", "speech": "wer"}
+"""Metric of a single sentence, by form of the dataset; BLEU is not defined for a few words."""
 MOST = 500
 """Sentences of a page: of a larger test set those on which systems differ most."""
 
@@ -109,6 +109,13 @@ class OutputSet:
             case "trees":
                 return read_lines(self.folder / f"prepared/{self.split}.tok.{self.record.src}")
         return [""] * len(self.references)
+
+    @property
+    def tokenised(self) -> list[str]:
+        """Return the source sentences as words, which Chinese text does not separate; the references of speech."""
+        if self.record.form == "sentences":
+            return read_lines(self.folder / f"prepared/{self.split}.tok.{self.record.src}")
+        return self.references if self.record.form == "speech" else self.sources
 
     @cached_property
     def references(self) -> list[str]:

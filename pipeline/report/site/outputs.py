@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 from pipeline.data.text.text_files import read_lines
-from pipeline.metrics import metric_named, read_statistics
+from pipeline.metrics import read_statistics
 from pipeline.report.labels import metric_title
 from pipeline.report.site.charts import LineChart, Row, by_group
 from pipeline.report.site.output_set import OutputSet
@@ -20,8 +20,6 @@ from pipeline.report.site.pages import Pages
 MOST_SECONDS = 200.0
 """Recordings of a test set: about 5 MB."""
 BUCKETS = 6
-BY_LENGTH = {"sacrebleu": "chrf"}
-"""Metrics that are drawn in place of one that is not defined for a few words."""
 COUNTED = 200_000
 """Training sentences in which words are counted."""
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
@@ -130,20 +128,19 @@ def flac(samples: np.ndarray, rate: int) -> bytes:
 
 def by_length(of: OutputSet) -> LineChart:
     """Draw the score of sentences of similar length, computed as one set."""
-    metric = metric_named(BY_LENGTH.get(of.metric.name, of.metric.name))
-    words = np.array([len(line.split()) for line in (of.references if of.record.form == "speech" else of.sources)])
+    words = np.array([len(line.split()) for line in of.tokenised])
     edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
     lows = edges[:-1] if len(edges) > 1 else edges
-    found = {output.name: read_statistics(output.scores, metric.name) for output in of.outputs}
+    found = {output.name: read_statistics(output.scores, of.metric.name) for output in of.outputs}
     rows: list[Row] = []
     for low, high in zip(lows, [*(lows[1:] - 1), edges[-1]], strict=True):
         chosen = (words >= low) & (words <= high)
         for name, statistics in found.items() if chosen.any() else ():
-            value = float(metric.total(statistics[chosen].sum(axis=0)))
+            value = float(of.metric.total(statistics[chosen].sum(axis=0)))
             if np.isfinite(value):
                 group, count = f"{low}–{high}" if low < high else str(low), int(chosen.sum())
                 rows.append({"group": group, "y": round(value, 2), "series": name, "of": count})
-    title = metric_title(metric.name)
+    title = metric_title(of.metric.name)
     return by_group(rows, title, f"{title} by length", "words of the sentence")
 
 

@@ -15,11 +15,12 @@ from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
 from pipeline.analysis.view import NamedScore, Term
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.metrics import metric_named
+from pipeline.papers.project import Project
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.site_data import SiteData
-from pipeline.workflow.targets import snakemake_command
+from pipeline.workflow.targets import reprise_command, scales_of, snakemake_command
 
 MOST_PAIRS = 8
 """Differences on the first screen."""
@@ -142,9 +143,21 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
         chart,
         tally(results),
         run_totals(site, paper, tables),
-        snakemake_command(project, paper),
+        command(project, paper),
         measured=bool(found) or any(run.paper == paper and site.trained(run) for run in site.runs),
     )
+
+
+def command(project: Project, paper: str) -> str:
+    """Return the command that makes the results of a paper, at the first scale that has some if this one has none.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+    """
+    if project.tables_here(paper):
+        return snakemake_command(project, paper)
+    return reprise_command(project, f"make {paper}", scale=scales_of(project, paper)[0])
 
 
 def main_differences(

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.report.labels import METRICS, metric_title, report_title, run_title
+from pipeline.report.labels import METRICS, metric_title, report_title, run_title, short_title
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.workflow.targets import snakemake_command
 
@@ -47,7 +47,13 @@ class Pages:
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        found.filters |= {"code": with_code, "plain": without_code, "titled": report_title}
+        found.filters |= {
+            "code": with_code,
+            "plain": without_code,
+            "titled": report_title,
+            "short": short_title,
+            "breaking": breaking,
+        }
         found.globals |= {
             "run_page": run_page,
             "scale": self.site.project.config.scale,
@@ -132,6 +138,19 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def breaking(text: str, after: str = "._/") -> Markup:
+    """Escape a text, and let a line end after some characters.
+
+    Args:
+        text: The text.
+        after: The characters.
+
+    Returns:
+        HTML.
+    """
+    return Markup(re.sub(f"([{re.escape(after)}])", r"\1<wbr>", str(escape(text))))
 
 
 def with_code(text: str, names: Mapping[str, str] = METRICS) -> Markup:

@@ -13,7 +13,7 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Table
 from pipeline.core.errors import UserError
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.labels import Labels, metric_title
+from pipeline.report.labels import Labels, metric_title, pair_of, report_title, short_title
 from pipeline.report.markup import plain
 from pipeline.report.site import compare, overview, readings
 from pipeline.report.site.charts import DotChart, Number, differences
@@ -83,7 +83,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
         words=MARK_MEANINGS,
         short=MARK_LABELS,
     )
-    return card, table_links(paper, filled)
+    return card, table_links(paper, short_title(record.title), filled)
 
 
 def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
@@ -99,11 +99,12 @@ def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
     return {key: titles.pop() for key, titles in found.items() if len(titles) == 1}
 
 
-def table_links(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
+def table_links(paper: str, title: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
     """Return the links of the tables that show each run, by their names.
 
     Args:
         paper: Name of the paper.
+        title: Its short title.
         tables: Its filled tables.
     """
     found: dict[RunId, dict[str, str]] = {}
@@ -111,7 +112,7 @@ def table_links(paper: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[
         for row in filled.table.rows:
             for cell in filled.entry.cells.values():
                 for run in cell.runs(filled.table.view, row) if is_ours(row) else ():
-                    found.setdefault(run, {})[f"{paper}, {name}"] = f"{paper_page(paper)}#{name}"
+                    found.setdefault(run, {})[f"{report_title(name)} of {title}"] = f"{paper_page(paper)}#{name}"
     return found
 
 
@@ -131,7 +132,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     header, *rows = read_csv(svg.with_suffix(".csv")) if made else [[]]
     return {
         "name": name,
-        "caption": caption(svg.with_suffix(".md")) or entry.caption.strip(),
+        "caption": caption(svg.with_suffix(".md"), site.project.config.scale) or entry.caption.strip(),
         "picture": pages.copy(svg, f"figures/{paper}-{name}.svg") if made else "",
         "numbers": pages.copy(svg.with_suffix(".csv"), f"figures/{paper}-{name}.csv") if made else "",
         "header": header,
@@ -142,12 +143,18 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     }
 
 
-def caption(path: Path) -> str:
-    """Return the text of a figure's Markdown without the picture and without backslashes."""
+def caption(path: Path, scale: str) -> str:
+    """Return the text of a figure's Markdown without its title, the picture and backslashes.
+
+    Args:
+        path: The Markdown.
+        scale: Name of the scale, with which the title ends.
+    """
     if not path.exists():
         return ""
     text = path.read_text(encoding="utf-8").split("\n\n![")[0]
-    return plain(text)
+    title, ends, rest = plain(text).partition(f", at scale {scale}. ")
+    return rest if ends else title
 
 
 @dataclass(frozen=True)
@@ -223,9 +230,8 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
     found = worded.found
     known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
     chart = evidence(known) if known else None
-    return ShownClaim(
-        *stated, str(result.verdict), worded.why, found.ours, found.test_description, result.p_value, chart
-    )
+    tested = labels.in_words(found.test_description, [system for system in labels.rows if "/" in system])
+    return ShownClaim(*stated, str(result.verdict), worded.why, found.ours, tested, result.p_value, chart)
 
 
 def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
@@ -241,7 +247,8 @@ def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
     named = [scores[name] for name in result.claim.score_names]
     tests = "; ".join(dict.fromkeys(labels.test_sets(score) for score in named))
     metrics = " and ".join(dict.fromkeys(metric_title(score.metric) for score in named))
-    data = f"{metrics} on {tests}" if named else ", ".join(dict.fromkeys(data for _, data in result.claim.trainings))
+    pairs = dict.fromkeys(pair_of(labels.project, data) for _, data in result.claim.trainings)
+    data = f"{metrics} on {tests}" if named else ", ".join(pairs)
     return ": ".join(filter(None, [" and ".join(dict.fromkeys(systems)), data]))
 
 

@@ -101,7 +101,7 @@ def shown_reading(
             cells = {key: shown_cell(site, filled, key, index, score) for key, score in values.items()}
             label = filled.names[index]
         arms.append(ShownChoice(choice, what, label, cells))
-    others = ", ".join(f"{key} {choice}" for key, choice in sorted(context - defaults))
+    others = ", ".join(f"{key.replace('-', ' ')} {choice}" for key, choice in sorted(context - defaults))
     titles = column_titles(site.project, tables[table].entry.cells) if table else {}
     shown = {key: titles[key] for key in scores(tables[table])} if table else {}
     return ShownReading(name, reading, table, shown, others, arms)

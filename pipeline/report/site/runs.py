@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.config import RunSpec
+from pipeline.config.training import DecodingConfig
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score
 from pipeline.core.errors import printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
@@ -24,6 +26,8 @@ FOLLOWED = {
     "tokens_per_s": "target tokens per second",
 }
 """Fields of progress lines that have a chart of their own."""
+USUAL = ("beam_size", "length_penalty")
+"""Settings of a decoding that are shown even if they are defaults."""
 SAMPLES = 3
 """Sentences of the development set that are shown over the training."""
 MAPS = 2
@@ -55,7 +59,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         scores=scores(site, run),
         trained=site.trained(run),
         cost=site.cost(run),
-        files=[str(path) for name in FILES if (path := folder / name).exists()],
+        files=[name for name in FILES if (folder / name).exists()],
         folder=os.path.normpath(folder),
         options=printable_lines(config_options(site.project)),  # a mirror's password may be among them
         tables=tables,
@@ -122,7 +126,7 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
         yield curves(losses, "nats per symbol", "Loss")
     for key, name in FOLLOWED.items() if progress else ():
         rows = thinned([{"x": line.step, "y": getattr(line, key), "series": name} for line in progress])
-        yield curves(rows, name, name.capitalize())
+        yield curves(rows, "", name.capitalize())
 
 
 def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
@@ -168,8 +172,8 @@ def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLin
     return [(lines[0], lines) for lines in list(by_source.values())[:SAMPLES]]
 
 
-def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded]]:
-    """Return the decoded outputs with their records.
+def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded, str]]:
+    """Return the decoded outputs with their records and settings.
 
     Args:
         site: Data of the site.
@@ -177,7 +181,18 @@ def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded]
     """
     made = decoded_outputs(site, run)
     found = ((product, read_note(Decoded, site.path(product).with_suffix(".json"))) for product in made)
-    return [(product, record) for product, record in found if record]
+    return [(product, record, changed(record.decoding)) for product, record in found if record]
+
+
+def changed(decoding: dict[str, Any]) -> str:
+    """Return beam, length penalty, and the settings of a decoding that are not defaults, in words.
+
+    Args:
+        decoding: All settings.
+    """
+    usual = DecodingConfig().model_dump(mode="json")
+    shown = {key: value for key, value in decoding.items() if key in USUAL or value != usual.get(key)}
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sorted(shown.items()))
 
 
 def scores(site: SiteData, run: RunId) -> list[tuple[Score, ScoreFile, str]]:

@@ -1,7 +1,7 @@
 """Tables as pages show them: cells with a verdict in words and colour, their runs, and notes below."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,13 +20,13 @@ MARK_MEANINGS = {
     "higher": "our number is higher: the printed one is below our interval",
     "lower": "our number is lower: the printed one is above our interval",
     "not-comparable": "not comparable with the printed number",
-    "provisional": "one seed: the run-to-run variance is not known",
+    "provisional": "the run-to-run variance is not known",
     "primary": "named before any run as a claim that decides about the paper",
-    "not-run": "not run yet",
+    "not-run": "no training was started",
     "under-way": "the training is not finished",
     "not-scored": "trained, but its scores are missing",
-    "failed": "a run failed",
-    "cited": "cited by the paper, not run here",
+    "failed": "an error ended the training",
+    "cited": "by the paper; not trained here",
 }
 """Meanings of the marks of cells."""
 MARK_LABELS = {"not-comparable": "n/c", "provisional": "1 seed", "not-run": "not run", "not-scored": "not scored"}
@@ -36,8 +36,10 @@ COMPARED = ("agrees", "higher", "lower", "not-comparable")
 """Marks of cells beside a printed number."""
 CELL_PARTS = ("ours", "printed", "interval", "difference")
 """Parts of a cell, in the order of their columns."""
-LABEL_TITLES = {"row_id": "model"}
+LABEL_TITLES = {"row_id": "model", "arm": "variant", "target_data_pct": "target data, %"}
 """Titles of label columns that a reader would not understand."""
+HIDDEN = ("run", "source")
+"""Columns of other tables that are for programs."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,17 @@ class PlainTable:
     header: list[str]
     rows: list[list[str]]
 
+    @property
+    def shared(self) -> dict[str, str]:
+        """Return the columns with one value in all of several rows, which the page shows once, below the table."""
+        columns = zip(self.header, zip(*self.rows, strict=True), strict=True) if len(self.rows) > 1 else ()
+        return {name: cells[0] for name, cells in columns if len({*cells}) == 1 and cells[0]}
+
+    @property
+    def places(self) -> list[int]:
+        """Return the numbers of the columns that the page shows, from 0: neither shared nor about files."""
+        return [n for n, name in enumerate(self.header) if name not in self.shared and name not in HIDDEN]
+
 
 def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
     """Return each measured table of a paper, or the reason why it cannot be filled in at this scale.
@@ -190,13 +203,15 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         name: Name of the table.
         filled: The table.
     """
-    entry, cells = filled.entry, {key: filled.values(key) for key in filled.entry.cells}
-    titles, rows = column_titles(site.project, entry.cells), []
+    entry = filled.entry
+    order = sorted(entry.cells, key=lambda key: not isinstance(entry.cells[key], ScoreCell))
+    cells = {key: filled.values(key) for key in order}
+    titles, rows = column_titles(site.project, {key: entry.cells[key] for key in order}), []
     for index, label in enumerate(filled.names):
         shown = {key: shown_cell(site, filled, key, index, cells[key][index]) for key in cells}
         status, runs = filled.runs["status"][index], [run for cell in shown.values() for run in cell.runs]
         if status == NOT_RUN:
-            status = site.why_missing(runs)
+            status = row_state(site, runs)
         rows.append(
             ShownRow(
                 name=row_name(site, paper, filled.table.rows[index].get("system", ""), label),
@@ -226,6 +241,18 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
     )
+
+
+def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
+    """Return why a row lacks a number, or how many of its runs are done.
+
+    Args:
+        site: Data of the site.
+        runs: Its runs.
+    """
+    states = [site.status(run) for run in dict.fromkeys(runs)]
+    why = site.why_missing(runs)
+    return f"{states.count(DONE)} of {len(states)} runs" if why == NOT_RUN and DONE in states else why
 
 
 def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:

@@ -33,7 +33,8 @@ function fitAxes(chart) {
     shares[name] = [0, 100];
     if (!drawn[name]) continue;
     const [low, high] = drawn[name].split(" ").map(Number), at = (value) => (100 * (value - low)) / (high - low);
-    const axis = niceAxis(points.map((point) => low + (point[place] * (high - low)) / 100), margin);
+    const digit = (high - low) / 2000; // a path has rounded places
+    const axis = niceAxis(points.map((point) => digit * Math.round((low + (point[place] * (high - low)) / 100) / digit)), margin);
     shares[name] = [at(axis.low), at(axis.high)];
     const group = plot.querySelector(`g.${name}`), title = group.querySelector(".axis");
     const ticks = axis.ticks.flatMap(([value, label]) => tick(name, (100 * (value - axis.low)) / (axis.high - axis.low), label));
