@@ -3,7 +3,7 @@
 import gzip
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CONTENT = bytes(range(256)) * 5000
@@ -17,13 +17,10 @@ DRIPS = {
     "slow-body": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
 }
 """Beginnings of endless answers, which continue with a byte now and then."""
-REDIRECTS = {
-    "moved": "/good",
-    "moved-cut": "/cut",
-    "loop": "/loop",
-    "moved-away": "/missing",
-    "moved-nowhere": "http://[x",
-}
+REDIRECTS = {"moved": "/good", "moved-cut": "/cut", "loop": "/loop", "moved-away": "/missing"}
+REDIRECTS |= {"moved-nowhere": "http://[x"}
+ALWAYS_CUT = ("cut", "wrong-part", "wrong-bytes", "nothing-more", "nameless-part")
+"""Paths whose answers end after a piece."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,45 +57,29 @@ class Handler(BaseHTTPRequestHandler):
     def drip(self, begin: bytes, piece: bytes, pause_s: float):
         """Answer without end, until the client closes the connection."""
         self.close_connection = True
-        try:
+        with suppress(OSError):
             self.wfile.write(begin)
             while True:
                 self.wfile.write(piece)
                 time.sleep(pause_s)
-        except OSError:
-            pass
 
     def file(self, path: str, asked: str | None, start: int, first: bool):
-        body = ZIPPED if path == "labelled" else CONTENT
-        headers = {"Content-Encoding": "gzip"} if path == "labelled" else {}
-        if path == "altered" or (path == "corrupt-once" and first):
-            body = b"x" + CONTENT[1:]
-        if path == "short":
-            body = CONTENT[:-9]
-        endless = {"says-no-end": "9" * 5000, "says-petabytes": f"{10**15}"}.get(path)
+        altered = path == "altered" or (path == "corrupt-once" and first)
+        body = {"labelled": ZIPPED, "short": CONTENT[:-9]}.get(path, b"x" + CONTENT[1:] if altered else CONTENT)
+        headers, status = {"Content-Encoding": "gzip"} if path == "labelled" else {}, 200
+        claimed = {"says-no-end": "9" * 5000, "says-petabytes": f"{10**15}"}.get(path)
         if asked and path not in ("cut-no-ranges", "no-ranges"):
             begin = start + 7 * (path == "wrong-part")
-            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{endless or len(body)}"
-            if path == "nameless-part":
-                del headers["Content-Range"]
-            body, status = body[start:], 206
-            if path == "wrong-bytes":
-                body = bytes(len(body))
-        else:
-            status = 200
-        length = len(body) + {"says-more": 9, "says-less": -9}.get(path, 0)
-        sent = body
-        if path in ("cut", "wrong-part", "wrong-bytes", "nothing-more", "nameless-part") or (
-            path == "cut-no-ranges" and first
-        ):
-            sent = body[:PIECE]
-        if path in ("no-length", "no-length-cut", "endless"):
-            length = None
-            sent = {"no-length-cut": body[:PIECE] if first else body, "endless": body + bytes(PIECE)}.get(path, body)
-        self.start(status, headers, endless or length)
+            if path != "nameless-part":
+                headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{claimed or len(body)}"
+            body, status = bytes(len(body) - start) if path == "wrong-bytes" else body[start:], 206
+        length = claimed or len(body) + {"says-more": 9, "says-less": -9}.get(path, 0)
+        self.start(status, headers, None if path in ("no-length", "no-length-cut", "endless") else length)
         if self.command == "HEAD":
             return
-        try:
+        is_cut = path in ALWAYS_CUT or (path in ("cut-no-ranges", "no-length-cut") and first)
+        sent = body[:PIECE] if is_cut else body + bytes(PIECE) if path == "endless" else body
+        with suppress(OSError):  # the client closed the connection
             if path == "stall" and first:
                 self.wfile.write(sent[:PIECE])
                 time.sleep(0.5)
@@ -108,8 +89,6 @@ class Handler(BaseHTTPRequestHandler):
                     time.sleep(0.05)
             else:
                 self.wfile.write(sent)
-        except OSError:  # the client closed the connection
-            pass
         self.close_connection = True
 
     def start(self, status: int, headers: dict[str, str], length: int | str | None):

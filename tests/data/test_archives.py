@@ -161,7 +161,8 @@ def test_other_archives_are_refused_with_those_that_are_read(tmp_path, magic):
 def test_files_that_macos_adds_are_passed_over(tmp_path):
     content = noise()
     archive = write_tar(tmp_path / "a.tar", entry("d/._x", noise()), entry("d/Icon\r", b""), entry("d/x", content))
-    (tmp_path / "a.zip").write_bytes(pack([("d/x", content), ("__MACOSX/d/._x", noise())], "zip"))
+    files = [("d/x", content), ("__MACOSX/d/._x", noise()), ("__MACOSX/d/y", noise())]
+    (tmp_path / "a.zip").write_bytes(pack(files, "zip"))
     assert read(archive) == read(tmp_path / "a.zip") == {"d/x": content}
 
 

@@ -107,28 +107,22 @@ def test_intervals_of_paired_differences_cover_the_truth():
 def test_pairing_removes_what_sentences_have_in_common():
     generator = np.random.default_rng(0)
     hard = generator.normal(0, 10, (100, 1)) * (1, 0)
-    rows = statistics(generator, 0) * (0.1, 1)
-    found = difference(
-        bootstrap_sample([[rows + hard + (0.3, 0)]], mean_of, "toy", "one"),
-        bootstrap_sample([[rows + hard]], mean_of, "toy", "other"),
-    )
-    assert found.value == pytest.approx(0.3)
-    assert found.error == pytest.approx(0, abs=1e-9)
+    rows = statistics(generator, 0) * (0.1, 1) + hard
+    one, other = (bootstrap_sample([[rows + (shift, 0)]], mean_of, "toy", f"{shift}") for shift in (0.3, 0.0))
+    found = difference(one, other)
+    assert (found.value, found.error) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
 
 
 def test_scores_of_different_test_sets_are_not_compared():
-    generator = np.random.default_rng(0)
+    ten, eleven = ([statistics(np.random.default_rng(0), 0, count)] for count in (10, 11))
     with pytest.raises(UserError, match="numbers of sentences differ"):
-        bootstrap_sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of, "toy")
-    one, other = (
-        bootstrap_sample([[statistics(generator, 0)]], mean_of, name) for name in ("newstest2013", "newstest2014")
-    )
-    with pytest.raises(UserError, match="newstest2013 and newstest2014"):
-        difference(one, other)
-    for rows in (10, 11):
-        one, other = other, bootstrap_sample([[statistics(generator, 0, rows)]], mean_of, "toy")
-    with pytest.raises(UserError, match="10 sentences and 11 sentences"):
-        difference(one, other)
+        bootstrap_sample([ten, eleven], mean_of, "toy")
+    for (one, first), (other, second), said in (
+        ((ten, "newstest2013"), (ten, "newstest2014"), "newstest2013 and newstest2014"),
+        ((ten, "toy"), (eleven, "toy"), "10 sentences and 11 sentences"),
+    ):
+        with pytest.raises(UserError, match=said):
+            difference(bootstrap_sample([one], mean_of, first), bootstrap_sample([other], mean_of, second))
 
 
 def test_p_is_how_often_the_quantity_would_not_be_positive():
@@ -148,23 +142,19 @@ def test_p_is_how_often_the_quantity_would_not_be_positive():
 
 def test_an_interval_narrows_with_seeds():
     generator = np.random.default_rng(3)
-    rows = [statistics(generator, 0.0, 50) * (0.01, 1) + ((-1) ** number, 0) for number in range(40)]
-    nothing = statistics(generator, 0.0, 50) * (0, 1)
-    widths = []
+    rows = [[statistics(generator, 0.0, 50) * (0.01, 1) + ((-1) ** number, 0)] for number in range(40)]
+    nothing, widths = statistics(generator, 0.0, 50) * (0, 1), []
     for seeds in (2, 6, 10, 40):
-        found = difference(
-            *(
-                bootstrap_sample([[values] for values in some], mean_of, "toy", name)
-                for name, some in (("ours", rows[:seeds]), ("nothing", [nothing] * seeds))
-            )
-        )
+        pairs = (("ours", rows[:seeds]), ("nothing", [[nothing]] * seeds))
+        found = difference(*(bootstrap_sample(some, mean_of, "toy", name) for name, some in pairs))
         widths.append(found.high - found.low)
     assert widths == sorted(widths, reverse=True) and widths[-1] < widths[1] / 2
 
 
 def test_a_factor_between_quotients_is_that_of_their_logarithms():
+    rows = statistics(np.random.default_rng(0), 0) * (0, 1)
     one, two, three, nine, again = (
-        bootstrap_sample([[statistics(np.random.default_rng(0), 0) * (0, 1) + (value, 0)]], mean_of, "toy", str(number))
+        bootstrap_sample([[rows + (value, 0)]], mean_of, "toy", str(number))
         for number, value in enumerate((1.0, 2.0, 3.0, 9.0, 1.0))
     )
     assert smaller_factor(one, two, again, three).value == pytest.approx(np.log(1.5))

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from fabricated import bleu_statistics, write_score
-from made_claims import DATA, SCORES, claims_of, row_of, runs
+from made_claims import DATA, SCORES, claims_of, order, row_of, runs
 
 from pipeline.analysis.claims import Claims
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
@@ -56,7 +56,7 @@ def precision_of(cell) -> float:
 @pytest.fixture
 def project(project_with):
     """A project of three seeds in which every system, split and decoding has another BLEU."""
-    built = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]), seeds=3)
+    built = project_with(order("bleu"), seeds=3)
     for system, split, decoding in CELLS:
         for run in runs(built, system):
             rows = bleu_statistics(precision_of((system, split, decoding)), run.seed)
@@ -88,34 +88,31 @@ def test_sample_reads_its_own_system_split_and_decoding(project):
 @pytest.mark.parametrize("split", SPLITS)
 def test_claim_reports_the_scores_of_its_split(project_with, project, split):
     named = {"bleu": SCORES["bleu"] | {"split": split}}
-    claim = claims_of(kind="order", score="bleu", ascending=["A", "C"])["claims"]
-    row = row_of(project_with({"scores": named, "claims": claim}, seeds=3))
+    row = row_of(project_with(order("bleu") | {"scores": named}, seeds=3))
     a, c = (expected_score((system, split, "final")) for system in ("A", "C"))
     assert row["ours"] == f"A {a:.2f}, C {c:.2f}"
     assert float(row["value"]) == pytest.approx(c - a, rel=1e-3)
 
 
+def pool_of(measured):
+    """Return the mean of each group of C's pool: all seeds of one system under the claim's split and decoding."""
+    pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
+    return sorted(float(group.mean()) for group in pool)
+
+
 def test_pool_is_of_the_systems_that_claims_name(project):
-    """Each group is recognised by its values: all seeds of one system under the claim's split and decoding."""
-    measured = measured_by(project, ("A", "N4"))
-    pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
-    found = sorted(float(group.mean()) for group in pool)
-    assert found == pytest.approx(sorted(expected_score((system, "dev", "final")) for system in SYSTEMS))
-    alone = measured_by(project).sample(Term(system="C"), measured.scores["bleu"])
-    assert [float(group.mean()) for group in alone.pool] == pytest.approx([expected_score(("C", "dev", "final"))])
+    every = sorted(expected_score((system, "dev", "final")) for system in SYSTEMS)
+    assert pool_of(measured_by(project, ("A", "N4"))) == pytest.approx(every)
+    assert pool_of(measured_by(project)) == pytest.approx([expected_score(("C", "dev", "final"))])
 
 
-def test_pool_leaves_out_other_families_and_other_data(project, monkeypatch):
-    family, corpus = NoisePools.family, NoisePools.corpus
-    measured = measured_by(project, SYSTEMS)
-    monkeypatch.setattr(
-        NoisePools, "family", lambda pools, system, data: "x" if system == "A" else family(pools, system, data)
-    )
-    monkeypatch.setattr(
-        NoisePools, "corpus", lambda pools, system, data: "y" if system == "N4" else corpus(pools, system, data)
-    )
-    pool = measured.sample(Term(system="C"), measured.scores["bleu"]).pool
-    assert [float(group.mean()) for group in pool] == pytest.approx([expected_score(("C", "dev", "final"))])
+@pytest.mark.parametrize("shared", ["family", "corpus"])
+def test_pool_leaves_out_other_families_and_other_data(project, monkeypatch, shared):
+    real = getattr(NoisePools, shared)
+    other = {"A": "another", "N4": "a third"}
+    monkeypatch.setattr(NoisePools, shared, lambda pools, system, data: other.get(system) or real(pools, system, data))
+    found = pool_of(measured_by(project, SYSTEMS))
+    assert found == pytest.approx([expected_score(("C", "dev", "final"))])
 
 
 @pytest.mark.parametrize(("fields", "baselines", "winners"), SYSTEMS_OF_KINDS)
