@@ -26,11 +26,11 @@ from pipeline.data.sequence_store import TokenStore, token_type, write_tokens
 
 @pytest.fixture
 def encoded(tmp_path):
-    for split in ("train", "dev"):
-        for side in ("src", "tgt"):
-            with write_tokens(tmp_path / f"{split}.{side}", 1000) as store:
-                lengths = np.random.default_rng().integers(1, 30, 50)
-                store.append(np.random.default_rng().integers(1, 1000, lengths.sum()), lengths)
+    rng = np.random.default_rng()
+    for name in ("train.src", "train.tgt", "dev.src", "dev.tgt"):
+        lengths = rng.integers(1, 30, 50)
+        with write_tokens(tmp_path / name, 1000) as store:
+            store.append(rng.integers(1, 1000, lengths.sum()), lengths)
     splits = {"train": parallel_split(), "dev": parallel_split()}
     digest = stores_digest(encoded_stores(tmp_path, "parallel", splits))
     parallel_corpus(1000, splits=splits, digest=digest).write(tmp_path / "corpus.json")

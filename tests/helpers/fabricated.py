@@ -90,13 +90,8 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
     folder = folder_of(project, run)
     trained_run(steps=every * len(dev), fit=data_loss(train[-1])).write(folder / "done.json")
     training_cost(start_cost()).write(folder / "cost.json")
-    append(
-        folder,
-        (
-            validation_line(step=every * (i + 1), fit=data_loss(train[i]), dev=data_loss(dev[i]))
-            for i in range(len(dev))
-        ),
-    )
+    losses = enumerate(zip(map(data_loss, train), map(data_loss, dev), strict=True), start=1)
+    append(folder, (validation_line(step=every * i, fit=fit, dev=loss) for i, (fit, loss) in losses))
 
 
 def write_training_beside(project: Project, run: RunId, **training: object) -> Path:
@@ -112,34 +107,22 @@ def write_training_beside(project: Project, run: RunId, **training: object) -> P
 
 
 def write_branches(
-    project: Project, run: RunId, weights: np.ndarray, first: int = 0, dev: Sequence[float] = AT_PLATEAU
+    project: Project,
+    run: RunId,
+    kappa: np.ndarray,
+    first: int = 0,
+    dev: Sequence[float] = AT_PLATEAU,
+    alpha: np.ndarray | None = None,
 ) -> None:
-    """A log of kappa = alpha in one encoder layer after each update from `first`; weights (steps, M)."""
+    """A log of a layer's kappa and alpha (steps, M) after each update from `first`; alpha is kappa unless given."""
     folder = folder_of(project, run)
-    trained_run(steps=len(weights)).write(folder / "done.json")
-    steps = np.linspace(0, len(weights), len(dev) + 1).round().astype(int)[1:].tolist()
+    trained_run(steps=len(kappa)).write(folder / "done.json")
+    steps = np.linspace(0, len(kappa), len(dev) + 1).round().astype(int)[1:].tolist()
     append(folder, (validation_line(step=step, dev=data_loss(loss)) for step, loss in zip(steps, dev, strict=True)))
+    weights = zip(kappa.tolist(), (kappa if alpha is None else alpha).tolist(), strict=True)
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
-    append(
-        folder,
-        (MonitorLine(step=n, values=dict.fromkeys(names, row.tolist())) for n, row in enumerate(weights, first)),
-    )
-
-
-def write_kappa_and_alpha(project: Project, run: RunId, kappa: np.ndarray, alpha: np.ndarray) -> None:
-    """A log of one encoder layer whose kappa and alpha, shape (steps, M), differ."""
-    write_branches(project, run, kappa)
-    log = folder_of(project, run) / "progress.jsonl"
-    kept = [line for line in log.read_text(encoding="utf-8").splitlines(keepends=True) if "kappa" not in line]
-    log.write_text("".join(kept), encoding="utf-8")
-    weights = zip(kappa.tolist(), alpha.tolist(), strict=True)
-    append(
-        log.parent,
-        (
-            MonitorLine(step=step, values={"encoder.0.kappa": k, "encoder.0.alpha": a})
-            for step, (k, a) in enumerate(weights)
-        ),
-    )
+    values = (dict(zip(names, (k, a, k), strict=True)) for k, a in weights)
+    append(folder, (MonitorLine(step=step, values=value) for step, value in enumerate(values, first)))
 
 
 def append(folder: Path, records) -> None:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from fabricated import write_branches, write_kappa_and_alpha, write_training
+from fabricated import write_branches, write_training
 from made_reports import make_report, report_command
 from real_project import real_project
 
@@ -75,7 +75,7 @@ def test_both_panels_of_branch_weights_hold_every_value(project, peak):
     (run,) = PaperView(project, "weighted").runs("C", "wmt14-en-de")
     kappa = np.full((30, 4), 0.25)
     alpha = np.linspace(kappa[0], [peak, *[(1 - peak) / 3] * 3], 30)
-    write_kappa_and_alpha(project, run, kappa, alpha)
+    write_branches(project, run, kappa, alpha=alpha)
     drawing = project.figure("weighted", "figure3").draw(PaperView(project, "weighted"))
     for axes in drawing.picture.axes:
         low, high = axes.get_ylim()
