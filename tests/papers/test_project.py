@@ -197,9 +197,11 @@ def test_scale_adds_seeds_for_some_systems_and_no_variants():
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
-def test_booleans_of_a_command_line_may_be_text(text, value):
-    config = real_project({"tensorboard": text, "cuda_graphs": text}).config
-    assert (config.tensorboard, config.cuda_graphs) == (value, value)
+def test_switches_of_a_command_line_may_be_text_and_reach_runs(text, value):
+    project = real_project({"tensorboard": text, "cuda_graphs": text})
+    training = project.run_spec(RunId("attention", "base", "grammar-en-de", 1)).training
+    for settings in (project.config, training):
+        assert (settings.tensorboard, settings.cuda_graphs) == (value, value)
 
 
 def test_text_that_is_no_boolean_is_refused():

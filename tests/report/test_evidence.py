@@ -108,7 +108,7 @@ def test_pairing_removes_what_sentences_have_in_common():
     generator = np.random.default_rng(0)
     hard = generator.normal(0, 10, (100, 1)) * (1, 0)
     rows = statistics(generator, 0) * (0.1, 1) + hard
-    one, other = (bootstrap_sample([[rows + (shift, 0)]], mean_of, "toy", f"{shift}") for shift in (0.3, 0.0))
+    one, other = (bootstrap_sample([[np.add(rows, (shift, 0))]], mean_of, "toy", f"{shift}") for shift in (0.3, 0.0))
     found = difference(one, other)
     assert (found.value, found.error) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
 
@@ -154,7 +154,7 @@ def test_an_interval_narrows_with_seeds():
 def test_a_factor_between_quotients_is_that_of_their_logarithms():
     rows = statistics(np.random.default_rng(0), 0) * (0, 1)
     one, two, three, nine, again = (
-        bootstrap_sample([[rows + (value, 0)]], mean_of, "toy", str(number))
+        bootstrap_sample([[np.add(rows, (value, 0))]], mean_of, "toy", str(number))
         for number, value in enumerate((1.0, 2.0, 3.0, 9.0, 1.0))
     )
     assert smaller_factor(one, two, again, three).value == pytest.approx(np.log(1.5))
