@@ -92,7 +92,7 @@ def stores_digest(stores: Iterable[tuple[Path, Path]]) -> str:
     return sha256_json({path.name: retry_read(path, partial(sha256_file, path)) for path in files})
 
 
-def stage(files: Iterable[Path]) -> None:
+def stage_in(files: Iterable[Path]) -> None:
     """Copy files from a network disk to the local disk; files on other disks stay where they are.
 
     Files that cannot be copied are read where they are.
@@ -118,7 +118,7 @@ def stage(files: Iterable[Path]) -> None:
     log.info("read %s of the corpus in order: the local disk has no room for a copy", format_bytes(needed))
 
 
-def nearest(path: Path) -> Path:
+def staged_path(path: Path) -> Path:
     """Return the local copy of a file on a network disk if there is a current one, else the file."""
     if not file_system(path).startswith(NETWORK):
         return path

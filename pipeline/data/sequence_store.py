@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write, read_errors
-from pipeline.data.encoded_files import frame_files, nearest, token_files
+from pipeline.data.encoded_files import frame_files, staged_path, token_files
 
 
 class SequenceStore:
@@ -32,7 +32,7 @@ class SequenceStore:
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
         try:
             with read_errors(REPAIR):
-                values, offsets = map(nearest, files)
+                values, offsets = map(staged_path, files)
                 self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
                 stored = values.stat().st_size
         except ValueError as error:  # empty, or not a whole number of offsets

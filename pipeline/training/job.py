@@ -13,7 +13,7 @@ from pipeline.core.disk import retry_read
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
-from pipeline.data.encoded_files import require_whole, stage, training_stores
+from pipeline.data.encoded_files import require_whole, stage_in, training_stores
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import checkpoint, distributed, machine, ownership, setup, specification, tensor_file, warm_start
 from pipeline.training.trainer import Trainer
@@ -168,7 +168,7 @@ def train_to_end(
     if group.is_first:
         require_whole(Path(spec.corpus))
     if group.local_rank == 0:  # one process of a node copies; the others wait when they connect
-        stage(chain.from_iterable(training_stores(Path(spec.corpus))))
+        stage_in(chain.from_iterable(training_stores(Path(spec.corpus))))
     with ownership.StopRequest() as stop, group.connected(chosen):
         trainer = setup.build_trainer(spec, checkpoints, group, chosen, description, stop, save_every_s)
         trainer.steps.warm_up_largest_batch(trainer.state.step)

@@ -91,7 +91,7 @@ class Plans:
             for name, source in sources.items()
         )
 
-    def of(self, manifest: products.Product) -> list[products.RunArtifact]:
+    def products_of(self, manifest: products.Product) -> list[products.RunArtifact]:
         """Return the products of a manifest, in the order in which they are made."""
         found, order = self.wanted.get(manifest, []), list(KINDS)
         return sorted(found, key=lambda product: order.index(type(product)))
@@ -103,7 +103,7 @@ class Plans:
             UserError: The decoding is unknown.
         """
         run, name = manifest.run, manifest.decoding
-        outputs = [self.output(product) for product in self.of(manifest)]
+        outputs = [self.output(product) for product in self.products_of(manifest)]
         if name == products.TRAINING:
             return DecodingPlan(name=name, outputs=outputs)
         settings = self.project.decoding(run.paper, run.system, name).model_dump(exclude={"tuned_with"})
@@ -131,7 +131,7 @@ class Plans:
 
     def scoring(self, manifest: products.Scores) -> ScoringPlan:
         """Return how a decoding is scored."""
-        scores = [self.score(product) for product in self.of(manifest) if isinstance(product, products.Score)]
+        scores = [self.score(product) for product in self.products_of(manifest) if isinstance(product, products.Score)]
         return ScoringPlan(name=manifest.decoding, scores=scores)
 
     def score(self, product: products.Score) -> PlannedScore:
@@ -162,7 +162,7 @@ class Plans:
         """
         made: Iterable[products.Product] = [product]
         if isinstance(product, products.Outputs | products.Scores):
-            made = self.of(product)
+            made = self.products_of(product)
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report needs this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)

@@ -15,9 +15,9 @@ from pipeline.data.encoded_files import (
     copy_of,
     encoded_stores,
     file_system,
-    nearest,
     require_whole,
-    stage,
+    stage_in,
+    staged_path,
     stores_digest,
     token_files,
 )
@@ -160,8 +160,8 @@ def rows(stem) -> list[list[int]]:
 
 def test_a_store_is_read_from_its_copy_and_is_the_same(stem):
     before = rows(stem)
-    stage(token_files(stem))
-    copies = [nearest(path) for path in token_files(stem)]
+    stage_in(token_files(stem))
+    copies = [staged_path(path) for path in token_files(stem)]
     assert all("near" in copy.parts for copy in copies)
     assert [copy.read_bytes() for copy in copies] == [path.read_bytes() for path in token_files(stem)]
     assert Path(TokenStore(stem).values.filename) == copies[0]
@@ -169,17 +169,17 @@ def test_a_store_is_read_from_its_copy_and_is_the_same(stem):
 
 
 def test_a_copy_of_what_a_file_was_before_is_not_read(stem):
-    stage(token_files(stem))
+    stage_in(token_files(stem))
     with write_tokens(stem, 100) as store:
         store.append(np.arange(5), [5])
     assert rows(stem) == [[0, 1, 2, 3, 4]]
 
 
 def test_a_copy_that_is_there_is_not_made_again(stem):
-    stage(token_files(stem))
+    stage_in(token_files(stem))
     copy = copy_of(token_files(stem)[0])
     written = copy.stat().st_mtime_ns
-    stage(token_files(stem))
+    stage_in(token_files(stem))
     assert copy.stat().st_mtime_ns == written
 
 
@@ -187,9 +187,9 @@ def test_store_is_read_in_place_if_the_disk_is_full(stem, monkeypatch):
     passed = []
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 0, 100))
     monkeypatch.setattr(encoded_files, "read_through", passed.append)
-    stage(token_files(stem))
+    stage_in(token_files(stem))
     assert passed == list(token_files(stem))
-    assert [nearest(path) for path in token_files(stem)] == list(token_files(stem))
+    assert [staged_path(path) for path in token_files(stem)] == list(token_files(stem))
 
 
 def test_failed_copy_leaves_no_file_and_store_is_read_in_place(stem, monkeypatch):
@@ -198,16 +198,16 @@ def test_failed_copy_leaves_no_file_and_store_is_read_in_place(stem, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(shutil, "copyfile", fill_up)
-    stage(token_files(stem))
-    assert nearest(token_files(stem)[0]) == token_files(stem)[0]
+    stage_in(token_files(stem))
+    assert staged_path(token_files(stem)[0]) == token_files(stem)[0]
     assert not [path for path in (stem.parents[1] / "near").rglob("*") if path.is_file()]
 
 
 def test_staging_copies_nothing_on_a_local_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "unused"))
     (tmp_path / "file").write_text("here")
-    stage([tmp_path / "file"])
-    assert nearest(tmp_path / "file") == tmp_path / "file"
+    stage_in([tmp_path / "file"])
+    assert staged_path(tmp_path / "file") == tmp_path / "file"
 
 
 def test_the_type_of_a_file_system_is_that_of_the_nearest_mount():

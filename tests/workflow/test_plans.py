@@ -36,7 +36,7 @@ def test_every_output_and_score_is_in_one_plan(plans):
 def test_a_score_names_the_output_that_the_graph_says(plans):
     for manifest in plans.wanted:
         if isinstance(manifest, Scores):
-            for product, planned in zip(plans.of(manifest), plans.scoring(manifest).scores, strict=True):
+            for product, planned in zip(plans.products_of(manifest), plans.scoring(manifest).scores, strict=True):
                 assert planned.output in {
                     path_in_run(source)
                     for source in flatten(plans.graph.inputs(product))
@@ -73,7 +73,7 @@ def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()
     official = "an4-official"
     outputs = [source for source in shared if isinstance(source, Outputs)]
-    assert shared and not any(official in repr(product) for source in outputs for product in plans.of(source))
+    assert shared and not any(official in repr(product) for source in outputs for product in plans.products_of(source))
     assert any(isinstance(product, Outputs) for product in alone)
     assert {product for product in alone if isinstance(product, Outputs | Scores)} <= plans.wanted.keys()
     for dataset in (official, "an4-complete"):

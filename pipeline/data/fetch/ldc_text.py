@@ -237,7 +237,7 @@ def sentences(text: str, path: Path) -> Sentences:
         if tag[1].lower() == "doc":
             keys.begin(attribute(values, b"docid") or attribute(values, b"id"))
             continue
-        key = keys.of(attribute(values, b"id"))
+        key = keys.next_key(attribute(values, b"id"))
         if key.nth_segment > 1:
             raise UserError(f"{path}: has two <s> with id {shown(key.segment)}; copy it from the package again")
         found[key] = " ".join(tag[3].split())

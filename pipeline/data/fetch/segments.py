@@ -45,7 +45,7 @@ class Keys:
         self.document, self.segments = document, Counter()
         self.documents[document] += 1
 
-    def of(self, segment: str) -> Key:
+    def next_key(self, segment: str) -> Key:
         """Return the key of the next segment."""
         self.segments[segment] += 1
         return Key(self.document, self.documents[self.document], segment, self.segments[segment])
@@ -78,7 +78,7 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
         elif key and not closes:
             break
         elif name == b"seg" and not closes:
-            begin, key = tag.end(), keys.of(attribute(tag[3], b"id"))
+            begin, key = tag.end(), keys.next_key(attribute(tag[3], b"id"))
         elif not closes:
             keys.begin(attribute(tag[3], b"docid") or attribute(tag[3], b"id"))
     if key:
@@ -124,7 +124,7 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
     for name, document in documents:
         keys.begin(name)
         for segment in document.iter("seg"):
-            found[keys.of(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
+            found[keys.next_key(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
     return found
 
 
