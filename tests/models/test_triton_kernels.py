@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
-from pipeline.models.kernels import cross_entropy, gpu, relu_layers, residual_norm, short_attention
+from pipeline.models.kernels import cross_entropy, embedding, gpu, relu_layers, residual_norm, short_attention
 from pipeline.models.kernels.autocast import Norm, Projection
 from pipeline.models.kernels.short_attention import Heads
 from pipeline.models.transformer import layers, multi_head_attention
@@ -252,7 +252,41 @@ def test_softmax_replaces_scores_in_place(vocabulary, dtype):
     assert_close(scores, expected, dtype)
 
 
-USERS = (cross_entropy, layers, residual_norm, short_attention, weighted_model)
+def plain_embedding(weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
+    return F.embedding(tokens, weight) * 8 + positions
+
+
+@needs_triton
+@pytest.mark.parametrize("positions", [1, 13])
+def test_embedding_adds_positions(monkeypatch, positions):
+    torch.manual_seed(12)
+    tokens, encodings = torch.randint(29, (5, 13), device=DEVICE), randn(positions, 64).detach()
+    ours = lambda weight: embedding.embed(weight, tokens, encodings, 8.0, 0.0)  # noqa: E731
+    assert_same(ours, lambda weight: plain_embedding(weight, tokens, encodings), [randn(29, 64)])
+    monkeypatch.setattr(embedding, "output_dtype", lambda weight: torch.bfloat16)
+    weight = randn(29, 64)
+    expected, grad = plain_embedding(weight, tokens, encodings), randn(5, 13, 64, dtype=torch.bfloat16).detach()
+    assert_close(ours(weight), expected, torch.bfloat16)
+    found = (torch.autograd.grad(out, weight, grad.to(out.dtype))[0] for out in (ours(weight), expected))
+    assert torch.equal(*found)
+
+
+@needs_triton
+def test_embedding_drops_elements_by_the_seed():
+    rate, tokens = 0.3, torch.randint(29, (5, 13), device=DEVICE)
+    weight, encodings = randn(29, 64), randn(13, 64).detach()
+
+    def dropped(weight: Tensor) -> Tensor:
+        torch.manual_seed(7)
+        return embedding.embed(weight, tokens, encodings, 8.0, rate)
+
+    mask = dropped(weight) != 0
+    assert float(mask.float().mean()) == pytest.approx(1 - rate, abs=5 * math.sqrt(rate / mask.numel()))
+    expected = lambda weight: plain_embedding(weight, tokens, encodings) * mask / (1 - rate)  # noqa: E731
+    assert_same(dropped, expected, [weight])
+
+
+USERS = (cross_entropy, embedding, layers, residual_norm, short_attention, weighted_model)
 """Modules that choose between kernels."""
 
 
@@ -274,7 +308,7 @@ def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, c
 
     def computed(by_triton: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         for user in USERS:
-            monkeypatch.setattr(user, "fused", lambda x: by_triton)
+            monkeypatch.setattr(user, "fused", lambda *_: by_triton)
         for module in cast:
             monkeypatch.setattr(module, "cast_weights", (module.weight, module.bias) if by_triton else None)
         sums, gradients = loss_and_gradients(built, lambda: built.loss(batch, 0.1))

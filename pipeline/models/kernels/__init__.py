@@ -21,6 +21,7 @@ On a GPU and if REPRISE_GPU_KERNELS=1 (gpu.py), Triton kernels replace torch's:
 
 | plain module | kernel |
 |---|---|
+| transformer/model.py, `embed` | embedding.py |
 | transformer/multi_head_attention.py, `attend` | short_attention.py |
 | transformer/layers.py, `ResidualNorm` | residual_norm.py |
 | transformer/layers.py, `FeedForward` | relu_layers.py |

@@ -1,8 +1,8 @@
 """Choice between torch's kernels and this project's Triton kernels on a GPU.
 
-Triton kernels replace torch's where a training step is bound by memory traffic: attention over short sequences,
-dropout with residual connection and LayerNorm, ReLU layers, and the softmax of the loss. They run in bfloat16. Their
-results are a function of inputs and seed, and differ from torch's by rounding.
+Triton kernels replace torch's where a training step is bound by memory traffic: embeddings, attention over short
+sequences, dropout with residual connection and LayerNorm, ReLU layers, and the softmax of the loss. They run in
+bfloat16. Their results are a function of inputs and seed, and differ from torch's by rounding.
 """
 
 import logging
@@ -20,13 +20,20 @@ LEVELS = 1 << 16
 """Values of the random numbers that decide whether dropout keeps an element."""
 
 
-def fused(x: Tensor) -> bool:
+def fused(x: Tensor, dtype: torch.dtype | None = None) -> bool:
     """Return whether a Triton kernel computes with a tensor.
 
     Args:
-        x: Tensor of any shape; gives device and dtype.
+        x: Tensor of any shape; gives the device.
+        dtype: Dtype of the results; None for that of `x`.
     """
-    return x.is_cuda and x.dtype == torch.bfloat16 and kernels.enabled() and triton_asked_for() and triton_runs()
+    return (
+        x.is_cuda
+        and (dtype or x.dtype) == torch.bfloat16
+        and kernels.enabled()
+        and triton_asked_for()
+        and triton_runs()
+    )
 
 
 @cache

@@ -23,9 +23,14 @@ def suits(residual: Tensor, output: Tensor) -> bool:
         residual: Input of the sub-layer.
         output: Output of the sub-layer.
     """
-    width, same = output.shape[-1], residual.dtype == output.dtype
-    aligned = width & (width - 1) == 0 and NARROWEST <= width <= WIDEST
-    return fused(output) and aligned and same and residual.shape == output.shape[-residual.dim() :]
+    same = residual.dtype == output.dtype and residual.shape == output.shape[-residual.dim() :]
+    return fused(output) and power_of_2_width(output) and same
+
+
+def power_of_2_width(x: Tensor) -> bool:
+    """Return whether a program can hold a row of a tensor (…, D)."""
+    width = x.shape[-1]
+    return width & (width - 1) == 0 and NARROWEST <= width <= WIDEST
 
 
 def residual_norm(

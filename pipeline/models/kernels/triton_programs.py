@@ -1,10 +1,10 @@
-"""Programs for a GPU, in Triton: residual connection with LayerNorm, ReLU layers, branches, softmax.
+"""Programs for a GPU, in Triton: embedding, residual connection with LayerNorm, ReLU layers, branches, softmax.
 
 A program computes a tile. Every output belongs to one program, and sums have a fixed order. So results are a function
 of the inputs alone.
 
-Import this module only if Triton is installed. The functions that launch the programs are in `residual_norm`,
-`relu_layers` and `cross_entropy`. attention_programs.py has the programs of attention.
+Import this module only if Triton is installed. The functions that launch the programs are in `embedding`,
+`residual_norm`, `relu_layers` and `cross_entropy`. attention_programs.py has the programs of attention.
 """
 
 import triton
@@ -28,6 +28,25 @@ def drop(x, seed, threshold, keep_scale, WIDTH: tl.constexpr):
         keep = keep_mask(seed, tl.program_id(0) + tl.arange(0, 1), threshold, 1, WIDTH)
         x = tl.where(tl.reshape(keep, (WIDTH,)), x * keep_scale, 0.0)
     return x
+
+
+@triton.jit(do_not_specialize=["position_rows", "threshold"])
+def embed_forward(
+    tokens, table, positions, out, seed, position_rows, scale, threshold, keep_scale, WIDTH: tl.constexpr
+):
+    """Embed a symbol: Dropout(embedding · scale + position)."""
+    row, j = tl.program_id(0).to(tl.int64), tl.arange(0, WIDTH)
+    x = tl.load(table + tl.load(tokens + row) * WIDTH + j) * scale
+    x = drop(x + tl.load(positions + row % position_rows * WIDTH + j), seed, threshold, keep_scale, WIDTH)
+    tl.store(out + row * WIDTH + j, x.to(out.dtype.element_ty))
+
+
+@triton.jit(do_not_specialize=["threshold"])
+def embed_backward(grad, grad_rows, seed, scale, threshold, keep_scale, WIDTH: tl.constexpr):
+    """Differentiate with respect to the embedding of a symbol."""
+    place = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
+    x = drop(tl.load(grad + place).to(tl.float32), seed, threshold, keep_scale, WIDTH)
+    tl.store(grad_rows + place, (x * scale).to(grad_rows.dtype.element_ty))
 
 
 @triton.jit(do_not_specialize=["residual_rows", "threshold"])
