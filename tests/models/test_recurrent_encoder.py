@@ -39,7 +39,7 @@ def test_a_shut_gate_leaves_one_projected_channel(form, bias):
     torch.testing.assert_close(blend(first, second)[0], by_gate if form == "gate" else by_gru, **EXACT)
 
 
-def test_a_blend_weighs_projected_channels_by_the_gate_it_returns():
+def test_a_blend_weighs_channels_by_the_gate_it_returns():
     blend, first, second = drawn(Blend(6, 5, 6, "gate")), randn(2, 3, 6), randn(2, 3, 5)
     found, z = blend(first, second)
     expected = z * (first @ blend.of_first[6:].T) + (1 - z) * (second @ blend.of_second[6:].T)
