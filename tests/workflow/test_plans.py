@@ -79,4 +79,4 @@ def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     for dataset in (official, "an4-complete"):
         touch(plans.layout.path(Raw(dataset)))
     later = Plans(plans.graph)
-    assert any(official in repr(product) for manifest in shared for product in later.of(manifest))
+    assert any(official in repr(product) for manifest in shared for product in later.products_of(manifest))
