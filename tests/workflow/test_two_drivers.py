@@ -1,4 +1,4 @@
-"""Several snakemakes in one folder, and one that is killed dead with all that it started and begun again."""
+"""Several Snakemakes in one folder, and a killed one whose successor ends in the same bytes."""
 
 import contextlib
 import os
