@@ -181,3 +181,22 @@ def test_axes_of_a_chart_fit_the_chosen_rows(opened):
             assert found == pytest.approx([100 * (margin + one) / (1 + 2 * margin) for one in share], abs=0.5)
         labels = page.locator(".chart g.up text:not(.axis)").all_text_contents()
         assert 2 <= len(labels) <= 7 and all(min(losses) - 0.2 < float(label) < max(losses) + 0.2 for label in labels)
+
+
+def test_axis_of_a_line_at_zero_has_round_ticks(opened):
+    page = opened("compare-weighted-table2")
+    page.evaluate(
+        """() => {
+          const chart = document.querySelector('.chart.chosen');
+          chart.dataset.up = '-0.04 1.04';
+          for (const path of chart.querySelectorAll('path')) path.setAttribute('d', 'M0 963.0L1000 963.0');
+          fitAxes(chart);
+        }"""
+    )
+    assert page.locator(".chart g.up text:not(.axis)").all_text_contents() == ["0.0", "0.5", "1.0"]
+
+
+def test_parts_that_need_a_script_are_hidden_without_one(opened):
+    page = opened("compare-weighted-table2", java_script_enabled=False)
+    assert page.locator(".scripted").count() == 2 and page.locator(".scripted:visible").count() == 0
+    assert page.locator("noscript li a").count() >= 2

@@ -29,6 +29,7 @@ from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.papers import common_titles
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.report.site.tables import row_state
 from pipeline.stages import parse
 from reprise.__main__ import main
 
@@ -266,6 +267,13 @@ def test_ticks_of_random_axes_are_round_few_and_inside():
             assert axis.at(float(label.replace("−", "-"))) == pytest.approx(place, abs=1.0)
 
 
+def test_few_ticks_are_still_two():
+    generator = random.Random(random.random())
+    for _ in range(200):
+        low, high = -generator.random() * 10 ** generator.randint(-3, 4), generator.random()
+        assert 2 <= len(nice_axis("", [low, 0.0, high], ticks=3).ticks) <= 5
+
+
 def test_axis_of_zeros_alone_has_no_negative_tick():
     assert [label for _, label in nice_axis("", [0.0, 0.0]).ticks] == ["0.0", "0.5", "1.0"]
 
@@ -292,6 +300,35 @@ def test_columns_that_differ_in_decoding_are_told_apart_by_it():
     titles = column_titles(project, project.table("attention", "recipes").cells)
     assert titles["ende"] == "BLEU en–de averaged" and titles["ende_last"] == "BLEU en–de final"
     assert titles["ende_sacrebleu"] == "sacreBLEU en–de" and len({*titles.values()}) == len(titles)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "title"),
+    [
+        ("table2", "parameters", "parameters at paper size"),
+        ("table2", "parameters_here", "parameters"),
+        ("ablations", "parameters", "parameters"),
+        ("readings", "operations", "FLOPs a step"),
+    ],
+)
+def test_parameters_are_titled_by_the_model_they_belong_to(table, key, title):
+    project = real_project()
+    assert column_titles(project, project.table("weighted", table).cells)[key] == title
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["done", "not run", "done"], "2 of 3 runs"),
+        (["not run", "not run"], "not run"),
+        (["done", "failed", "not run"], "failed"),
+        (["done", "done"], "not scored"),
+    ],
+)
+def test_row_says_how_many_of_its_runs_are_done(states, said):
+    reasons = [state for state in ("failed", "not run") if state in states]
+    site = Some(status=states.__getitem__, why_missing=lambda runs: [*reasons, "not scored"][0])
+    assert row_state(site, [*range(len(states)), 0]) == said
 
 
 def test_titles_on_which_tables_disagree_name_no_column():
