@@ -3,7 +3,6 @@
 A recogniser is fused with the language model of its seed, decoding replaces it by another, and weights are chosen.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from made_records import text_corpus
 from speech_runs import FEATURES, write_corpus
 
 from pipeline.__main__ import main
-from pipeline.config import load_run
+from pipeline.config import DecodingConfig, load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
 from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
@@ -56,39 +55,43 @@ class Workflow:
                 self.made.append(product)
 
     def run(self, product) -> None:
-        out = self.layout.path(product)
+        out, inputs, run = self.layout.path(product), self.graph.inputs(product), product.run
         match product:
-            case Trained(run):
+            case Trained():
                 settings = self.project.run_yaml(run)
                 settings["training"] |= SHORT
                 out.parent.mkdir(parents=True)
                 (out.parent / "run.yaml").write_text(yaml.safe_dump(settings))
-                assert main(["train", "--run", str(out.parent), "--threads", "1", "--device", "cpu"]) == 0
+                stage("train", "--run", out.parent, "--threads", 1, "--device", "cpu")
             case Tuned():
-                config = self.project.decoding(product.run.paper, product.run.system, product.decoding)
-                trained = TrainedModel.load(self.layout.weights(product.run), threads=1)
-                lm = self.layout.run(self.graph.inputs(product)["language_model"].run)
-                choose_weights(trained, config.model_copy(update={"beam_size": 2}), lm, out)
+                trained = TrainedModel.load(self.layout.weights(run), threads=1)
+                choose_weights(trained, self.decoding(product), self.layout.run(inputs["language_model"].run), out)
             case Transcript():
-                where = ["--corpus", str(self.layout.path(Encoded(product.scored_on)).parent)]
-                self.stage("transcribe", product, out, *where, "--split", product.split)
+                options = [
+                    "--weights",
+                    self.layout.weights(run),
+                    "--decoding",
+                    self.decoding(product).model_dump_json(),
+                ]
+                options += ["--corpus", self.layout.path(Encoded(product.scored_on)).parent, "--split", product.split]
+                if "language_model" in inputs:
+                    options += ["--language-model", self.layout.run(inputs["language_model"].run)]
+                if "tuned" in inputs:
+                    options += ["--tuned", self.layout.path(inputs["tuned"])]
+                stage("transcribe", *options, "--out", out, "--threads", 1)
             case Score():
-                inputs = self.graph.inputs(product)
-                dataset = ROOT / f"workflow/datasets/{product.scored_on}.yaml"
-                files = ["--transcripts", str(self.layout.path(inputs["transcript"])), "--dataset", str(dataset)]
-                corpus = str(self.layout.path(inputs["scored_on"]).parent)
-                assert main(["score-speech", *files, "--corpus", corpus, "--split", "test", "--out", str(out)]) == 0
+                files = ["--transcripts", self.layout.path(inputs["transcript"])]
+                files += ["--corpus", self.layout.path(inputs["scored_on"]).parent]
+                files += ["--dataset", ROOT / f"workflow/datasets/{product.scored_on}.yaml"]
+                stage("score-speech", *files, "--split", "test", "--out", out)
 
-    def stage(self, name: str, product, out: Path, *options: str) -> None:
-        """One that reads a trained model, with what the graph says it reads beside."""
-        inputs, run = self.graph.inputs(product), product.run
-        decoding = self.project.decoding(run.paper, run.system, product.decoding).model_dump()
-        options = (*options, "--decoding", json.dumps(decoding | {"beam_size": 2}), "--threads", "1")
-        if "language_model" in inputs:
-            options += ("--language-model", str(self.layout.run(inputs["language_model"].run)))
-        if "tuned" in inputs:
-            options += ("--tuned", str(self.layout.path(inputs["tuned"])))
-        assert main([name, "--weights", str(self.layout.weights(run)), "--out", str(out), *options]) == 0
+    def decoding(self, product) -> DecodingConfig:
+        config = self.project.decoding(product.run.paper, product.run.system, product.decoding)
+        return config.model_copy(update={"beam_size": 2})
+
+
+def stage(*words: object) -> None:
+    assert main([*map(str, words)]) == 0
 
 
 def run_of(system: str, dataset: str, seed: int = 7) -> RunId:
@@ -105,9 +108,8 @@ def test_fused_recogniser_is_scored_with_another_language_model(workflow, decodi
     target = Score(run_of("CF4", SOURCE), "scores", decoding, "test", TARGET)
     workflow.make(target)
     cold, lm, other = run_of("CF4", SOURCE), run_of("lm-full", FULL), run_of("lm-target", OTHER)
-    steps = {name: workflow.made.index(product) for name, product in (("cold", Trained(cold)), ("lm", Trained(lm)))}
-    steps |= {"other": workflow.made.index(Trained(other)), "score": workflow.made.index(target)}
-    assert steps["lm"] < steps["cold"] < steps["score"] > steps["other"]
+    made = [workflow.made.index(product) for product in (Trained(lm), Trained(cold), target)]
+    assert made == sorted(made) and workflow.made.index(Trained(other)) < made[-1]
     trained_runs = {product.run for product in workflow.made if isinstance(product, Trained)}
     assert {run for run in trained_runs if run.seed == 7} == {cold, lm, other}
     fused = build_initial_model(load_run(workflow.layout.run(cold) / "run.yaml"))

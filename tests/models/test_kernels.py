@@ -172,7 +172,7 @@ def test_compiled_layers_are_called_while_used_and_not_otherwise(monkeypatch):
 
 @pytest.mark.slow
 def test_compiled_loss_and_gradients_equal_those_of_the_layers():
-    model = build_model(transformer_config(), (VOCAB, VOCAB)).train()
+    model = build_model(transformer_config(num_layers=1), (VOCAB, VOCAB)).train()
     compiled = CompiledLayers(model)
     for layer in compiled.layers:
         layer.compile(dynamic=True, backend="aot_eager")

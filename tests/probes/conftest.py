@@ -1,8 +1,1 @@
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # read by the stages
-    torch.set_num_threads(1)
+from one_thread import one_thread  # noqa: F401

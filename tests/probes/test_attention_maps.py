@@ -1,11 +1,24 @@
-"""Maps are the model's own attention, and a rule's choice is the one it describes."""
+"""Attention of text and of speech: maps are the model's own, and a rule's choice is the one it describes."""
 
+import json
+import math
+
+import numpy as np
+import pytest
 import torch
+from made_records import speech_corpus
+from run_folders import write_settings, write_weights
 
+from pipeline.config import load_run
+from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import TextBatch
+from pipeline.data.sequence_store import write_frames, write_tokens
+from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
 from pipeline.probes.attention_maps import choose, farthest, most_different, sharpest
+from pipeline.training.run_model import build_initial_model
 
 H, N = 3, 12
 
@@ -68,3 +81,53 @@ def test_the_last_two_symbols_do_not_count():
     maps[:, :, -1] = 5
     for rule in ("distant", "contrast"):
         assert choose(rule, ["▁a"] * N, maps).score < 1
+
+
+RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 1, "encoder_width": 3, "decoder_width": 4}
+RECOGNISER |= {"pooled_layers": 1, "embedding_width": 3, "attention_width": 4, "location_filters": 2}
+
+
+def write_run(tmp_path, model: dict):
+    corpus, run, rng = tmp_path / "encoded", tmp_path / "run", np.random.default_rng(0)
+    corpus.mkdir()
+    with write_frames(corpus / "dev") as frames, write_tokens(corpus / "dev.tgt", len(Alphabet())) as tokens:
+        for length in (2, 5, 3):
+            frames.append(rng.normal(0, 1, (20, 40)))
+            tokens.append(rng.integers(FIRST, len(Alphabet()), length), [length])
+    speech_corpus().write(corpus / "corpus.json")
+    write_settings(run, corpus, model, {"max_steps": 2, "sentences_per_update": 2, "label_smoothing": 0.0})
+    for step in (1, 2):
+        torch.manual_seed(step)
+        built = build_initial_model(load_run(run / "run.yaml"))
+        write_weights(run, built, f"checkpoints/step-{step}.safetensors", step)
+    return run
+
+
+def test_every_kept_checkpoint_has_its_alignment_and_entropy(tmp_path):
+    run, out = write_run(tmp_path, RECOGNISER), tmp_path / "dev.json"
+    write_alignments(run, "dev", 1, out)
+    record = json.loads(out.read_text())
+    assert record["steps"] == [1, 2] and record["utterance"] == 2 and len(record["text"]) == 3
+    maps = np.array(record["maps"])
+    assert maps.shape == (2, 4, 10)
+    np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-3)
+    assert all(0 < entropy <= math.log(10) for entropy in record["entropy"])
+    assert record["entropy"][0] != record["entropy"][1]
+
+
+def test_a_model_without_attention_is_refused(tmp_path):
+    run = write_run(tmp_path, {"architecture": "ctc", "channels": 1, "num_layers": 1, "hidden_width": 3})
+    with pytest.raises(UserError, match="no attention over speech"):
+        write_alignments(run, "dev", 1, tmp_path / "dev.json")
+
+
+def test_entropy_of_even_attention_is_log_of_positions():
+    alignments = torch.zeros(1, 3, 8)
+    alignments[0, 0], alignments[0, 1, 2] = 1 / 8, 1.0
+    alignments[0, 2] = 1 / 8
+    real = torch.tensor([[True, True, False]])
+    assert mean_entropy(alignments, real) == pytest.approx(math.log(8) / 2)
+
+
+def test_median_length_is_of_the_upper_median():
+    assert median_length(np.array([9, 2, 5, 7])) == 3

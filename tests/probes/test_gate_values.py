@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from grammar_sentences import generate
 from made_records import parallel_corpus
 from run_folders import write_settings, write_weights
@@ -66,14 +67,9 @@ def corpus(tmp_path_factory):
             with write_tokens(folder / f"encoded/{split}.{side}", len(subwords)) as store:
                 store.append(np.concatenate(ids), np.array([len(sentence) for sentence in ids]))
     parallel_corpus(len(subwords), src="zh", tgt="en").write(folder / "encoded/corpus.json")
-    sizes = {"train": 1, "dev": 1, "test": 40, "test2": 20}
-    dataset = {
-        "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
-        "test_set": "toy", "further_test_sets": ["toy2"], "generator": {"domain": "film", "sizes": sizes, "seed": 5},
-        "expected": {}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses",
-        "segmenter": "jieba", "lowercase": True,
-        "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
-    }  # fmt: skip
+    dataset = yaml.safe_load((ROOT / "workflow/datasets/grammar-zh-en.yaml").read_text())
+    dataset |= {"test_set": "toy", "further_test_sets": ["toy2"], "expected": {}, "size": None}
+    dataset["generator"] = {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 40, "test2": 20}, "seed": 5}
     (folder / "toy.yaml").write_text(json.dumps(dataset))
     return folder
 

@@ -35,9 +35,7 @@ def texts(log_probs: torch.Tensor) -> dict[tuple[int, ...], float]:
 
 
 def words(text: tuple[int, ...]) -> int:
-    return sum(
-        len(list(group)) > 0 for is_space, group in itertools.groupby(text, lambda s: s == SPACE) if not is_space
-    )
+    return sum(not is_space for is_space, _ in itertools.groupby(text, lambda symbol: symbol == SPACE))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.7])

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
-import torch
 from made_records import parallel_corpus
+from one_thread import one_thread  # noqa: F401
 from run_folders import write_settings
 
 from pipeline.config import load_run
@@ -34,14 +34,6 @@ MODELS = {
     "recurrent": {"channels": "ntm-rnn-emb", **RECURRENT, "init_scale": 0.5},
     "convolutional": {"encoder_layers": 1, "decoder_layers": 2, "d_embedding": 12, "d_hidden": 16, "d_readout": 12},
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

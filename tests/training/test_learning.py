@@ -1,6 +1,8 @@
 """Models learn, and the loop computes its equations."""
 
 import random
+import threading
+import time
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch
 from pipeline.config import load_run
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.training.job import train_run
-from pipeline.training.step import StepRunner, micro_seed
+from pipeline.training.step import Prefetcher, StepRunner, micro_seed
 from pipeline.training.validation import Validation
 
 RECURRENT = {"d_embedding": 32, "d_state": 32, "d_attention": 64, "d_readout": 32}
@@ -85,3 +87,29 @@ def test_no_two_micro_batches_share_a_seed():
     seeds = {micro_seed(seed, step, index) for seed in range(4) for step in range(40) for index in range(40)}
     assert len(seeds) == 4 * 40 * 40
     assert all(0 <= seed < 1 << 63 for seed in seeds)
+
+
+def test_every_step_comes_once_in_order_with_its_content():
+    loaded = []
+    prefetcher = Prefetcher(lambda step: loaded.append(step) or step**2)
+    assert list(prefetcher.steps(3, 7)) == [(3, 9), (4, 16), (5, 25), (6, 36)]
+    assert loaded == [3, 4, 5, 6] and not list(prefetcher.steps(4, 4))
+
+
+def test_the_next_step_is_loaded_while_this_one_is_used():
+    loaded = [threading.Event() for _ in range(3)]
+    for step, _ in Prefetcher(lambda step: loaded[step].set()).steps(0, 3):
+        assert step == 2 or loaded[step + 1].wait(5)
+
+
+def test_the_wait_is_counted():
+    prefetcher = Prefetcher(lambda step: time.sleep(0.05))
+    list(prefetcher.steps(0, 2))
+    assert prefetcher.waited_s > 0.08
+
+
+def test_an_error_in_loading_is_raised_where_the_step_is_used():
+    steps = Prefetcher(lambda step: 1 // (2 - step)).steps(0, 4)
+    assert next(steps) == (0, 0) and next(steps) == (1, 1)
+    with pytest.raises(ZeroDivisionError):
+        next(steps)

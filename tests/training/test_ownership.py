@@ -5,6 +5,8 @@ import os
 import random
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -37,14 +39,22 @@ def holding(run, job: str, entered: list) -> threading.Thread:
     return thread
 
 
+@contextmanager
+def contested(run, caplog) -> Iterator[list]:
+    """Hold a run that a second owner waits for, and let it go in the end; yield those that got it after that."""
+    entered: list = []
+    with Ownership(run, "first").hold():
+        second = holding(run, "second", entered)
+        until_logged(caplog, "(job first) to save its progress and stop")
+        yield entered
+    second.join(20)
+
+
 def until_logged(caplog, text: str) -> None:
     end = time.monotonic() + 20
     while text not in caplog.text:
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-WAITS = "(job first) to save its progress and stop"
 
 
 def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
@@ -92,35 +102,28 @@ def test_altered_claim_is_not_taken_for_a_takeover(tmp_path, seed, caplog):
 
 
 def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, caplog):
-    entered = []
-    with Ownership(tmp_path, "first").hold():
-        second = holding(tmp_path, "second", entered)
-        until_logged(caplog, WAITS)
+    with contested(tmp_path, caplog) as entered:
         time.sleep(0.2)
         assert signals == [(os.getpid(), 15)] and not entered
-    second.join(20)
     assert entered == ["second"]
     (said,) = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
     assert f"process {os.getpid()} on" in said and "(job first)" in said
 
 
 def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, caplog, monkeypatch):
-    with Ownership(tmp_path, "first").hold():
-        second = holding(tmp_path, "second", [])
-        until_logged(caplog, WAITS)
+    with contested(tmp_path, caplog):
         assert "run.lock" not in caplog.text
         monkeypatch.setattr(ownership, "LOG_EVERY_S", 0.0)
         until_logged(caplog, f"if it does not, end it; only if its machine is gone, remove {tmp_path}/run.lock")
-    second.join(20)
 
 
 def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
-    entered = []
-    with Ownership(tmp_path, "first").hold():
-        second = holding(tmp_path, "second", entered)
-        until_logged(caplog, WAITS)
+    with contested(tmp_path, caplog) as entered:
         third = holding(tmp_path, "third", entered)
-        second.join(20)
+        end = time.monotonic() + 20
+        while not entered:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         assert entered == ["second was taken over"]
     third.join(20)
     assert entered == ["second was taken over", "third"]
