@@ -9,7 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.metrics import metric_named, read_statistics
-from pipeline.metrics.metric import RESAMPLES, SEED, Total, resampled
+from pipeline.metrics.metric import RESAMPLES, Total, resampled
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)
 
 
-def paired_bootstrap(
-    a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED
-) -> Comparison:
+def paired_bootstrap(a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES) -> Comparison:
     """Test whether system a differs from system b (Riezler and Maxwell 2005).
 
     The p-value is a share of resamples: those whose difference is as far from the mean as the observed one from zero.
@@ -69,7 +67,6 @@ def paired_bootstrap(
         b: Those of the other system on the same sentences in the same order, shape (N, F).
         total: Maps summed statistics to scores.
         resamples: Number of resamples.
-        seed: Seed of the draws.
 
     Returns:
         The difference of a and b.
@@ -82,7 +79,7 @@ def paired_bootstrap(
     if len(a) == 1:
         raise UserError("can't compare scores of one sentence: use a test set with at least two")
     difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
-    return compare_resamples(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
+    return compare_resamples(difference, resampled(a, total, resamples) - resampled(b, total, resamples))
 
 
 def compare_resamples(difference: float, differences: np.ndarray) -> Comparison:

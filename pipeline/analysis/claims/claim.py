@@ -169,18 +169,17 @@ class Claim(Closed):
         return replace(found, not_trained=measured.above_perplexity_floor(self.trainings) or found.not_trained)
 
 
-def chain_links(claim: Claim, key: str, items: list[Any]) -> dict[str, Claim]:
+def chain_links(claim: Claim, ascending: list[Any]) -> dict[str, Claim]:
     """Split a claim about an ordered list into one claim for each pair of neighbours.
 
     Args:
         claim: The claim.
-        key: Its field that has the list.
-        items: The list.
+        ascending: The list, its field of the same name.
 
     Returns:
         Claims by the suffix of their names: `-1`, `-2`, …; of two items, the claim itself without a suffix.
     """
-    if len(items) == 2:
+    if len(ascending) == 2:
         return {"": claim}
-    steps = pairwise(items)
-    return {f"-{n}": claim.model_copy(update={key: [*step]}) for n, step in enumerate(steps, start=1)}
+    steps = pairwise(ascending)
+    return {f"-{n}": claim.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}

@@ -254,7 +254,7 @@ class TrainingLossClaim(Claim):
         return [(system, self.dataset) for system in self.ascending]
 
     def links(self) -> dict[str, Claim]:
-        return chain_links(self, "ascending", self.ascending)
+        return chain_links(self, self.ascending)
 
     def baselines(self, scores: Scores) -> list[System]:
         return self.trainings[1:2]

@@ -87,7 +87,7 @@ class OrderClaim(ScoreClaim):
         return [as_term(term) for term in self.ascending]
 
     def links(self) -> dict[str, Claim]:
-        return chain_links(self, "ascending", self.ascending)
+        return chain_links(self, self.ascending)
 
     def baselines(self, scores: Scores) -> list[System]:
         return self.ordered_systems(scores)[:1]

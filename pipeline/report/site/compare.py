@@ -16,7 +16,7 @@ from pipeline.report.labels import metric_title, output_name, report_title, shor
 from pipeline.report.site.charts import curves
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat
-from pipeline.report.site.site_data import SiteData, run_page, system_name
+from pipeline.report.site.site_data import SiteData, run_page
 
 
 def compare_page(paper: str, table: str) -> str:
@@ -82,7 +82,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
         found.append(
             {
                 "label": filled.names[index],
-                "system": system_name(run),
+                "system": f"{run.paper}/{run.system}",
                 "page": run_page(run),
                 "output": output_name(site.project, run, decodings[0]),
                 "outputs": outputs_page(cell, run, view),

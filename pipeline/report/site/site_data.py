@@ -148,11 +148,6 @@ def run_page(run: RunId) -> str:
     return f"run-{run.folder.replace('/', '-')}.html"
 
 
-def system_name(run: RunId) -> str:
-    """Return paper and system."""
-    return f"{run.paper}/{run.system}"
-
-
 def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedProduct]:
     """Return the outputs that exist.
 
