@@ -4,6 +4,7 @@ import json
 
 import torch
 import yaml
+from treebank_records import treebank_record
 
 from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.text.encode import encode
@@ -16,13 +17,9 @@ from pipeline.outputs.score import score_parses
 from pipeline.training.job import train_run
 
 SIZES = {"train": 60, "dev": 4, "test": 6}
-DATASET = {
-    **{"kind": "grammar-treebank", "title": "toy", "licence": "none", "citation": "none"},
-    **{"src": "en", "dev_set": "toy-dev", "test_set": "toy-test"},
-    "generator": {"domain": "film", "sizes": SIZES, "seed": 1},
-    "subwords": {"kind": "bpe", "vocab_size": 120, "sample_pairs": 1000},
-    "tgt_subwords": {"kind": "symbols"},
-}
+SUBWORDS = {"kind": "bpe", "vocab_size": 120, "sample_pairs": 1000}
+GENERATOR = {"domain": "film", "sizes": SIZES, "seed": 1}
+DATASET = treebank_record(kind="grammar-treebank", generator=GENERATOR, subwords=SUBWORDS)
 MODEL = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 TRAINING = {"max_steps": 3, "warmup_steps": 2, "validate_every": 3, "checkpoint_every": 3}
 TRAINING |= {"tokens_per_update": 512, "micro_batch_tokens": 512, "max_length": 256}
@@ -32,7 +29,7 @@ RUN |= {"model": MODEL | {"tie_embeddings": "none"}, "training": TRAINING}
 
 def test_parsing_of_grammar_trees_runs_end_to_end(tmp_path):
     torch.set_num_threads(1)
-    dataset, corpus, run = tmp_path / "toy.yaml", tmp_path / "corpus", tmp_path / "run"
+    dataset, corpus, run = tmp_path / "toy-trees.yaml", tmp_path / "corpus", tmp_path / "run"
     dataset.write_text(yaml.safe_dump(DATASET), encoding="utf-8")
     write_splits(corpus, ["en"], SIZES, "film", seed=1)
     record = load_one_of(dataset, TreebankRecord, "a treebank")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from grammar_sentences import generate
+from toy_corpus import record
 
 from pipeline.core.errors import UserError
 from pipeline.data.text.subwords import train
@@ -40,14 +41,12 @@ def test_a_name_has_to_stand_there_in_one_piece():
     assert not contains(["anna", "and", "keller"], ["anna", "keller"])
 
 
-DATASET = {
-    **{"kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en"},
-    **{"dev_set": "d", "test_set": "toy", "expected": {"test": {"lines": 120}}},
-    "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
-    "cleaning": {"max_tokens": 50, "max_ratio": 9},
-    **{"tokeniser": "moses", "segmenter": "jieba", "lowercase": True, "compound_split": False},
-    "subwords": {"kind": "word", "vocab_size": 9},
-}
+DATASET = record(
+    **{"src": "zh", "tgt": "en", "segmenter": "jieba", "lowercase": True, "test_set": "toy"},
+    generator={"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
+    cleaning={"max_tokens": 50, "max_ratio": 9},
+    expected={"test": {"lines": 120}},
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +74,15 @@ def score(folder, dataset, lines):
 
 def count(folder, lines):
     score(folder, folder / "toy.yaml", lines)
-    record = json.loads((folder / "out.json").read_text())
-    names = record["metrics"]
-    return {name: read_statistics(folder / "out.json", name).sum(axis=0).tolist() for name in names}, record
+    found = json.loads((folder / "out.json").read_text())
+    names = found["metrics"]
+    return {name: read_statistics(folder / "out.json", name).sum(axis=0).tolist() for name in names}, found
 
 
 def test_the_references_themselves_are_right_in_everything(corpus):
-    counts, record = count(*corpus)
+    counts, found = count(*corpus)
     assert all(successes == trials > 0 for successes, trials in counts.values())
-    assert record["test_set"] == "toy" and record["metrics"]["clauses"]["value"] == 100
+    assert found["test_set"] == "toy" and found["metrics"]["clauses"]["value"] == 100
     assert counts["rare_names"][1] < counts["names"][1]
 
 
@@ -98,9 +97,9 @@ def test_shuffled_words_keep_names_of_one_word_and_lose_order(corpus):
 @pytest.mark.parametrize("line", ["", "<unk>", "<unk> <unk> <unk>"])
 def test_translations_without_a_word_have_no_phenomenon(corpus, line):
     folder, english = corpus
-    counts, record = count(folder, [line] * len(english))
+    counts, found = count(folder, [line] * len(english))
     assert all(successes == 0 < trials for successes, trials in counts.values())
-    assert all(metric["value"] == 0 for metric in record["metrics"].values())
+    assert all(metric["value"] == 0 for metric in found["metrics"].values())
 
 
 def test_other_than_as_many_lines_is_refused(corpus):

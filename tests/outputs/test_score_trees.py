@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 import yaml
+from treebank_records import treebank_record
 
 from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import linearise, rebuild
@@ -45,12 +46,11 @@ def gold(tmp_path):
 def score(tmp_path: Path, sequences: list[str], lines: int = 30) -> dict:
     """Score a parser's output in folder `a`, and return the score file."""
     generator = {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": lines}, "seed": 1}
-    dataset = {"kind": "grammar-treebank", "title": "t", "licence": "l", "citation": "c", "src": "en"}
-    dataset |= {"dev_set": "d", "test_set": "toy-test", "generator": generator, "expected": {"test": {"lines": lines}}}
-    dataset |= {"subwords": {"kind": "bpe", "vocab_size": 60, "sample_pairs": 9}, "tgt_subwords": {"kind": "symbols"}}
-    (tmp_path / "toy.yaml").write_text(yaml.safe_dump(dataset), encoding="utf-8")
+    expected = {"test": {"lines": lines}}
+    dataset = treebank_record(kind="grammar-treebank", generator=generator, expected=expected)
+    (path := tmp_path / "toy-trees.yaml").write_text(yaml.safe_dump(dataset), encoding="utf-8")
     sequences_file, out = write_lines(tmp_path / "a/test.tok", sequences), tmp_path / "a/test.json"
-    read = {"dataset": tmp_path / "toy.yaml", "prepared": tmp_path / "prepared", "sequences": sequences_file}
+    read = {"dataset": path, "prepared": tmp_path / "prepared", "sequences": sequences_file}
     trees = {"trees": tmp_path / "a/test.trees", "aligned_trees": tmp_path / "a/test.aligned.trees"}
     score_parses(**read, **trees, out=out)
     return json.loads(out.read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def test_an_output_too_few_is_refused(tmp_path, gold):
 
 
 def test_another_test_set_is_refused(tmp_path, gold):
-    with pytest.raises(UserError, match=r"has 30 pairs, but toy test has 31"):
+    with pytest.raises(UserError, match=r"has 30 pairs, but toy-trees test has 31"):
         score(tmp_path, ["NN"] * 30, lines=31)
 
 
