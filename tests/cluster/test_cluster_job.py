@@ -54,22 +54,17 @@ def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
     assert fruitless_starts(tmp_path) == 0
 
 
-@pytest.mark.parametrize(
-    ("sent", "later"),
-    [
-        ([], False),
-        ([signal.SIGUSR2], True),
-        ([signal.SIGTERM], False),
-        ([signal.SIGUSR2, signal.SIGTERM], False),
-    ],
-)
+WARNING, END = int(signal.SIGUSR2), int(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("sent", "later"), [([], False), ([WARNING], True), ([END], False), ([WARNING, END], False)])
 def test_only_a_warning_without_an_end_requests_requeue(sent, later):
     """Run in a process of its own: the record is of the whole process."""
     program = (
         "import os, signal, sys; from pipeline.cluster.job_process import SignalRecord\n"
         "record = SignalRecord()\n"
         "for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, lambda *_: None)\n"
-        f"for number in {[int(number) for number in sent]}: os.kill(os.getpid(), number)\n"
+        f"for number in {sent}: os.kill(os.getpid(), number)\n"
         f"sys.exit(record.requests_requeue is not {later})\n"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT).returncode == 0
@@ -90,8 +85,7 @@ def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.cluster.node_check.BROKEN_S", 0.1)
     monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: signal.sigtimedwait([], 0.5))
     check_node(tmp_path, None, report=reported.append)
-    assert len(reported) == 1
-    assert "does not answer" in reported[0]
+    assert ["does not answer" in line for line in reported] == [True]
 
 
 def test_slow_node_is_used_with_a_warning(tmp_path, monkeypatch, caplog):

@@ -198,7 +198,7 @@ def test_two_processes_train_what_one_does_within_rounding(new_run, train, archi
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hung"])
 def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeypatch, end):
-    """Of eight processes, number 5 ends or hangs in step 3."""
+    """Number 5 of eight processes ends or hangs in step 3."""
     monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
     run = new_run(max_steps=6, validate_every=6, checkpoint_every=2, **SHARED)
     codes = by_forks(run, 8, lambda rank, step: end() if (rank, step) == (5, 3) else None)

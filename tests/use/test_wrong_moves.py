@@ -108,8 +108,8 @@ def test_target_without_scale_or_file_is_corrected():
         ("results/small/weighted", "or --set scale=small (reprise)"),
     ],
 )
-def test_name_or_folder_of_a_result_is_corrected(project, target, remedy):
-    rules = RuleFunctions(project)
+def test_name_or_folder_of_a_result_is_corrected(target, remedy):
+    rules = RuleFunctions(real_project())
     assert re.fullmatch(rules.unknown_targets(), target)
     with pytest.raises(UserError) as raised:
         rules.refuse_target({"target": target})
