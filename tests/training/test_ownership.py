@@ -130,7 +130,7 @@ def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
-def test_a_file_system_without_locks_is_refused_and_holds_nothing(tmp_path, monkeypatch, number):
+def test_file_system_without_locks_is_refused_and_holds_nothing(tmp_path, monkeypatch, number):
     def refuse(*_):
         raise OSError(number, os.strerror(number))
 

@@ -103,7 +103,7 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 
 
-def test_speed_and_waiting_cover_the_last_interval_and_time_left_all(tmp_path, caplog, monkeypatch):
+def test_speed_covers_the_last_interval_and_time_left_all_steps(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     now = iter([100.0, 120.0, 140.0, 150.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
