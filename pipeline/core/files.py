@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -57,7 +58,7 @@ def replace_file(path: Path, mode: str = "w", before: Callable[[], None] = lambd
     Raises:
         UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
     """
-    temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
+    temporary = temporary_sibling(path)
     try:
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,6 +76,11 @@ def replace_file(path: Path, mode: str = "w", before: Callable[[], None] = lambd
     finally:
         with contextlib.suppress(OSError):  # it was renamed or never made; the next writer removes a leftover
             temporary.unlink()
+
+
+def temporary_sibling(path: Path) -> Path:
+    """Return a name beside `path` that no other process uses; `remove_orphans` knows its form."""
+    return path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
 
 
 class Disk(io.FileIO):
@@ -146,7 +152,7 @@ def read_errors(otherwise: str) -> Iterator[None]:
 
 @cache
 def remove_orphans(folder: Path) -> None:
-    """Remove temporary files that killed processes left in a folder.
+    """Remove temporary files and folders that killed processes left in a folder.
 
     Those of other hosts and users are removed after a day. Each folder is swept once per process.
     """
@@ -154,11 +160,11 @@ def remove_orphans(folder: Path) -> None:
         with contextlib.suppress(OSError):  # its writer finished it, or only its owner may remove it
             if is_orphan(path):
                 log.info("removing %s, left half-written by a killed process", path)
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def is_orphan(path: Path) -> bool:
-    """Return whether the writer of a temporary file is gone. Processes of other users may be hidden."""
+    """Return whether the writer of a temporary file or folder is gone. Processes of other users may be hidden."""
     writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
     if writer and path.name.endswith(f".{os.uname().nodename}.{writer[1]}.tmp") and path.stat().st_uid == os.getuid():
         return not Path("/proc", writer[1]).exists()

@@ -131,10 +131,11 @@ def test_temporary_file_of_a_killed_write_is_removed_by_the_next(tmp_path):
     assert os.listdir(tmp_path) == ["other"]
 
 
-def test_sweep_removes_only_abandoned_part_files(tmp_path):
+def test_sweep_removes_only_abandoned_files_and_folders(tmp_path):
     here, old = os.uname().nodename, time.time() - files.ORPHAN_AFTER_S - 10
     kept = [f".a.{here}.{os.getpid()}.tmp", ".b.elsewhere.1.tmp", ".c.tmp", "d.elsewhere.1.tmp"]
-    for name in (*kept, ".e.elsewhere.1.tmp"):
+    (tmp_path / ".f.elsewhere.1.tmp").mkdir()
+    for name in (*kept, ".e.elsewhere.1.tmp", ".f.elsewhere.1.tmp"):
         (tmp_path / name).touch()
         if not name.startswith(".b"):
             os.utime(tmp_path / name, (old, old))

@@ -1,6 +1,7 @@
 """From text to features: speech is a function of the dataset file, and each fault of an utterance is counted."""
 
 import json
+import os
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,12 +14,12 @@ from own_speech import RATE, own, record, write_manifests, write_noise
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.data.dataset import Dataset, ReadAloudDataset
+from pipeline.data.dataset import Dataset, ReadAloudDataset, TextPart
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.fetch import download
 from pipeline.data.sequence_store import FEATURES, FrameStore, TokenStore
 from pipeline.data.speech.audio import RejectedError, read_audio
-from pipeline.data.speech.collect_text import collect_text
+from pipeline.data.speech.collect_text import collect_text, part_lines
 from pipeline.data.speech.encode_text import encode_text, select
 from pipeline.data.speech.features import SplitCounts, compute_features
 from pipeline.data.speech.frontend import KeptUtterance, MelFilters
@@ -52,7 +53,13 @@ def test_text_covers_all_splits_with_further_test_sets(tmp_path):
 
 @pytest.mark.parametrize("first", [1, 9])
 def test_copies_of_members_are_removed(tmp_path, monkeypatch, first):
-    (old := tmp_path / "raw/.unpacked/train0").mkdir(parents=True)  # of a killed stage
+    here = os.uname().nodename
+    dead, own, alive = (
+        tmp_path / f"raw/.unpacked.{process}.tmp"
+        for process in (f"{here}.{2**22 + 1}", f"{here}.{os.getpid()}", "elsewhere.1")
+    )
+    (dead / "train-0").mkdir(parents=True)
+    alive.mkdir()
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("T/a.txt", "one\ntwo\n")
     part = {"source": "t.zip", "member": "T/*.txt", "first": first}
@@ -62,8 +69,18 @@ def test_copies_of_members_are_removed(tmp_path, monkeypatch, first):
     monkeypatch.setattr(download, "fetch_all", lambda *_: {"t.zip": tmp_path / "t.zip"})
     with nullcontext() if first == 1 else pytest.raises(UserError, match="has no line 9"):
         collect_text(dataset, tmp_path, tmp_path, None)
-    assert not old.parent.exists()
+    assert not dead.exists() and not own.exists() and alive.exists()
     assert first != 1 or (tmp_path / "raw/dev.en").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("lines", [None, 2])
+def test_copies_of_a_part_are_removed_after_its_last_line(tmp_path, lines):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("T/a.txt", "one\ntwo\n")
+    part = TextPart(source="t.zip", member="T/*.txt", lines=lines)
+    found = part_lines(part, tmp_path / "t.zip", tmp_path / "copies")
+    assert next(found) == "one" and (tmp_path / "copies").is_dir()
+    assert [*found] == ["two"] and not (tmp_path / "copies").exists()
 
 
 def test_spelling_keeps_letters_apostrophes_and_spaces():

@@ -20,7 +20,7 @@ from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import write_errors
+from pipeline.core.files import remove_orphans, temporary_sibling, write_errors
 from pipeline.data.fetch.links import link_target, linked_names
 from pipeline.data.fetch.untrusted import (
     LONGEST_HEADER,
@@ -46,16 +46,18 @@ IN_MEMORY = 1 << 26
 
 @contextlib.contextmanager
 def folder_of_copies(corpus: Path) -> Iterator[Path]:
-    """Remove the copies of members at the end of the block, and at its start those that a killed stage left.
+    """Name a folder of this process for copies of members, and remove it at the end of the block.
+
+    Folders that killed processes left are removed at the start.
 
     Args:
         corpus: Folder of the corpus.
 
     Yields:
-        Folder for the copies, which does not exist.
+        Folder for the copies, which does not exist yet.
     """
-    folder = corpus / "raw/.unpacked"
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = temporary_sibling(corpus / "raw/unpacked")
+    remove_orphans(folder.parent)
     try:
         yield folder
     finally:

@@ -5,9 +5,10 @@ Text comes from the grammar, from lines of fetched files, or from a folder of th
 
 import logging
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from fnmatch import fnmatch
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -154,7 +155,7 @@ def fetched_lines(
         UserError: A file is damaged, or lacks a named member or line.
     """
     for split, parts in text.splits.items():
-        lines = [part_lines(part, files[part.source], folder / f"{split}{n}") for n, part in enumerate(parts)]
+        lines = [part_lines(part, files[part.source], folder / f"{split}-{n}") for n, part in enumerate(parts)]
         in_order = chain.from_iterable(zip_longest(*lines)) if text.in_turn else chain.from_iterable(lines)
         yield from ((split, line) for line in in_order if line is not None)
 
@@ -172,17 +173,20 @@ def part_lines(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[st
     """
     found = False
     rng = Random(f"keywords/{part.source}")
-    for line in islice(islice(part_content(part, path, folder), part.first - 1, None, part.every), part.lines):
-        found = True
-        yield keywords(line, rng) if part.keywords else line
+    with closing(part_content(part, path, folder)) as content:
+        for line in islice(islice(content, part.first - 1, None, part.every), part.lines):
+            found = True
+            yield keywords(line, rng) if part.keywords else line
     if not found:
         raise UserError(
             f"{path}: has no line {part.first} in {part.member or 'it'}; fetch it again, or correct the dataset file"
         )
 
 
-def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[str]:
+def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator[str]:
     """Yield the sentences of a file, or of all matching members in the order of the archive.
+
+    Members are copied in one pass over the archive for each part. The copies are removed at the end of the part.
 
     Args:
         part: Source, member pattern and layout.
@@ -192,9 +196,12 @@ def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[
     texts = {path.name: path}
     if (member := part.member) is not None:
         texts = archives.copy_members(path, path.name, lambda name: fnmatch(name, member), folder, once=True)
-    for name, text in texts.items():
-        with untrusted.opened(text) as stream:
-            yield from sentences(part, name, text.stat().st_size, stream, path)
+    try:
+        for name, text in texts.items():
+            with untrusted.opened(text) as stream:
+                yield from sentences(part, name, text.stat().st_size, stream, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
