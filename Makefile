@@ -24,7 +24,8 @@ help:
 env: $(VENV)/ready
 $(VENV)/ready: requirements.txt pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
-	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || { echo "error: $(PYTHON) is not Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null \
+		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; set PYTHON=, e.g. make env PYTHON=/usr/bin/python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -q python3-venv; } \
 		|| { echo "error: $(PYTHON) can't make environments; first: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Creating the environment in $(VENV) (about a minute and 1.5 GB) ..."

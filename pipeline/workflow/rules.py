@@ -184,7 +184,9 @@ class RuleFunctions:
         """
         target = wildcards["target"]
         names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
-        self.refusal = unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it"
+        self.refusal = unknown_target(self.project, target, frozenset(names)) or (
+            f"{target}: no rule makes it; results are files such as results/table2.csv, and results/site/index.html"
+        )
         raise UserError(self.refusal)
 
 

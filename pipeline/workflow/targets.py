@@ -90,12 +90,15 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
 
 
 def unknown_word(project: Project, target: str, rules: set[str] | frozenset[str]) -> str | None:
-    """Return why a target without a folder is not made, with the nearest one that is; None if a rule may make it.
+    """Return why a target without a folder is not made, with the nearest one that is.
 
     Args:
         project: The project.
         target: A name, or a file without its folder.
         rules: Names of the rules.
+
+    Returns:
+        None if a rule may make it, or for a file that resembles no result.
     """
     name, record = PurePosixPath(target).stem.lower(), project.papers[project.config.paper]
     if name in {*record.tables, *record.examples, *record.transcripts, *record.layer_costs}:
@@ -103,7 +106,7 @@ def unknown_word(project: Project, target: str, rules: set[str] | frozenset[str]
     if name in record.figures:
         return f"target {target}: write results/{project.config.scale}/{project.config.paper}/{name}.svg"
     if "." in target:
-        return f"{target}: no rule makes it; results are files such as results/table2.csv, and results/site/index.html"
+        return None
     fault = unknown(target, rules, f"target {target}")
     if fault and "did you mean" not in fault:
         fault = f"{fault}; or a file, such as results/table2.csv"
@@ -128,9 +131,9 @@ def changed_settings(project: Project, **other: str) -> list[str]:
     return [shlex.quote(f"{key}={texts[key]}") for key, value in config.items() if there.get(key, value) != value]
 
 
-def config_options(project: Project) -> str:
-    """Return the Snakemake options that select this configuration."""
-    return f" --config {' '.join(words)}" if (words := changed_settings(project)) else ""
+def config_options(project: Project, **other: str) -> str:
+    """Return the Snakemake options that select this configuration, with some settings replaced."""
+    return f" --config {' '.join(words)}" if (words := changed_settings(project, **other)) else ""
 
 
 def set_options(project: Project, **other: str) -> str:
@@ -149,14 +152,15 @@ def reprise_command(project: Project, stage: str, **other: str) -> str:
     return f"reprise {stage}{set_options(project, **other)}"
 
 
-def snakemake_command(project: Project, target: object) -> str:
-    """Return the command that makes a target with this configuration.
+def snakemake_command(project: Project, target: object, **other: str) -> str:
+    """Return the command that makes a target with this configuration, with some settings replaced.
 
     Args:
         project: The project.
         target: A file or the name of a rule.
+        **other: Settings to replace.
     """
-    return f"snakemake{config_options(project)} -- {shlex.quote(str(target))}"
+    return f"snakemake{config_options(project, **other)} -- {shlex.quote(str(target))}"
 
 
 def not_here(project: Project, paper: str) -> str | None:
@@ -168,7 +172,7 @@ def not_here(project: Project, paper: str) -> str | None:
     """
     if paper not in project.papers or project.tables_here(paper):
         return None
-    return f"{paper} {only_at(scales_of(project, paper))}"
+    return f"{paper} {only_at(scales)}" if (scales := scales_of(project, paper)) else None
 
 
 def scales_of(project: Project, paper: str) -> list[str]:
@@ -179,6 +183,17 @@ def scales_of(project: Project, paper: str) -> list[str]:
         paper: Name of the paper.
     """
     return sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
+
+
+def scale_with_tables(project: Project, paper: str) -> str:
+    """Return the current scale, or the first one with tables of a paper if only others have some.
+
+    Args:
+        project: The project.
+        paper: Name of the paper.
+    """
+    others = [] if project.tables_here(paper) else scales_of(project, paper)
+    return others[0] if others else project.config.scale
 
 
 def former_name(project: Project, target: str) -> str | None:

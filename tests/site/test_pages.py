@@ -25,12 +25,14 @@ from pipeline.report.labels import METRICS, column_titles, report_title
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
+from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.papers import common_titles
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.report.site.tables import row_state
 from pipeline.stages import parse
+from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
 EVIL = "<script>alert(1)</script>"
@@ -92,6 +94,17 @@ def check_links(site: Path) -> None:
             assert (site / (file or name)).exists(), f"{name}: {link}"
             assert not anchor or anchor in pages[file or name].anchors, f"{name}: {link}"
         assert len(page.anchors) == len(set(page.anchors)), f"{name}: an id stands twice"
+
+
+@pytest.mark.parametrize(("scales", "scale"), [(None, "demo"), ([], "demo"), (["small"], "small")])
+def test_paper_without_tables_here_names_a_scale_that_makes_it(project, scales, scale):
+    record = project.papers["weighted"]
+    tables = {name: table.model_copy(update={"scales": scales}) for name, table in record.tables.items()}
+    project.papers["weighted"] = record.model_copy(update={"tables": {} if scales is None else tables})
+    card = make_card(SiteData(project, False), "weighted", [], {})
+    assert card.scale == scale and ("scale=small" in card.command) == (scale == "small")
+    assert card.command.startswith("snakemake ") and card.command.endswith(" -- weighted")
+    assert (unknown_target(project, "weighted", {"weighted"}) is None) == (scale == "demo")
 
 
 def test_pages_do_not_need_freed_training_text(project, tmp_path):

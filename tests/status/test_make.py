@@ -209,6 +209,7 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
     [
         ("weigthed", "weighted"),
         ("results/tabel2.csv", "table2"),
+        ("weighted.html", "weighted.html: neither a paper, nor `all`, nor a result; if a rule makes it"),
         ("work/x.json", "if a rule makes it, `snakemake --config .*scale=smoke.* -- work/x.json` does"),
     ],
 )

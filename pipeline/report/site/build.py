@@ -19,7 +19,7 @@ from pipeline.report.site.output_set import output_sets
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import ShownCell, shown_cell
-from pipeline.workflow.targets import scales_of, snakemake_command
+from pipeline.workflow.targets import scale_with_tables, snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -137,12 +137,12 @@ def anchors_of(site: SiteData, paper: str) -> Anchors:
         paper: Name of the folder of recipes.
     """
     project, record = site.project, site.project.papers[paper]
-    if not (here := bool(project.tables_here(paper))):
-        scale, *_ = scales_of(project, paper)
+    scale = scale_with_tables(project, paper)
+    if not (here := scale == project.config.scale):
         project = load_project(project.root, project.config.model_dump() | {"scale": scale})
     there = SiteData(project, site.private)
     found = list(published(there, paper, here))
-    return Anchors(paper, record.title, project.config.scale, found, snakemake_command(project, paper))
+    return Anchors(paper, record.title, scale, found, snakemake_command(site.project, paper, scale=scale))
 
 
 def published(site: SiteData, paper: str, linked: bool) -> Iterator[Anchor]:

@@ -15,12 +15,11 @@ from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
 from pipeline.analysis.view import NamedScore, Term
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.metrics import metric_named
-from pipeline.papers.project import Project
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.site_data import SiteData
-from pipeline.workflow.targets import reprise_command, scales_of, snakemake_command
+from pipeline.workflow.targets import scale_with_tables, snakemake_command
 
 MOST_PAIRS = 8
 """Differences on the first screen."""
@@ -72,6 +71,7 @@ class Card:
         chart: Differences between systems; None if none was measured.
         tally: Verdict, mark and count, in the order of the verdicts.
         totals: Resources of its runs.
+        scale: The scale of that command: this one, or the first that has tables of it.
         command: Command that makes its results.
         measured: A run of its own, or a claim, was measured.
     """
@@ -82,6 +82,7 @@ class Card:
     chart: DotChart | None
     tally: list[tuple[str, str, int]]
     totals: RunTotals
+    scale: str
     command: str
     measured: bool
 
@@ -136,6 +137,7 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
     labels = Labels(site.view(paper))
     score, found = main_differences(site, paper, results, labels)
     chart = difference_chart(labels, score, found) if score else None
+    scale = scale_with_tables(project, paper)
     return Card(
         paper,
         record,
@@ -143,21 +145,10 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
         chart,
         tally(results),
         run_totals(site, paper, tables),
-        command(project, paper),
+        scale,
+        snakemake_command(project, paper, scale=scale),
         measured=bool(found) or any(run.paper == paper and site.trained(run) for run in site.runs),
     )
-
-
-def command(project: Project, paper: str) -> str:
-    """Return the command that makes the results of a paper, at the first scale that has some if this one has none.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-    """
-    if project.tables_here(paper):
-        return snakemake_command(project, paper)
-    return reprise_command(project, f"make {paper}", scale=scales_of(project, paper)[0])
 
 
 def main_differences(

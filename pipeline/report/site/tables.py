@@ -22,10 +22,10 @@ MARK_MEANINGS = {
     "not-comparable": "not comparable with the printed number",
     "provisional": "the run-to-run variance is not known",
     "primary": "named before any run as a claim that decides about the paper",
-    "not-run": "no training was started",
-    "under-way": "the training is not finished",
+    "not-run": "a training was not started",
+    "under-way": "a training is not finished",
     "not-scored": "trained, but its scores are missing",
-    "failed": "an error ended the training",
+    "failed": "an error ended a training",
     "cited": "by the paper; not trained here",
 }
 """Meanings of the marks of cells."""
