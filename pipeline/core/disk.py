@@ -171,7 +171,7 @@ def retry_stage(work: Callable[[], None]) -> None:
     Raises:
         UserError: `work` raised it, and no file error caused it.
         LastingError: The file error remained after all retries, or no retry can help.
-        OSError: Never; each ends in a LastingError.
+        OSError: Replaced by LastingError, which names the file.
     """
     pauses = iter(PAUSES_S)
     while True:

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from pipeline.config import DecodingConfig
 from pipeline.core.layout import WEIGHTS_FILE
-from pipeline.decoding import averaging, decode_split, trained_model, tune
+from pipeline.decoding import averaging, trained_model, tune
+from pipeline.decoding.decode_split import replace_branch_weights, transcribe_split, translate_split, with_tuned_weights
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput
 from pipeline.probes import alignments, attention_maps, perplexity
 
@@ -61,12 +62,10 @@ class OutputMaker:
                 tune.choose_weights(self.trained, self.plan.config, self.language_model, out, others)
             case "translation" | "parse":
                 text = out.with_suffix(".txt") if output.kind == "translation" else None
-                decode_split.translate_split(self.trained, self.search, self.config, required(output.split), out, text)
+                translate_split(self.trained, self.search, self.config, required(output.split), out, text)
             case "transcript":
                 corpus = Path(required(output.corpus))
-                decode_split.transcribe_split(
-                    self.trained, self.search, self.config, corpus, required(output.split), out
-                )
+                transcribe_split(self.trained, self.search, self.config, corpus, required(output.split), out)
         return files_of(output, out)
 
     @cached_property
@@ -79,13 +78,13 @@ class OutputMaker:
     def config(self) -> DecodingConfig:
         """Return the settings of the search, with the weights of the language model that were tuned."""
         tuned = next((self.run_folder / output.file for output in self.plan.outputs if output.kind == "tuned"), None)
-        return decode_split.with_tuned_weights(self.plan.config, tuned)
+        return with_tuned_weights(self.plan.config, tuned)
 
     @cached_property
     def search(self) -> trained_model.Decoder:
         """Build the search, with branch weights replaced and the language model loaded if the decoding says so."""
         if any(output.kind == "translation" or output.kind == "parse" for output in self.plan.outputs):
-            decode_split.replace_branch_weights(self.trained, self.config)
+            replace_branch_weights(self.trained, self.config)
         language_model = trained_model.prepare_language_model(self.trained, self.config, self.language_model)
         return trained_model.build_decoder(self.trained.model, self.config, language_model, self.trained.recorder())
 

@@ -81,7 +81,7 @@ def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch
     Raises:
         UserError: Memory ran out.
         RuntimeError: Another error of torch occurred.
-        MemoryError: Never; it becomes a UserError.
+        MemoryError: Replaced by the UserError, like torch's errors about memory.
     """
     try:
         yield

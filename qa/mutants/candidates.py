@@ -11,7 +11,6 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from pathlib import Path
 
-import yaml
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
@@ -171,14 +170,3 @@ def type_ranges(source: str) -> list[tuple[Place, Place]]:
         elif isinstance(node, ast.FunctionDef):
             found.append(node.returns)
     return [((n.lineno, n.col_offset), (n.end_lineno or 0, n.end_col_offset or 0)) for n in found if n]
-
-
-def equivalents(path: Path) -> dict[tuple[str, str, str], str]:
-    """Return the reasons by file, lines before and lines after."""
-    listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    return {(mutant["file"], mutant["before"], mutant["after"]): mutant["reason"] for mutant in listed}
-
-
-def reason(found: tuple[str, str, str], same: dict[tuple[str, str, str], str]) -> str | None:
-    """Return why a mutant is equivalent, if it is: in its file, or in any file."""
-    return same.get(found) or same.get(("*", *found[1:]))

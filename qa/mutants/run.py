@@ -3,8 +3,9 @@
     make mutants [PACKAGE="models training"] [MINUTES=10] [SEED=1]
 
 Runs in a copy of the project, one mutant after the other, and writes each to docs/measured/mutants.csv at once. Mutants
-that mean the same as the program are listed in equivalent.yaml, with the reason. `--again` repeats the mutants that no
-test noticed. `--tests` uses the named tests, which are relative to tests/.
+that mean the same as the program are listed in equivalent.yaml, with the reason. Entries that match no line are
+reported. `--again` repeats the mutants that no test noticed. `--tests` uses the named tests, which are relative to
+tests/.
 """
 
 import argparse
@@ -16,7 +17,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from candidates import TESTS, Mutant, equivalents, mutants, named, package_of, reason
+from candidates import TESTS, Mutant, mutants, named, package_of
+from equivalent import equivalents, outdated, reason
 from filelock import FileLock
 from sandbox import RESULTS, Sandbox, Tests
 
@@ -92,6 +94,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
     parser.add_argument("--folder", type=Path, help="keep the copy and its traces here; the next call updates them")
     args = parser.parse_args()
+    for entry in outdated(ROOT, equivalents(EQUIVALENT)):
+        print(f"{EQUIVALENT.name}: correct or remove the entry of {entry}; its file has no such lines", flush=True)
     with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as temporary:
         folder = (args.folder or Path(temporary)).resolve()
         folder.mkdir(exist_ok=True)

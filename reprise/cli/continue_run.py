@@ -64,7 +64,7 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
         options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: This machine does not have the device or threads, or `prepare_longer` raised it.
+        UserError: This machine lacks the device or threads, or the run cannot be continued.
     """
     from pipeline.training.distributed import Group  # loads torch, as the others do
     from pipeline.training.job import train_owned
@@ -139,7 +139,8 @@ def with_threads_of(run: Path, options: MachineOptions) -> MachineOptions:
 
     Args:
         run: Folder of the run.
-        options: Options whose threads are kept if they are set, or if the run used a GPU or more cores than there are.
+        options: Options for this machine. Their threads stay if they are set, or if the run used a GPU or more cores
+            than this machine has.
     """
     cost = read_note(TrainingCost, run / COST_FILE)
     if options.threads is not None or cost is None:

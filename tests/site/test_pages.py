@@ -332,7 +332,7 @@ def test_parameters_are_titled_by_the_model_they_belong_to(table, key, title):
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        (["done", "not run", "done"], "2 of 3 runs"),
+        (["done", "not run", "done"], "2 of 3 runs done"),
         (["not run", "not run"], "not run"),
         (["done", "failed", "not run"], "failed"),
         (["done", "done"], "not scored"),

@@ -174,7 +174,7 @@ def chain_links(claim: Claim, ascending: list[Any]) -> dict[str, Claim]:
 
     Args:
         claim: The claim.
-        ascending: The list, its field of the same name.
+        ascending: Value of the claim's field `ascending`.
 
     Returns:
         Claims by the suffix of their names: `-1`, `-2`, …; of two items, the claim itself without a suffix.

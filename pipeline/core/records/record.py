@@ -45,7 +45,7 @@ class Record(Closed):
         """Return the record in a file.
 
         Raises:
-            UserError: It is missing, cut, of another format, or has other fields.
+            UserError: The file is missing or truncated, has another format, or has other fields.
         """
         return read_as(cls, path, cls.remedy)
 
@@ -54,7 +54,7 @@ class Record(Closed):
         """Return the record in a file; None if it does not exist.
 
         Raises:
-            UserError: It is cut, of another format, or has other fields.
+            UserError: The file is truncated, has another format, or has other fields.
         """
         return cls.read(path) if path.exists() else None
 
@@ -80,7 +80,7 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
         remedy: What to do about a faulty file, for messages.
 
     Raises:
-        UserError: It is missing, cut, of another format, or has other fields.
+        UserError: The file is missing or truncated, has another format, or has other fields.
     """
     with read_errors(remedy):
         content = Path(path).read_bytes()

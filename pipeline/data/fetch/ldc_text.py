@@ -50,11 +50,11 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
 
     writes  <out>/train.zh, <out>/train.en   one sentence per line, UTF-8
 
-    A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Files meet by
-    name and subfolder; further subfolders of the English side hold further translations. Sentences are paired by a
-    folder `alignment` if there is one, else by document and number. Files without a partner, and pairs with an empty
-    side, a missing sentence or undecodable characters are left out and counted. Packages that align documents only
-    need a sentence aligner first.
+    A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Files are
+    paired by name and subfolder. Further subfolders of the English side hold further translations. Sentences are
+    paired by a folder `alignment` if there is one, else by document and number. Files without a partner, and pairs with
+    an empty side, a missing sentence or undecodable characters are left out and counted. Packages that align documents
+    only need a sentence aligner first.
 
     Args:
         out: Folder to write.
@@ -139,10 +139,10 @@ def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
 
 
 def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
-    """Return the only file of a name.
+    """Return the only file of a name below the same subfolders.
 
     Args:
-        files: Files of one kind that have the name.
+        files: Files of one kind that have the name and subfolders.
         kind: Their kind, for the message.
         package: Folder of the package, for the message.
         stem: The name without endings.
@@ -154,7 +154,8 @@ def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
         return files[0]
     found = ", ".join(str(file.relative_to(package)) for file in files) or "none"
     raise UserError(
-        f"{package}: needs one {kind} file named {shown(stem)}, found {found}; give a copy of the package with one"
+        f"{package}: needs one {kind} file named {shown(stem)} below the same subfolders, found {found}; "
+        "give a copy of the package with one"
     )
 
 

@@ -62,7 +62,7 @@ def self_attention(projected: Tensor, mask: Tensor | None, heads: Heads, causal:
     """Compute softmax(Q K^T / sqrt(d_k)) V from the joint projection of queries, keys and values.
 
     Args:
-        projected: Q, K and V side by side, contiguous, shape (B, T, H (2 d_k + d_v)).
+        projected: Q, K and V side by side, shape (B, T, H (2 d_k + d_v)).
         mask: Bias of the scores from `attention_mask`, shape (B, 1, 1, T); None if nothing is padded.
         heads: H, d_k and d_v.
         causal: Let a position attend to earlier ones and itself only.
@@ -80,8 +80,8 @@ def cross_attention(
     """Compute softmax(Q K^T / sqrt(d_k)) V from queries and the joint projection of keys and values.
 
     Args:
-        queries: Contiguous, shape (B, T, H d_k).
-        projected: K and V side by side, contiguous, shape (B, S, H (d_k + d_v)).
+        queries: Shape (B, T, H d_k).
+        projected: K and V side by side, shape (B, S, H (d_k + d_v)).
         mask: Bias of the scores from `attention_mask`, shape (B, 1, 1, S); None if nothing is padded.
         heads: H, d_k and d_v.
         dropout_rate: Probability of dropping a weight.

@@ -100,6 +100,11 @@ class OutputSet:
         found = Score(product.run, self.metric.reads.folder, product.decoding, product.split, elsewhere)
         return found if self.site.path(found).exists() else None
 
+    @property
+    def tokenised_source(self) -> Path:
+        """Return the file of the source sentences as words, which Chinese text does not separate."""
+        return self.folder / f"prepared/{self.split}.tok.{self.record.src}"
+
     @cached_property
     def sources(self) -> list[str]:
         """Return the source sentences; empty lines for speech."""
@@ -107,15 +112,13 @@ class OutputSet:
             case "sentences":
                 return read_lines(self.folder / f"prepared/{self.split}.{self.record.src}")
             case "trees":
-                return read_lines(self.folder / f"prepared/{self.split}.tok.{self.record.src}")
+                return read_lines(self.tokenised_source)
         return [""] * len(self.references)
 
     @property
-    def tokenised(self) -> list[str]:
-        """Return the source sentences as words, which Chinese text does not separate; the references of speech."""
-        if self.record.form == "sentences":
-            return read_lines(self.folder / f"prepared/{self.split}.tok.{self.record.src}")
-        return self.references if self.record.form == "speech" else self.sources
+    def words_to_count(self) -> list[str]:
+        """Return the lines whose words are the lengths of sentences: tokenised sources, or the references of speech."""
+        return self.references if self.record.form == "speech" else read_lines(self.tokenised_source)
 
     @cached_property
     def references(self) -> list[str]:

@@ -128,7 +128,7 @@ def flac(samples: np.ndarray, rate: int) -> bytes:
 
 def by_length(of: OutputSet) -> LineChart:
     """Draw the score of sentences of similar length, computed as one set."""
-    words = np.array([len(line.split()) for line in of.tokenised])
+    words = np.array([len(line.split()) for line in of.words_to_count])
     edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
     lows = edges[:-1] if len(edges) > 1 else edges
     found = {output.name: read_statistics(output.scores, of.metric.name) for output in of.outputs}

@@ -181,10 +181,10 @@ def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded,
     """
     made = decoded_outputs(site, run)
     found = ((product, read_note(Decoded, site.path(product).with_suffix(".json"))) for product in made)
-    return [(product, record, changed(record.decoding)) for product, record in found if record]
+    return [(product, record, decoding_in_words(record.decoding)) for product, record in found if record]
 
 
-def changed(decoding: dict[str, Any]) -> str:
+def decoding_in_words(decoding: dict[str, Any]) -> str:
     """Return beam, length penalty, and the settings of a decoding that are not defaults, in words.
 
     Args:

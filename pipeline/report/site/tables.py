@@ -170,7 +170,8 @@ class PlainTable:
     def shared(self) -> dict[str, str]:
         """Return the columns with one value in all of several rows, which the page shows once, below the table."""
         columns = zip(self.header, zip(*self.rows, strict=True), strict=True) if len(self.rows) > 1 else ()
-        return {name: cells[0] for name, cells in columns if len({*cells}) == 1 and cells[0]}
+        shown = ((name, cells) for name, cells in columns if name not in HIDDEN)
+        return {name: cells[0] for name, cells in shown if len({*cells}) == 1 and cells[0]}
 
     @property
     def places(self) -> list[int]:
@@ -206,23 +207,11 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
     entry = filled.entry
     order = sorted(entry.cells, key=lambda key: not isinstance(entry.cells[key], ScoreCell))
     cells = {key: filled.values(key) for key in order}
-    titles, rows = column_titles(site.project, {key: entry.cells[key] for key in order}), []
-    for index, label in enumerate(filled.names):
-        shown = {key: shown_cell(site, filled, key, index, cells[key][index]) for key in cells}
-        status, runs = filled.runs["status"][index], [run for cell in shown.values() for run in cell.runs]
-        if status == NOT_RUN:
-            status = row_state(site, runs)
-        rows.append(
-            ShownRow(
-                name=row_name(site, paper, filled.table.rows[index].get("system", ""), label),
-                settings=settings(site, filled, index, runs),
-                cells=shown,
-                deviations=[int(number) for number in filled.runs["deviations"][index].split()],
-                status=DONE if status == "run" else status,
-                hours=filled.runs["device_hours"][index],
-                steps=filled.runs["steps"][index],
-            )
-        )
+    titles = column_titles(site.project, {key: entry.cells[key] for key in order})
+    rows = [
+        shown_row(site, paper, filled, index, {key: values[index] for key, values in cells.items()})
+        for index in range(len(filled.names))
+    ]
     columns = {
         key: [kind for kind in CELL_PARTS if kind == "ours" or any(getattr(row.cells[key], kind) for row in rows)]
         for key in cells
@@ -243,6 +232,33 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
     )
 
 
+def shown_row(
+    site: SiteData, paper: str, filled: FilledTable, index: int, values: Mapping[str, Mapping[str, str]]
+) -> ShownRow:
+    """Return a row in the words and marks of its page.
+
+    Args:
+        site: Data of the site.
+        paper: Name of the paper.
+        filled: The table.
+        index: Number of the row, from 0.
+        values: Columns of each cell in this row, by the cell's name.
+    """
+    cells = {key: shown_cell(site, filled, key, index, columns) for key, columns in values.items()}
+    status, runs = filled.runs["status"][index], [run for cell in cells.values() for run in cell.runs]
+    if status == NOT_RUN:
+        status = row_state(site, runs)
+    return ShownRow(
+        name=row_name(site, paper, filled.table.rows[index].get("system", ""), filled.names[index]),
+        settings=settings(site, filled, index, runs),
+        cells=cells,
+        deviations=[int(number) for number in filled.runs["deviations"][index].split()],
+        status=DONE if status == "run" else status,
+        hours=filled.runs["device_hours"][index],
+        steps=filled.runs["steps"][index],
+    )
+
+
 def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
     """Return why a row lacks a number, or how many of its runs are done.
 
@@ -252,7 +268,7 @@ def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
     """
     states = [site.status(run) for run in dict.fromkeys(runs)]
     why = site.why_missing(runs)
-    return f"{states.count(DONE)} of {len(states)} runs" if why == NOT_RUN and DONE in states else why
+    return f"{states.count(DONE)} of {len(states)} runs done" if why == NOT_RUN and DONE in states else why
 
 
 def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:
