@@ -24,7 +24,8 @@ from pipeline.data.fetch.untrusted import opened, parsing
 
 log = logging.getLogger(__name__)
 
-SENTENCE = re.compile(r"<(doc|s)\b([^<>]*)>((?:[^<]|<(?!/?[a-z][^<>]*>))*+)", re.IGNORECASE)
+# No possessive `(…|…)*+`: Python before 3.11.5 matches too much with it (python/cpython#106052).
+SENTENCE = re.compile(r"<(doc|s)\b([^<>]*)>([^<]*(?:<(?!/?[a-z][^<>]*>)[^<]*)*)", re.IGNORECASE)
 LINK = re.compile(r"<(alignment|sentpair)\b([^<>]*)>", re.IGNORECASE)
 
 KINDS = {"alignment": "alignment", "chinese": "zh", "english": "en", "source": "zh", "translation": "en"}
