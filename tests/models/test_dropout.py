@@ -42,7 +42,7 @@ def test_probability_does_not_depend_on_the_place():
     assert (kept - 0.9).square().mean() / (0.09 / 2000) < 1 + 6 * (2 / 4096) ** 0.5
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_gradients_follow_the_mask(dtype):
     residual, x = (torch.randn(50, 30, dtype=dtype, requires_grad=True) for _ in range(2))
     out = dropout_add(residual, x, 0.3)

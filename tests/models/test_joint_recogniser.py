@@ -136,18 +136,18 @@ def lattice_inputs(rows: int = 6, frames: int = 17, characters: int = 5, symbols
     return logits, targets, frame_counts, torch.randint(0, characters + 1, (rows,))
 
 
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("is_repeated", [False, True], ids=["any characters", "one character repeated"])
-def test_lattice_loss_and_gradient_equal_torchs_own(is_repeated):
+def test_lattice_loss_and_gradient_equal_torchs_own(is_repeated, seed):
     """Between equal characters there has to be a blank."""
-    for seed in range(5):
-        torch.manual_seed(seed)
-        logits, targets, *counts = lattice_inputs()
-        if is_repeated:
-            targets[:] = targets[:, :1]
-        by_frame = logits.log_softmax(-1).transpose(0, 1)
-        expected = F.ctc_loss(by_frame, targets, *counts, PAD, "none", zero_infinity=True)
-        losses = ctc_lattice_loss(logits.log_softmax(-1), targets, *counts)
-        torch.testing.assert_close(with_gradients([losses], [logits]), with_gradients([expected], [logits]))
+    torch.manual_seed(seed)
+    logits, targets, *counts = lattice_inputs()
+    if is_repeated:
+        targets[:] = targets[:, :1]
+    by_frame = logits.log_softmax(-1).transpose(0, 1)
+    expected = F.ctc_loss(by_frame, targets, *counts, PAD, "none", zero_infinity=True)
+    losses = ctc_lattice_loss(logits.log_softmax(-1), targets, *counts)
+    torch.testing.assert_close(with_gradients([losses], [logits]), with_gradients([expected], [logits]))
 
 
 def test_a_transcript_that_does_not_fit_has_no_gradient():

@@ -275,13 +275,12 @@ def test_embedding_adds_positions(monkeypatch, positions):
 def test_embedding_drops_elements_by_the_seed():
     rate, tokens = 0.3, torch.randint(29, (5, 13), device=DEVICE)
     weight, encodings = randn(29, 64), randn(13, 64).detach()
+    mask = drawn_mask(lambda: embedding.embed(weight, tokens, encodings, 8.0, rate) != 0, rate)
 
     def dropped(weight: Tensor) -> Tensor:
-        torch.manual_seed(7)
+        torch.manual_seed(3)
         return embedding.embed(weight, tokens, encodings, 8.0, rate)
 
-    mask = dropped(weight) != 0
-    assert float(mask.float().mean()) == pytest.approx(1 - rate, abs=5 * math.sqrt(rate / mask.numel()))
     expected = lambda weight: plain_embedding(weight, tokens, encodings) * mask / (1 - rate)  # noqa: E731
     assert_same(dropped, expected, [weight])
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from treebank_records import treebank_record
 
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import linearise, rebuild
 from pipeline.data.trees.trees import parse_tree, words
@@ -62,6 +63,7 @@ def test_the_gold_sequences_score_100(tmp_path, gold):
         ("f1", "f1_40", "f1_aligned", "tagging", "balanced", "well_formed"), 100.0
     )
     assert (record["test_set"], record["lines"], record["repairs"]) == ("toy-test", 30, {})
+    assert record["references"] == sha256_file(tmp_path / "prepared/test.trees")
     for made in ("test.trees", "test.aligned.trees"):
         assert (tmp_path / "a" / made).read_bytes() == (tmp_path / "prepared/test.trees").read_bytes()
 

@@ -122,7 +122,8 @@ def test_checkpoint_of_another_run_is_refused_until_a_restart(new_run, monkeypat
 
 def test_finished_run_is_retrained_and_kept_when_settings_change(train, outcome, caplog):
     caplog.set_level("INFO")
-    run, fresh = train("run", max_steps=2), train("fresh", max_steps=3)
+    run, fresh = train("run", max_steps=2, max_length=7), train("fresh", max_steps=3, max_length=7)
+    assert re.search(r"padding .* %; [1-9]\d* pairs over 7", caplog.text)
     before, key = outcome(run), run_key(run)
     change_settings(run, {"max_steps": 3})
     train_run(run, threads=1)

@@ -144,6 +144,16 @@ assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
+def test_branch_weights_move_before_they_are_frozen():
+    """Their gradients differ, because the projection onto the simplex undoes equal steps."""
+    optimiser = new_optimiser()
+    before = copies(optimiser.branch_weights)
+    for weight in optimiser.branch_weights:
+        weight.grad = torch.arange(2.0)
+    optimiser.step(0)
+    assert len(before) == 4 and not any(map(torch.equal, before, optimiser.branch_weights))
+
+
 def test_frozen_branch_weights_do_not_change_while_others_move():
     optimiser = new_optimiser()
     optimiser.branch_weights[0].data.add_(0.25)  # off the simplex: a projection would change it

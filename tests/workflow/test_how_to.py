@@ -56,7 +56,9 @@ def test_new_parts_of_a_paper_are_a_few_lines(root):
     edit(folder / "paper.yaml", change)
     output = require(call(root, "snakemake", "-n", "-p", *TOY))
     assert trained(output) == {f"toy/{system} on mine" for system in ("base", "narrow")} and jobs(output)["table"] == 1
-    for decoding in re.findall(r"-- decode .*--plan '(.*?)'", output):
+    plans = re.findall(r"-- decode .*--plan '(.*?)'", output)
+    assert len(plans) == 2
+    for decoding in plans:
         settings = json.loads(decoding)["settings"]
         assert (settings["beam_size"], settings["length_penalty"]) == (9, 0.6)
         assert "perplexities/wide/dev.json" in decoding

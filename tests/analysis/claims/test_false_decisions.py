@@ -41,7 +41,7 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.fixture(scope="module", params=["transformer", slow("recurrent"), slow("recogniser")])
+@pytest.fixture(scope="module", params=[name if name == "transformer" else slow(name) for name in FAMILIES])
 def family(request):
     return request.param
 

@@ -153,6 +153,17 @@ def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, 
     assert direction(row_of(project)) == (expected if shown else UNCLEAR)
 
 
+def test_equal_bleu_in_every_seed_is_no_gain(project_with):
+    """The interval of the difference is then exactly 0."""
+    project = project_with(claims_of(kind="agreement", scores=["bleu", "gleu"], pairs=[["A", "C"]]), seeds=2)
+    for system, precision in (("A", 0.6), ("C", 0.5)):
+        for run in runs(project, system):
+            write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.55, 5))
+            write_score(project, run, "gleu", "final", "dev", gleu_statistics(bleu_statistics(precision, 5)))
+    row = row_of(project)
+    assert direction(row) == UNCLEAR and row["ours"].endswith("(no gain)")
+
+
 @pytest.mark.parametrize(("nats", "expected"), [((1.0, 1.5), UPHELD), ((1.5, 1.0), CONTRADICTED)])
 @pytest.mark.parametrize("decides", ["bleu", "ppl"])
 def test_perplexity_pair_is_won_by_the_lower_value(project_with, decides, nats, expected):
