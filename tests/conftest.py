@@ -1,6 +1,7 @@
 """Order and number of tests that a worker of pytest-xdist takes; tests see no Slurm but their own."""
 
 import gc
+import logging
 import os
 from collections import Counter
 from functools import cache
@@ -36,6 +37,12 @@ class OneSlurm(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return "slurm" if needs_slurm(HERE.parent / file) else file
+
+
+@pytest.fixture(autouse=True)
+def logs_of_every_level():
+    """Log every level again after `reprise results` ran in this process, which silences the stages."""
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture
