@@ -194,14 +194,16 @@ def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator
         folder: Folder for copies of the members, of which the last one of a name counts.
     """
     texts = {path.name: path}
-    if (member := part.member) is not None:
+    member = part.member
+    if member is not None:
         texts = archives.copy_members(path, path.name, lambda name: fnmatch(name, member), folder, once=True)
     try:
         for name, text in texts.items():
             with untrusted.opened(text) as stream:
                 yield from sentences(part, name, text.stat().st_size, stream, path)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if member is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
