@@ -261,7 +261,10 @@ def plain_embedding(weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor
 def test_embedding_adds_positions(monkeypatch, positions):
     torch.manual_seed(12)
     tokens, encodings = torch.randint(29, (5, 13), device=DEVICE), randn(positions, 64).detach()
-    ours = lambda weight: embedding.embed(weight, tokens, encodings, 8.0, 0.0)  # noqa: E731
+
+    def ours(weight: Tensor) -> Tensor:
+        return embedding.embed(weight, tokens, encodings, 8.0, 0.0)
+
     assert_same(ours, lambda weight: plain_embedding(weight, tokens, encodings), [randn(29, 64)])
     monkeypatch.setattr(embedding, "output_dtype", lambda weight: torch.bfloat16)
     weight = randn(29, 64)
@@ -281,7 +284,9 @@ def test_embedding_drops_elements_by_the_seed():
         torch.manual_seed(3)
         return embedding.embed(weight, tokens, encodings, 8.0, rate)
 
-    expected = lambda weight: plain_embedding(weight, tokens, encodings) * mask / (1 - rate)  # noqa: E731
+    def expected(weight: Tensor) -> Tensor:
+        return plain_embedding(weight, tokens, encodings) * mask / (1 - rate)
+
     assert_same(dropped, expected, [weight])
 
 
