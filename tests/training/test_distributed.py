@@ -128,13 +128,16 @@ FAILED = 3
 """Exit code after a UserError."""
 
 
-def by_forks(run: Path, size: int, at_step: Callable[[int, int], None] = lambda rank, step: None) -> list[int]:
+def by_forks(
+    run: Path, size: int, at_step: Callable[[int, int], None] = lambda rank, step: None, lost: int | None = None
+) -> list[int]:
     """Train `run` by forked processes and return their exit codes; each logs to `log.RANK`.
 
     Args:
         run: Folder of the run.
         size: Number of processes.
         at_step: Called in each process with its rank and each step.
+        lost: Rank of a process that may hang; it is killed once all others have ended.
     """
 
     def train(rank: int) -> None:
@@ -153,9 +156,8 @@ def by_forks(run: Path, size: int, at_step: Callable[[int, int], None] = lambda 
         for child in children:
             if child not in codes and (ended := os.waitpid(child, os.WNOHANG))[0]:
                 codes[child] = os.waitstatus_to_exitcode(ended[1])
-        if len(codes) == size - 1 and FAILED in codes.values():
-            (hanging,) = set(children) - set(codes)
-            os.kill(hanging, 9)
+        if lost is not None and set(children) - set(codes) == {children[lost]}:
+            os.kill(children[lost], signal.SIGKILL)
         time.sleep(0.05)
     return [codes[child] for child in children]
 
@@ -201,7 +203,7 @@ def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeyp
     """Number 5 of eight processes ends or hangs in step 3."""
     monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
     run = new_run(max_steps=6, validate_every=6, checkpoint_every=2, **SHARED)
-    codes = by_forks(run, 8, lambda rank, step: end() if (rank, step) == (5, 3) else None)
+    codes = by_forks(run, 8, lambda rank, step: end() if (rank, step) == (5, 3) else None, lost=5)
     assert codes.count(FAILED) == 7, codes
     for rank in (0, 1, 2, 3, 4, 6, 7):
         assert "another process of this training died or hung" in (run / f"log.{rank}").read_text()
