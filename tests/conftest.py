@@ -29,6 +29,8 @@ LONGEST = (
     "workflow/test_last_words.py",
 )
 """Files by the processor time that they were measured to take, longest first."""
+COMPUTING = ("decoding", "models", "probes", "search", "training")
+"""Folders of tests that compute with torch."""
 
 
 class OneSlurm(LoadFileScheduling):
@@ -43,6 +45,21 @@ class OneSlurm(LoadFileScheduling):
 def logs_of_every_level():
     """Log every level again after `reprise results` ran in this process, which silences the stages."""
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def one_thread(request, monkeypatch):
+    """Compute with one thread, in stages as well; other folders do not wait for torch to be imported."""
+    if request.path.relative_to(HERE).parts[0] not in COMPUTING:
+        yield
+        return
+    import torch
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

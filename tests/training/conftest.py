@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import sentencepiece
 from made_records import parallel_corpus
-from one_thread import one_thread  # noqa: F401
 from run_folders import write_settings
 
 from pipeline.config import load_run

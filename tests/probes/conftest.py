@@ -1,1 +1,0 @@
-from one_thread import one_thread  # noqa: F401
