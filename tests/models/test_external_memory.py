@@ -40,10 +40,3 @@ def test_memory_without_erasing_or_writing_equals_the_embeddings():
     states, final = layer(x, cells, MASK)
     assert torch.equal(states, torch.ones_like(states))
     assert torch.equal(final, cells)
-
-
-def test_memory_is_independent_of_other_sentences():
-    layer, (x, cells) = memory(), sentences()
-    states, final = layer(x, cells, MASK)
-    alone_states, alone = layer(x[1:, :3], cells[1:, :3], MASK[1:, :3])
-    torch.testing.assert_close((states[1, :3], final[1, :3]), (alone_states[0], alone[0]), rtol=0, atol=1e-12)

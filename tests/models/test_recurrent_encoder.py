@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from gradients import with_gradients
 from recurrent_models import CHANNELS, recurrent_config
 from torch import Tensor
 
 from pipeline.models import kernels
 from pipeline.models.layers.positions import gather_positions, reversal_indices
-from pipeline.models.recurrent.cells import GRU, AdditiveAttention, ConditionalGRU
+from pipeline.models.recurrent.cells import GRU, AdditiveAttention
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
@@ -94,14 +93,6 @@ def test_reversing_twice_is_the_identity_and_keeps_padding_last():
     assert torch.equal(gather_positions(gather_positions(x, places), places), x)
 
 
-def test_gradients_of_reversed_sequences_are_those_of_gather():
-    lengths, x = torch.tensor([5, 0, 3]), randn(3, 5, 2).requires_grad_()
-    places = reversal_indices(torch.arange(5) < lengths.unsqueeze(1))
-    expected = x.gather(1, places.unsqueeze(2).expand_as(x))
-    found = gather_positions(x, places)
-    torch.testing.assert_close(with_gradients([found], [x]), with_gradients([expected], [x]), rtol=0, atol=0)
-
-
 def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
     """Return the next state by eq. 7 and 8 of Multi-channel Encoder, of input x (B, D) and state h (B, H)."""
     (w_r, w_z, w), (u_r, u_z, u) = unit.weight_input.chunk(3), unit.weight_state.chunk(3)
@@ -135,17 +126,3 @@ def test_attention_weights_are_the_papers_formula():
     scores = hidden @ unit.score + unit.offset
     expected = scores.masked_fill(~PADDED.unsqueeze(1), -torch.inf).softmax(2)
     torch.testing.assert_close(unit.weights(state, unit.keys(annotations), PADDED), expected, **EXACT)
-
-
-def test_the_decoders_single_steps_are_those_of_its_loop():
-    decoder, y, state, annotations = (
-        drawn(ConditionalGRU(recurrent_config())),
-        randn(2, 4, 12),
-        randn(2, 12),
-        randn(2, 5, 24),
-    )
-    states, contexts = decoder(y, state, annotations, PADDED)
-    keys, state = decoder.attention.keys(annotations), state.unsqueeze(1)
-    for t in range(4):
-        state, context = decoder.step(y[:, t : t + 1], state, keys, annotations, PADDED)
-        torch.testing.assert_close((states[:, t : t + 1], contexts[:, t : t + 1]), (state, context), **EXACT)

@@ -7,8 +7,7 @@ from recurrent_models import recurrent_config
 from torch import Tensor, nn
 
 from pipeline.models import kernels
-from pipeline.models.kernels.gru import GRUCache, candidate_first
-from pipeline.models.recurrent.cells import GRU, ConditionalGRU
+from pipeline.models.recurrent.cells import ConditionalGRU
 from pipeline.models.recurrent.encoder import MemoryGRU
 
 MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
@@ -42,21 +41,3 @@ def test_the_conditional_gru(reset_bias):
 @pytest.mark.parametrize("write", ["forget_update", "tanh_content"])
 def test_the_external_memory(write):
     compare(normal(MemoryGRU(4, 6, write)), random((5, 4), (5, 4)))
-
-
-def test_the_record_of_a_step_has_its_state_and_slopes():
-    """Slopes times a step's gradient are the gradients by U h, candidate first, and by W x, candidate last."""
-    unit = normal(GRU(4, 4))
-    x, h = random((4,), (4,))
-    cache, out = GRUCache.empty(1, 2, 4, h), torch.empty_like(h)
-    with torch.no_grad():
-        projected, recurrent = unit.project(x), h @ unit.weight_state.T
-        cache.steps()[0].advance(projected, recurrent, h, out)
-        slopes = cache.slopes(h.unsqueeze(0))[0]
-    expected, by_state = unit.step(unit.project(x), h), torch.randn_like(h)
-    by_x, by_h = torch.autograd.grad((expected * by_state).sum(), [x, h])
-    torch.testing.assert_close(out, expected.detach(), rtol=0, atol=1e-12)
-    slots = (by_state.unsqueeze(1) * slopes).flatten(1)
-    torch.testing.assert_close(slots[:, 4:] @ unit.weight_input, by_x, rtol=0, atol=1e-10)
-    through_u = slots[:, :12] @ candidate_first(unit.weight_state)
-    torch.testing.assert_close(by_state * cache.z[0] + through_u, by_h, rtol=0, atol=1e-10)

@@ -215,10 +215,6 @@ def test_sequence_batch_norm_equals_torch_over_real_frames():
     torch.testing.assert_close((ours.running_mean, ours.running_variance), (theirs.running_mean, theirs.running_var))
 
 
-def test_collapsing_merges_repeats_unless_a_blank_parts_them():
-    assert collapse([BLANK, 5, 5, BLANK, 5, 6, 6, BLANK]) == [5, 5, 6]
-
-
 @torch.no_grad()
 def test_speech_encoder_has_residuals_between_equal_widths():
     encoder, batch = SpeechEncoder(attention_config(pooled_layers=0)), speech([11], [1])

@@ -90,14 +90,6 @@ def test_single_branch_with_residuals_equals_the_transformer(ffn_mode, branched,
     torch.testing.assert_close(one.states(batch), plain.states(batch), rtol=0, atol=1e-5)
 
 
-def test_decoder_sub_layer_order_changes_the_states():
-    configs = [transformer_config(decoder_order=order) for order in ("self-cross-ffn", "self-ffn-cross")]
-    first, second = (build_model(config, (VOCAB, VOCAB)).eval() for config in configs)
-    second.load_state_dict(first.state_dict())
-    batch = pairs([9, 4], [3, 8])
-    assert (first.states(batch) - second.states(batch)).abs().max() > 0.1
-
-
 def test_branches_that_start_larger_differ_by_that_alone():
     drawn = []
     for scale in ("one", "start"):
@@ -187,14 +179,6 @@ def test_random_branch_weights_are_uniform_in_evaluation():
     first, second = block.branch_weights()[0], block.branch_weights()[0]
     assert not first.equal(second) and first.sum().item() == pytest.approx(1)
     assert block.eval().branch_weights()[1].tolist() == [0.25] * 4
-
-
-def test_branch_with_zero_weight_gets_a_gradient_only_for_alpha():
-    block = BranchedOutput(weighted_config())
-    block.alpha.data.copy_(torch.tensor([0.0, 0.5, 0.25, 0.25]))
-    block(torch.randn(2, 3, 4, 8)).square().sum().backward()
-    assert not block.inner.weight.grad[:12].any() and block.inner.weight.grad[12:].any()
-    assert block.alpha.grad[0] != 0
 
 
 def test_top_k_sums_the_chosen_branches_only():
