@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "bench").glob("*.py"))
+SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "bench").rglob("*.py"))
 
 
 def imported(tree):

@@ -20,7 +20,8 @@ from pipeline.core.artifacts import RunId
 from pipeline.planning.devices import launches
 
 FOLDER = Path(__file__).parent
-ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
+ROOT = FOLDER.parents[1]
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/helpers'}:{FOLDER}"}
 SLACK = 1.05
 BUDGETED = ("launches", "waits", "unpinned copies", "GB moved", "GiB saved")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader((FOLDER / "budgets.csv").read_text().splitlines())}
@@ -80,7 +81,7 @@ def test_step_statistics_are_read_after_the_next_step_is_queued(counted):
 @pytest.mark.slow
 def test_cases_are_measured_on_a_device_beside_what_was_counted(tmp_path):
     options = ["--device", "cpu", "--csv", tmp_path / "steps.csv", "--only", "CTC and attention", "joint search"]
-    command = [sys.executable, FOLDER / "measure.py", *options]
+    command = [sys.executable, ROOT / "bench/gpu/measure.py", *options]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [*csv.DictReader((tmp_path / "steps.csv").read_text().splitlines())]

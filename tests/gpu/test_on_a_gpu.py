@@ -10,9 +10,9 @@ import graph_checks
 import measure
 import pytest
 
-SCRIPT = Path(__file__).with_name("on_a_gpu.sh")
-ROOT = SCRIPT.parents[2]
-KNOWN = {"tests/gpu/graph_checks.py": graph_checks.CASES, "tests/gpu/measure.py": measure.CASES}
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "bench/gpu/on_a_gpu.sh"
+KNOWN = {"bench/gpu/graph_checks.py": graph_checks.CASES, "bench/gpu/measure.py": measure.CASES}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import torch
 from cases import CHARACTERS, WORDS, Case
-from compiled_layers import CompiledSteps
 from counting import Count, Counts
 from planning_project import project_at
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -76,7 +75,7 @@ def trainer_of(
     case: Case,
     device: torch.device,
     recorder: Recorder | None = None,
-    compiled: bool = False,
+    capturing: type[CapturedSteps] = CapturedSteps,
 ) -> Trainer:
     """Build a trainer of the case's system that only runs steps.
 
@@ -85,7 +84,7 @@ def trainer_of(
         case: Sizes and system.
         device: Where it trains.
         recorder: Captures the steps, if given.
-        compiled: Compile the layers of captured steps.
+        capturing: Class of the captured steps.
     """
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
@@ -103,7 +102,6 @@ def trainer_of(
     )
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.micro_batches()])
-    capturing = CompiledSteps if compiled else CapturedSteps
     group = Group(0, case.ranks)
     captured = capturing(spec, model, optimiser, group, device, grid, recorder) if recorder else None
     steps = kind(spec, model, optimiser, batches, group, device, idle, vocab, captured)

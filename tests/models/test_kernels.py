@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from compiled_layers import CompiledLayers
 from gradients import assert_close_by_name, loss_and_gradients, with_gradients
 from made_records import training_config
 from recurrent_models import STRUCTURES as RECURRENT
 from small_models import CONFIGS as TRANSFORMERS
-from small_models import VOCAB, pairs, transformer_config
+from small_models import VOCAB, pairs
 from speech_batches import VOCAB as CHARACTERS
 from speech_batches import attention_config, ctc_config, joint_config, speech
 from torch import nn
@@ -146,41 +145,3 @@ def test_validation_after_a_step_uses_the_updated_weights(weights, optimiser, lr
             rule.move(weights, [weight.grad for weight in weights], states, lr, torch.zeros(()))
             torch.testing.assert_close(cached_casts(torch.bfloat16, weights), narrow(weights), rtol=0, atol=0)
         assert not any(map(torch.equal, before, narrow(weights)))
-
-
-def test_compiled_layers_are_called_while_used_and_not_otherwise(monkeypatch):
-    called = []
-
-    def compile_as_is(layer: nn.Module, dynamic: bool) -> None:
-        def call(*args):
-            called.append(type(layer).__name__)
-            return layer._call_impl(*args)
-
-        layer._compiled_call_impl = call
-
-    monkeypatch.setattr(nn.Module, "compile", compile_as_is)
-    model, batch = build_model(transformer_config(), (VOCAB, VOCAB)), pairs([5, 3], [4, 6])
-    compiled = CompiledLayers(model)
-    plain = model.loss(batch, 0.1).loss
-    assert not called
-    with compiled.used():
-        assert torch.equal(model.loss(batch, 0.1).loss, plain)
-    assert called == ["EncoderLayer", "EncoderLayer", "DecoderLayer", "DecoderLayer"]
-    model.loss(batch, 0.1)
-    assert len(called) == 4
-
-
-@pytest.mark.slow
-def test_compiled_loss_and_gradients_equal_those_of_the_layers():
-    model = build_model(transformer_config(num_layers=1), (VOCAB, VOCAB)).train()
-    compiled = CompiledLayers(model)
-    for layer in compiled.layers:
-        layer.compile(dynamic=True, backend="aot_eager")
-    compiled.calls = [layer._compiled_call_impl for layer in compiled.layers]
-    for layer in compiled.layers:
-        layer._compiled_call_impl = None
-    for batch in (pairs([5, 3, 4], [4, 6, 2]), pairs([7, 9], [8, 3])):
-        expected = with_gradients([model.loss(batch, 0.1).loss], [*model.parameters()])
-        with compiled.used():
-            found = with_gradients([model.loss(batch, 0.1).loss], [*model.parameters()])
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

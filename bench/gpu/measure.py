@@ -1,6 +1,6 @@
 """Measure every case on the GPU of this machine, beside what was counted without one.
 
-    PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE] [--csv FILE]
+    PYTHONPATH=.:tests/helpers:tests/gpu python bench/gpu/measure.py [--only CASE …] [--device cpu] [--csv FILE]
 
 Each way to run a case has one line: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels.
 One line is of one of several processes, without the sum over them. A line has launches, counted (budgets.csv) and seen
@@ -31,18 +31,20 @@ import operators
 import torch
 import trainings
 from cases import DECODINGS, MEASURED, SEARCHES, TRAININGS, Case, Decoding
+from compiled_layers import CompiledSteps
 from plain_transformer import plain_step
 from torch.profiler import ProfilerActivity, profile
 
 from pipeline.core.errors import UserError
 from pipeline.models.kernels import gpu
+from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.graph_cache import CudaRecorder
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 
 WARM, BLOCK, BLOCKS = 4, 8, 3
 MOST_KERNELS = 25
-TABLE = (Path(__file__).parent / "budgets.csv").read_text(encoding="utf-8")
+TABLE = (Path(__file__).parents[2] / "tests/gpu/budgets.csv").read_text(encoding="utf-8")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader(TABLE.splitlines())}
 
 
@@ -101,9 +103,11 @@ def train(case: Case, device: torch.device, clock: Clock) -> None:
     trainer.train()
 
 
-def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bool = False) -> None:
-    """Replay steps; `compiled`: of layers that torch compiled."""
-    trainer = trainings.trainer_of(TimedSteps, case, device, CudaRecorder(device), compiled)
+def train_by_graphs(
+    case: Case, device: torch.device, clock: Clock, capturing: type[CapturedSteps] = CapturedSteps
+) -> None:
+    """Replay steps captured by a class."""
+    trainer = trainings.trainer_of(TimedSteps, case, device, CudaRecorder(device), capturing)
     trainer.steps.at = clock
     try:
         trainer.train()
@@ -174,7 +178,7 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
     if device.type == "cuda":
         found[f"{name}, graphs"] = train_by_graphs
         if name in COMPILED:
-            found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, compiled=True)
+            found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, capturing=CompiledSteps)
         if name in SEVERAL:
             found[f"{name}, graphs, one of several"] = train_as_one_of_several
         if name in TRITON:

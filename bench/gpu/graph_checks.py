@@ -1,6 +1,6 @@
 """Check on a GPU that steps replayed as CUDA graphs are those of eager mode, also when graphs are recorded again.
 
-    PYTHONPATH=.:tests/helpers python tests/gpu/graph_checks.py [--only CASE …] [--json FILE]
+    PYTHONPATH=.:tests/helpers:tests/gpu python bench/gpu/graph_checks.py [--only CASE …] [--json FILE]
 
 Each case trains a few steps on padded batches of two shapes, in four ways. The steps are graphs; eager; graphs of which
 one is kept; and new graphs after half of the steps. The check prints whether the weights are the same bytes, and the
@@ -22,6 +22,7 @@ from unittest import mock
 import torch
 import trainings
 from cases import TRAININGS, Case
+from compiled_layers import CompiledSteps
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches.corpus_batches import AnyBatch
@@ -29,6 +30,7 @@ from pipeline.decoding.captured_search import CapturedSearch
 from pipeline.models.kernels import gpu
 from pipeline.planning.calibrate import random_batch
 from pipeline.search.beam_search import beam_search
+from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.checkpoint import resume_tensors
 from pipeline.training.graph_cache import CudaRecorder, Recorder, ShapeGrid
 from pipeline.training.machine import choose_device, prepare
@@ -78,8 +80,8 @@ def batches(case: Case) -> list[list[AnyBatch]]:
 
 def trainer_of(case: Case, device: torch.device, recorder: Recorder) -> Trainer:
     torch.manual_seed(SEED)
-    compiled = case == CASES[COMPILED]
-    trainer = trainings.trainer_of(StepRunner, replace(case, ranks=1), device, recorder, compiled)
+    capturing = CompiledSteps if case == CASES[COMPILED] else CapturedSteps
+    trainer = trainings.trainer_of(StepRunner, replace(case, ranks=1), device, recorder, capturing)
     trainer.model.train()
     trainer.steps.captured.grid = ShapeGrid([(case.rows, case.src, case.tgt), (case.rows // 2 + 2, case.src, case.tgt)])
     return trainer

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Check and measure this project on one GPU, within nine minutes.
 #
-#     OUT=results tests/gpu/on_a_gpu.sh
+#     OUT=results bench/gpu/on_a_gpu.sh
 #
 # It takes 500 s: checks 140, searches and operators 90, training steps 180, trainings side by side 80.
 #
@@ -10,7 +10,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 OUT=${OUT:-gpu-results}
 mkdir -p "$OUT"
-export PYTHONPATH="$PWD:tests/helpers:${PYTHONPATH:-}" PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
+export PYTHONPATH="$PWD:tests/helpers:tests/gpu:${PYTHONPATH:-}" PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 began=$SECONDS
 BUDGET=${BUDGET:-505} # seconds; the last part ends by then
 
@@ -31,7 +31,7 @@ fi
 checks() { # number, cases
   local number=$1
   shift
-  part "checks-$number.log" 140 python3 tests/gpu/graph_checks.py --only "$@"
+  part "checks-$number.log" 140 python3 bench/gpu/graph_checks.py --only "$@"
   [ ! -e "$OUT/checks-$number.log" ] || grep -h '^[A-Za-z].*{"' "$OUT/checks-$number.log" | sed 's/"losses".*"eager losses": \[[^]]*\], //'
 }
 checks 1 "base, 8 GPUs" "base, 2 micro-batches" "Weighted Transformer" "broken capture" &
@@ -52,12 +52,12 @@ wait
 measure() { # limit in seconds, options of measure.py
   local left=$((BUDGET - (SECONDS - began)))
   ((left > 15)) || { echo "no time left: $*" | tee -a "$OUT/measure.log"; return; }
-  part measure.log $((left < $1 ? left : $1)) python3 tests/gpu/measure.py --csv "$OUT/steps.csv" "${@:2}"
+  part measure.log $((left < $1 ? left : $1)) python3 bench/gpu/measure.py --csv "$OUT/steps.csv" "${@:2}"
 }
 several() { # trainings at once; the middle of three long blocks, as they begin and end apart
   local number
   for ((number = 0; number < $1; number++)); do
-    part several.log 60 python3 tests/gpu/measure.py --csv "$OUT/several-$2.csv" --only-graphs --block 1500 \
+    part several.log 60 python3 bench/gpu/measure.py --csv "$OUT/several-$2.csv" --only-graphs --block 1500 \
       --only "tiny Transformer" &
   done
   wait
