@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-SHAPE = re.compile(r"\([^()]*\w\s*,[^()]*\)|\(\w+\)|scalar|[Ss]hape")
+REFERENCE = re.compile(r"\b(as|see) `[\w.]+`")
+SHAPE = re.compile(r"\([^()]*[\w…]\s*,[^()]*\)|\([\w…]+\)|scalar|[Ss]hape")
 
 
 @cache
@@ -83,7 +84,13 @@ def name_of(node: ast.AST) -> str:
 
 
 def says_parameters(node: Function, text: str) -> bool:
-    return ("Args:" if parameters(node) else "Returns:") in text
+    """Return whether a docstring has a section, names each parameter, or refers to a function with the same ones."""
+    named = all(f"`{name}`" in text for name in parameters(node) or ["Returns:"])
+    return ("Args:" if parameters(node) else "Returns:") in text or named or bool(REFERENCE.search(text))
+
+
+def says_shapes(node: Function, text: str) -> bool:
+    return bool(SHAPE.search(text) or REFERENCE.search(text))
 
 
 def raises(node: Function) -> bool:
@@ -93,7 +100,7 @@ def raises(node: Function) -> bool:
 CHECKS = {
     "docstring": (lambda node: True, lambda node, text: bool(text)),
     "Args": (lambda node: has_tensors(node) or len(parameters(node)) > 1, says_parameters),
-    "shapes": (has_tensors, lambda node, text: bool(SHAPE.search(text))),
+    "shapes": (has_tensors, says_shapes),
     "Raises": (raises, lambda node, text: "Raises:" in text),
 }
 

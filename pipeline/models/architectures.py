@@ -77,15 +77,7 @@ def settings_of(folder: str) -> type[ModelSettings] | None:
 
 
 def check(folder: str, settings: type[ModelSettings]) -> None:
-    """Check that a folder has all parts of an architecture.
-
-    Args:
-        folder: Name of a folder of `pipeline.models`.
-        settings: Class of its settings.
-
-    Raises:
-        UserError: A method of the settings or the function `build` is missing.
-    """
+    """Check that a folder of `pipeline.models` has all parts of an architecture."""
     if lacking := sorted(getattr(settings, "__abstractmethods__", ())):
         raise UserError(f"pipeline/models/{folder}/settings.py: {settings.__name__} has no {', '.join(lacking)}")
     spec = find_spec(f"pipeline.models.{folder}.model")

@@ -96,11 +96,7 @@ class Seq2Seq(nn.Module):
         return cache
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Return the trainable parameters by learning-rate schedule.
-
-        Returns:
-            Parameters under "weights" and, for a Weighted Transformer, under "branch_weights".
-        """
+        """Return the trainable parameters: "weights" and, of a Weighted Transformer, "branch_weights"."""
         return {"weights": [weight for weight in self.parameters() if weight.requires_grad], "branch_weights": []}
 
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
@@ -176,13 +172,7 @@ class TaskModel(Seq2Seq):
         raise NotImplementedError
 
     def logits(self, states: Tensor) -> Tensor:
-        """Score the vocabulary by the model's own output layer.
-
-        Args:
-            states: Task states, shape (…, state_width).
-
-        Returns:
-            Float32 logits, shape (…, V).
+        """Return float32 logits (…, V) of task `states` (…, state_width), by the model's own output layer.
 
         Raises:
             NotImplementedError: The architecture does not define it.
@@ -190,14 +180,7 @@ class TaskModel(Seq2Seq):
         raise NotImplementedError
 
     def states(self, batch) -> Tensor | None:
-        """Compute all task states at once, teacher-forced.
-
-        Args:
-            batch: Source and target of B sentences.
-
-        Returns:
-            Task states (B, T, state_width), or None if the model needs a step-by-step loop.
-        """
+        """Return all task states (B, T, state_width), teacher-forced; None if the model needs a loop over steps."""
         return None
 
     def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor | None:
@@ -213,16 +196,6 @@ class TaskModel(Seq2Seq):
         return None
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis, as `advance` followed by `logits`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: First result of `start`.
-            cache: Second result of `start`, or the cache of the previous step.
-
-        Returns:
-            Float32 logits (B, K, V) and the cache after this symbol.
-        """
         states, cache = self.advance(prev_tokens, source, cache)
         return self.logits(states), cache
 
@@ -246,10 +219,6 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def count_parameters_on_meta(build: Callable[[], nn.Module]) -> int:
-    """Return the number of trainable scalars of a model, shared ones once, without allocating memory for them.
-
-    Args:
-        build: Builds the model on torch's default device, which is `meta` here.
-    """
+    """Count the trainable scalars of the model that `build` makes, shared ones once, without memory for them."""
     with torch.device("meta"):
         return count_parameters(build())

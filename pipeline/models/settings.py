@@ -37,22 +37,12 @@ class BatchShape(NamedTuple):
 
 
 def lstm_macs(width_in: int, width: int) -> int:
-    """Return the multiply-adds of one time step of one LSTM direction, which has four gates.
-
-    Args:
-        width_in: Width of the input.
-        width: Units of the layer.
-    """
+    """Return the multiply-adds of one time step of one LSTM direction, which has four gates."""
     return 4 * width * (width_in + width)
 
 
 def gru_macs(width_in: int, width: int) -> int:
-    """Return the multiply-adds of one time step of one GRU direction, which has three gates.
-
-    Args:
-        width_in: Width of the input.
-        width: Units of the layer.
-    """
+    """Return the multiply-adds of one time step of one GRU direction, which has three gates."""
     return 3 * width * (width_in + width)
 
 
@@ -140,21 +130,12 @@ class SpeechSettings(ModelSettings):
 
     @model_validator(mode="after")
     def has_a_mean_to_deviate_from(self):
-        """Return the settings unless features whose mean is kept get unit deviation.
-
-        Raises:
-            ValueError: `utterance_deviation` is one and `utterance_mean` is kept.
-        """
+        """Refuse unit deviation of features whose mean is kept."""
         if self.utterance_deviation == "one" and self.utterance_mean == "kept":
             raise ValueError("utterance_deviation: one needs utterance_mean: removed")
         return self
 
 
 def training_flops(config: ModelSettings, shape: BatchShape) -> float:
-    """Return the FLOPs of one training step: a forward and a backward pass over a batch.
-
-    Args:
-        config: Settings of the model.
-        shape: Sizes of the batch.
-    """
+    """Return the FLOPs of one training step: a forward and a backward pass over a batch."""
     return 2.0 * (1 + BACKWARD) * config.forward_macs(shape)

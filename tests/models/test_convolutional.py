@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
-from pipeline.models.convolutional.model import GatedConvolution, NormedLinear, ScaledGradient
+from pipeline.models.convolutional.model import GatedConvolution, NormedLinear, _ScaledGradient
 
 
 def test_a_gated_convolution_is_the_librarys():
@@ -42,7 +42,7 @@ def test_first_weights_have_the_spread_of_section_3_5():
 
 def test_the_encoder_gets_its_gradient_scaled():
     x = torch.randn(3, requires_grad=True)
-    y = ScaledGradient.apply(x, 0.25)
+    y = _ScaledGradient.apply(x, 0.25)
     y.sum().backward()
     assert torch.equal(y, x) and torch.equal(x.grad, torch.full((3,), 0.25))
 

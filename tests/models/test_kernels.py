@@ -16,7 +16,7 @@ from pipeline.models.architectures import build_model
 from pipeline.models.ctc.model import Convolution
 from pipeline.models.ctc.settings import KERNELS
 from pipeline.models.kernels.autocast import cached_casts
-from pipeline.models.kernels.dropout import DropoutFunction
+from pipeline.models.kernels.dropout import _DropoutFunction
 from pipeline.models.kernels.gru import gru_sequences
 from pipeline.models.kernels.operators import softmax, softmax_backward
 from pipeline.models.layers.regularisation import dropout
@@ -63,7 +63,7 @@ def test_recogniser_equals_plain_modules(name, rate):
 
 def test_disabled_ends_with_its_block_even_after_errors():
     x = torch.ones(2, 3, requires_grad=True)
-    kernel = DropoutFunction.__name__
+    kernel = _DropoutFunction.__name__
     with pytest.raises(ZeroDivisionError), kernels.disabled():
         assert not kernels.enabled() and kernel not in type(dropout(x, 0.5).grad_fn).__name__
         raise ZeroDivisionError

@@ -45,11 +45,7 @@ class NormedLinear(nn.Module):
         return torch._weight_norm(self.direction, self.length.unsqueeze(1), 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the map of the last dimension, shape (…, width_out).
-
-        Args:
-            x: Inputs, shape (…, width_in).
-        """
+        """Map the last dimension of `x` (…, width_in), shape (…, width_out)."""
         return F.linear(x, self.weight, self.bias)
 
 
@@ -97,19 +93,11 @@ class GatedConvolution(nn.Module):
         self.map = NormedLinear(kernel * channels, 2 * channels, gain=2 * math.sqrt(1 - drop))
 
     def drop(self, x: Tensor) -> Tensor:
-        """Return `x` with dropout in training.
-
-        Args:
-            x: Input of the layer, of any shape.
-        """
+        """Apply dropout to the input `x` of the layer, of any shape, in training."""
         return dropout(x, self.dropout if self.training else 0.0)
 
     def forward(self, padded: Tensor) -> Tensor:
-        """Return the convolution without padding, (…, T, C); output t sees inputs t … t + k - 1.
-
-        Args:
-            padded: Shape (…, T + k - 1, C), margins included.
-        """
+        """Convolve `padded` (…, T + k - 1, C) to (…, T, C); output t sees inputs t … t + k - 1."""
         length = padded.shape[-2] - self.kernel + 1
         seen = torch.cat([padded[..., shift : shift + length, :] for shift in range(self.kernel)], dim=-1)
         return F.glu(self.map(seen))
@@ -146,36 +134,20 @@ class Encoder(nn.Module):
             # Padding is zero, as are the margins, so a sentence does not depend on its batch.
             padded = F.pad(layer.drop(x) * real, (0, 0, margin, margin))
             x = (x + layer(padded)) * HALF
-        keys = ScaledGradient.apply(self.narrow(x), 1 / self.gradient_count)
+        keys = _ScaledGradient.apply(self.narrow(x), 1 / self.gradient_count)
         return keys, (keys + embedded) * HALF
 
 
-class ScaledGradient(torch.autograd.Function):
+class _ScaledGradient(torch.autograd.Function):
     """Identity whose gradient is scaled: each decoder layer sends two gradients to the encoder (section 3.4)."""
 
     @staticmethod
     def forward(ctx, x: Tensor, factor: float) -> Tensor:
-        """Return `x` itself.
-
-        Args:
-            ctx: Keeps `factor` for the backward pass.
-            x: Tensor of any shape.
-            factor: Factor on the gradient.
-
-        Returns:
-            View of `x`.
-        """
         ctx.factor = factor
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Return the scaled gradient with respect to `x`, and None for the factor.
-
-        Args:
-            ctx: Holds the factor.
-            grad: Gradient with respect to the output, in its shape.
-        """
         return grad * ctx.factor, None
 
 
@@ -228,11 +200,6 @@ class Convolutional(TaskModel):
         return {"mask": mask, "keys": keys, "values": values}
 
     def states(self, batch) -> Tensor:
-        """Return all task states, teacher-forced, shape (B, T, R).
-
-        Args:
-            batch: Source and target of B sentences.
-        """
         source = self.encode(batch)
         embedded = self.tgt_embedding(batch.tgt_in)
         x = self.widen(embedded)
@@ -243,28 +210,19 @@ class Convolutional(TaskModel):
         return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits of the vocabulary, shape (…, V).
-
-        Args:
-            states: Task states, shape (…, R).
-        """
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
-
-        Args:
-            batch: Source and target of B sentences.
-            label_smoothing: ε in [0, 1).
-        """
         return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch and create the cache; see `Seq2Seq.start`.
+        """Encode a batch; see `Seq2Seq.start`.
+
+        The cache has the position (B, 1) and the last k - 1 inputs of every decoder layer (B, 1, k - 1, C), zero at
+        first.
 
         Returns:
-            The source, from `encode`. The cache: the position (B, 1), and the last k - 1 inputs of every decoder layer,
-            (B, 1, k - 1, C), zero at first.
+            Source and cache.
         """
         source, width = self.encode(batch), self.config.decoder_kernel - 1
         rows = len(batch.src)
@@ -273,13 +231,6 @@ class Convolutional(TaskModel):
         return source, {"position": position, "past": [past for _ in self.layers]}
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Return task states (B, K, R) after one symbol per hypothesis, and the cache; see `TaskModel.advance`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: First result of `start`.
-            cache: Position (B, K), and the last inputs of every decoder layer (B, K, k - 1, C).
-        """
         embedded = self.tgt_embedding(prev_tokens, cache["position"])
         x, grown = self.widen(embedded), []
         for layer, past in zip(self.layers, cache["past"], strict=True):
@@ -290,10 +241,5 @@ class Convolutional(TaskModel):
 
 
 def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the model.
-        vocab_sizes: Source and target vocabulary.
-    """
+    """Return a model with random weights; see `build_model`."""
     return Convolutional(config, *vocab_sizes)

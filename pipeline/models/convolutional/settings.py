@@ -26,11 +26,7 @@ class ConvolutionalConfig(ModelSettings):
 
     @model_validator(mode="after")
     def source_kernel_has_a_middle(self):
-        """Return the settings if the encoder kernel is odd.
-
-        Raises:
-            ValueError: `encoder_kernel` is even.
-        """
+        """Refuse an even encoder kernel."""
         if self.encoder_kernel % 2 == 0:
             raise ValueError(f"encoder_kernel must be odd, got {self.encoder_kernel}")
         return self
@@ -46,7 +42,6 @@ class ConvolutionalConfig(ModelSettings):
         return self.d_readout
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         embedding, channels = self.d_embedding, self.d_hidden
         bridge, gated = embedding * channels, channels * 2 * channels
         encoder = 2 * bridge + self.encoder_layers * self.encoder_kernel * gated

@@ -29,26 +29,15 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
     Returns:
         Losses (B,): infinite, with a gradient of zero, if the characters do not fit the frames.
     """
-    return CTCLattice.apply(log_probs, targets, frames, characters)
+    return _CTCLattice.apply(log_probs, targets, frames, characters)
 
 
-class CTCLattice(torch.autograd.Function):
+class _CTCLattice(torch.autograd.Function):
     """`ctc_lattice_loss`, whose gradient is computed in the forward pass."""
 
     @staticmethod
     def forward(ctx, log_probs: Tensor, targets: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
-        """Compute the losses, and save how often each symbol is emitted at each frame.
-
-        Args:
-            ctx: Keeps the expected emissions (B, S, V) for the backward pass.
-            log_probs: Shape (B, S, V).
-            targets: Shape (B, T).
-            frames: Shape (B,).
-            characters: Shape (B,).
-
-        Returns:
-            Losses (B,).
-        """
+        """Compute the losses, and save how often each symbol is emitted at each frame, shape (B, S, V)."""
         states = lattice_states(targets)
         emitted = log_probs.gather(2, states.unsqueeze(1).expand(-1, log_probs.shape[1], -1))
         back = Reversal(frames, characters, emitted)
@@ -65,28 +54,12 @@ class CTCLattice(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Scale the saved gradient by that of each loss.
-
-        Args:
-            ctx: Holds the expected emissions.
-            grad: Gradient with respect to the losses, shape (B,).
-
-        Returns:
-            Gradient with respect to `log_probs`, (B, S, V); None for the other inputs.
-        """
         (occupied,) = ctx.saved_tensors
         return -occupied * grad[:, None, None], None, None, None
 
 
 def lattice_states(targets: Tensor) -> Tensor:
-    """Return the symbol of each state of the lattice.
-
-    Args:
-        targets: Characters, shape (B, T).
-
-    Returns:
-        Symbols (B, L), with a blank before, between and behind the characters.
-    """
+    """Return the symbols (B, L) of the states: a blank before, between and behind the characters `targets` (B, T)."""
     states = targets.new_full((len(targets), 2 * targets.shape[1] + 1), BLANK)
     states[:, 1::2] = targets
     return states
@@ -110,14 +83,7 @@ class Reversal:
         self.inside = (time < frames).unsqueeze(2) & (state <= last).unsqueeze(1)
 
     def reversed(self, x: Tensor) -> Tensor:
-        """Reverse in time and in states.
-
-        Args:
-            x: Shape (B, S, L).
-
-        Returns:
-            Shape (B, S, L).
-        """
+        """Reverse `x` (B, S, L) in time and in states."""
         time_reversed = x.gather(1, self.time.unsqueeze(2).expand_as(x))
         return time_reversed.gather(2, self.state.unsqueeze(1).expand_as(x))
 

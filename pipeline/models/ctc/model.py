@@ -28,14 +28,7 @@ class Convolution(nn.Conv2d):
     """`torch.nn.Conv2d` with a faster CPU kernel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Convolve over frames and features.
-
-        Args:
-            x: Shape (B, channels, S, F).
-
-        Returns:
-            Shape (B, channels, S', F').
-        """
+        """Convolve `x` (B, channels, S, F) over frames and features to (B, channels, S', F')."""
         return conv2d_over_frames(self, x) if kernels.enabled_on_cpu(x) else super().forward(x)
 
 
@@ -149,14 +142,6 @@ class CTC(FrameModel):
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
-        """Compute log p(symbol | frame).
-
-        Args:
-            batch: Speech of B utterances.
-
-        Returns:
-            Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
-        """
         lengths = batch.frame_counts
         x = normalise_and_mask(self.config, batch.frames, lengths, self.training).unsqueeze(1)
         for convolution in self.convolutions:
@@ -169,42 +154,18 @@ class CTC(FrameModel):
         return frame_log_probs(self.output(x)), lengths
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute -log p(characters | speech), summed over all alignments; EOS does not count as a character.
-
-        Args:
-            batch: Speech and transcripts of B utterances.
-            label_smoothing: Must be 0.
-
-        Returns:
-            Sums in nats, and the number of characters.
-
-        Raises:
-            ValueError: `label_smoothing` is not 0.
-        """
         if label_smoothing:
             raise ValueError("CTC has no label smoothing")
         return ctc_loss(self.log_probs(batch)[0], self.config, batch)
 
     def best_path(self, batch) -> list[list[int]]:
-        """Decode greedily: take the most probable symbol of each frame, merge repeats and remove blanks.
-
-        Returns:
-            Symbol ids of each utterance.
-        """
         log_probs, lengths = self.log_probs(batch)
         found = zip(log_probs.argmax(-1).tolist(), lengths.tolist(), strict=True)
         return [collapse(row[:length]) for row, length in found]
 
 
 def frame_log_probs(logits: Tensor) -> Tensor:
-    """Normalise logits over the symbols that a transcript can hold, and the blank.
-
-    Args:
-        logits: Shape (B, S', V).
-
-    Returns:
-        Float32 log-probabilities (B, S', V); about -1e4 for UNK, BOS and EOS.
-    """
+    """Return float32 log-probabilities of `logits` (B, S', V): about -1e4 for UNK, BOS and EOS, which no text has."""
     return logits.float().index_fill(-1, cached_indices(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
 
 
@@ -231,16 +192,7 @@ def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
 
 
 def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
-    """Compute `ctc_loss` from lengths that stay on the device, as a CUDA graph requires.
-
-    Args:
-        log_probs: Shape (B, S', V).
-        model: Settings that convert input frames to output frames.
-        batch: Transcripts and frame counts.
-
-    Returns:
-        Sums in nats; an utterance whose transcript does not fit its frames adds 0.
-    """
+    """Compute the loss from lengths that stay on the device, as a CUDA graph requires; see `ctc_loss`."""
     targets = batch.tgt_in[:, 1:]
     characters = (targets != PAD).sum(1)
     losses = ctc_lattice_loss(log_probs, targets, model.output_frames(batch.frame_counts), characters)
@@ -249,22 +201,10 @@ def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
 
 
 def collapse(path: list[int]) -> list[int]:
-    """Merge repeats and remove blanks in a path.
-
-    Args:
-        path: One symbol per frame.
-
-    Returns:
-        Symbols of the text.
-    """
+    """Merge repeats and remove blanks in a path of one symbol per frame."""
     return [symbol for symbol, before in zip(path, [BLANK, *path[:-1]], strict=True) if symbol not in (before, BLANK)]
 
 
 def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the recogniser.
-        vocab_sizes: Source and target vocabulary; only the second is used.
-    """
+    """Return a model with random weights; see `build_model`. Only the target vocabulary is used."""
     return CTC(config, vocab_sizes[1])

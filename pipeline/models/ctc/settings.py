@@ -25,20 +25,11 @@ class CTCConfig(SpeechSettings):
         return self.hidden_width
 
     def output_frames(self, frames: Any) -> Any:
-        """Convert input frames to the frames that `CTC.log_probs` returns.
-
-        Args:
-            frames: Number of frames of each utterance, an integer or an array of integers.
-
-        Returns:
-            Output frames, in the type and shape of `frames`.
-        """
         for _, _, stride, _ in KERNELS:
             frames = -(-frames // stride)
         return frames
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         positions, bands, channels, total = shape.src_positions, self.features, 1, 0.0
         for width, height, stride, jump in KERNELS:
             bands_in, positions, bands = bands, positions / stride, -(-bands // jump)
@@ -52,11 +43,6 @@ class CTCConfig(SpeechSettings):
         return total + positions * self.hidden_width * shape.vocab
 
     def check_training(self, training: Any) -> None:
-        """Refuse label smoothing.
-
-        Raises:
-            ValueError: `training.label_smoothing` is not 0.
-        """
         if training.label_smoothing:
             raise ValueError(
                 f"CTC has no label smoothing: training.label_smoothing must be 0, got {training.label_smoothing}"

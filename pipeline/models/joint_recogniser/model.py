@@ -67,39 +67,17 @@ class JointRecogniser(Transformer):
         self.ctc_output = nn.Linear(config.d_model, vocab)
 
     def encode_batch(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Encode the speech of a batch.
-
-        Args:
-            batch: Speech of B utterances.
-
-        Returns:
-            Annotations (B, S', D); their mask (B, S'), True within the utterance; and the mask of `attend`.
-        """
+        """Encode speech; see `Transformer.encode_batch`. Its mask is True within the utterance."""
         encoded, lengths = self.speech_encoder(batch.frames, batch.frame_counts)
         real = visible_mask(lengths, encoded.shape[1])
         return encoded, real, attention_mask(real, self.output_weight)
 
     def log_probs(self, encoded: Tensor) -> Tensor:
-        """Compute log p_CTC(symbol | position).
-
-        Args:
-            encoded: Annotations, shape (B, S', D).
-
-        Returns:
-            Float32 log-probabilities (B, S', V).
-        """
+        """Return log p_CTC(symbol | position), float32, shape (B, S', V), from the annotations `encoded` (B, S', D)."""
         return frame_log_probs(self.ctc_output(encoded))
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Compute α L_CTC + (1 - α) L_attention (eq. 22); α is `ctc_share`.
-
-        Args:
-            batch: Speech and transcripts of B utterances.
-            label_smoothing: ε in [0, 1) of the attention's loss; CTC has none.
-
-        Returns:
-            Sums in nats, weighted as the loss is, and the number of target symbols.
-        """
+        """Compute α L_CTC + (1 - α) L_attention (eq. 22), where α is `ctc_share`; see `Seq2Seq.loss`."""
         encoded, _, mask = self.encode_batch(batch)
         states = self.decode(batch.tgt_in, encoded, mask)
         attended = projected_loss(states, self.output_weight, None, batch, label_smoothing)
@@ -129,10 +107,5 @@ class JointRecogniser(Transformer):
 
 
 def build(config: JointRecogniserConfig, vocab_sizes: tuple[int, int]) -> JointRecogniser:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the recogniser.
-        vocab_sizes: Source and target vocabulary; only the second is used.
-    """
+    """Return a model with random weights; see `build_model`. Only the target vocabulary is used."""
     return JointRecogniser(config, vocab_sizes[1])

@@ -26,11 +26,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     @model_validator(mode="after")
     def can_be_built(self):
-        """Return the settings if d_model is even.
-
-        Raises:
-            ValueError: `d_model` is odd, so its halves are not equally wide.
-        """
+        """Refuse an odd d_model, whose halves are not equally wide."""
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even: each direction of the encoder has half of it")
         return self
@@ -41,20 +37,11 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
         return 2, self.subsampling // 2
 
     def output_frames(self, frames: Any) -> Any:
-        """Convert input frames to encoder positions.
-
-        Args:
-            frames: Number of frames of each utterance, an integer or an array of integers.
-
-        Returns:
-            Encoder positions, in the type and shape of `frames`.
-        """
         for stride in self.strides:
             frames = -(-frames // stride)
         return frames
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         positions, length, bands, inputs, total = shape.src_positions, shape.src_length, self.features, 1, 0.0
         for stride in self.strides:
             positions, length, bands = positions / stride, length / stride, -(-bands // 2)

@@ -54,13 +54,7 @@ def enabled() -> bool:
 
 
 def enabled_on_cpu(x: "Tensor") -> bool:
-    """Return True if kernels are enabled and a tensor is on a CPU.
-
-    On other devices torch has fast kernels of its own.
-
-    Args:
-        x: Tensor of any shape, whose device counts.
-    """
+    """Return True if kernels are enabled and `x`, of any shape, is on a CPU; elsewhere torch's are fast."""
     return _enabled and x.device.type == "cpu"
 
 

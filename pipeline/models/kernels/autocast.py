@@ -25,14 +25,7 @@ class Projection(nn.Linear):
     cast_weights: CastWeights | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map the last dimension, by the cast weights if there are any.
-
-        Args:
-            x: Inputs, shape (…, in).
-
-        Returns:
-            Outputs, shape (…, out).
-        """
+        """Map the last dimension of `x` (…, in) to (…, out), by the cast weights if there are any."""
         weight, bias = self.cast_weights or (self.weight, self.bias)
         return F.linear(x, weight, bias)
 
@@ -43,63 +36,29 @@ class Norm(nn.LayerNorm):
     cast_weights: CastWeights | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension, with the cast weights if there are any.
-
-        Args:
-            x: Inputs, shape (…, width).
-
-        Returns:
-            Outputs, shape (…, width).
-        """
+        """Normalise the last dimension of `x` (…, width), with the cast weights if there are any."""
         if self.cast_weights is None:
             return super().forward(x)
         with torch.autocast("cuda", enabled=False):
             return F.layer_norm(x, self.normalized_shape, *self.cast_weights, self.eps)
 
 
-class CastFunction(torch.autograd.Function):
+class _CastFunction(torch.autograd.Function):
     """Cast a list of tensors by one operator in each direction."""
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, *wide: Tensor) -> tuple[Tensor, ...]:
-        """Cast tensors by one operator.
-
-        Args:
-            ctx: Autograd context.
-            dtype: Dtype of the copies.
-            *wide: Float32 tensors of any shape.
-
-        Returns:
-            Copies, in the order and shapes of `wide`.
-        """
         ctx.set_materialize_grads(False)
         return cast_together(dtype, wide)
 
     @staticmethod
     def backward(ctx, *grads: Tensor | None):
-        """Cast the gradients to float32 by one operator.
-
-        Args:
-            ctx: Autograd context.
-            *grads: Gradient with respect to each copy, in its shape; None if it is not needed.
-
-        Returns:
-            None for the dtype, then a float32 gradient or None for each tensor.
-        """
         wide = iter(cast_together(torch.float32, [grad for grad in grads if grad is not None]))
         return None, *(None if grad is None else next(wide) for grad in grads)
 
 
 def cast_together(dtype: torch.dtype, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Copy tensors to a dtype by one operator.
-
-    Args:
-        dtype: Dtype of the copies.
-        tensors: Tensors of any shape.
-
-    Returns:
-        Copies, in the order and shapes of `tensors`.
-    """
+    """Copy `tensors` of any shapes (…) to a `dtype` by one operator."""
     copies = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
     torch._foreach_copy_(copies, tuple(tensors))
     return copies
@@ -118,7 +77,7 @@ def cached_casts(dtype: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor,
     if torch.is_grad_enabled():
         # An optimiser step follows, and torch's fused optimisers do not change `_version`.
         _CACHE.pop(weights[0], None)
-        return CastFunction.apply(dtype, *weights)
+        return _CastFunction.apply(dtype, *weights)
     state, found = (dtype, [weight._version for weight in weights]), _CACHE.get(weights[0])
     if found is None or found[0] != state:
         _CACHE[weights[0]] = found = state, cast_together(dtype, weights)

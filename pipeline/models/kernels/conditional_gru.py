@@ -22,18 +22,7 @@ if TYPE_CHECKING:
 def conditional_gru(
     decoder: "ConditionalGRU", y: Tensor, state: Tensor, annotations: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Compute all steps of the decoder, as `ConditionalGRU.loop`.
-
-    Args:
-        decoder: Gives the weights.
-        y: Embedded inputs, shape (B, T, E).
-        state: State before the first step, shape (B, H).
-        annotations: Shape (B, S, D).
-        mask: Shape (B, S), True at source symbols.
-
-    Returns:
-        States (B, T, H) and contexts (B, T, D).
-    """
+    """Compute all steps of a `ConditionalGRU`, as `ConditionalGRU.loop`."""
     weights = LoopWeights(
         annotations=annotations,
         recur_first=decoder.first.weight_state,
@@ -44,7 +33,7 @@ def conditional_gru(
     )
     keys, projected = decoder.attention.keys(annotations), decoder.first.project(y.transpose(0, 1))
     inputs = (projected, state, keys, mask, *decoder.second.biases())
-    states, contexts = ConditionalGRUFunction.apply(loops.loop_dtype(state), *inputs, *weights)
+    states, contexts = _ConditionalGRUFunction.apply(loops.loop_dtype(state), *inputs, *weights)
     return states.transpose(0, 1), contexts.transpose(0, 1)
 
 
@@ -79,21 +68,15 @@ class ForwardCache(NamedTuple):
     """(T, B, D)"""
 
 
-class ConditionalGRUFunction(torch.autograd.Function):
+class _ConditionalGRUFunction(torch.autograd.Function):
     """Autograd function of all steps of the decoder."""
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the forward loop.
+        """Return states (T, B, H) and contexts (T, B, D).
 
-        Args:
-            ctx: Saves weights and forward values.
-            dtype: Dtype of matrix multiplications and attention.
-            *inputs: W y and bias of the first unit (T, B, 3H). Initial state (B, H), keys (B, S, A), mask (B, S). The
-                two biases of the second unit (3H,). Then the fields of `LoopWeights`.
-
-        Returns:
-            States (T, B, H) and contexts (T, B, D).
+        The inputs are W y and bias of the first unit (T, B, 3H), the initial state (B, H), keys (B, S, A), mask (B, S),
+        the two biases of the second unit (3H,), and the fields of `LoopWeights`.
         """
         projected, start, keys, mask, context_bias, recur_bias, *tensors = inputs
         steps, (batch, width), weights = len(projected), start.shape, LoopWeights(*tensors)
@@ -114,16 +97,6 @@ class ConditionalGRUFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_contexts: Tensor):
-        """Run the backward loop, then compute the gradients of the weights.
-
-        Args:
-            ctx: Holds weights and forward values.
-            grad_states: Shape (T, B, H).
-            grad_contexts: Shape (T, B, D).
-
-        Returns:
-            A gradient for each input, in its shape; None for dtype and mask.
-        """
         saved, dtype = ctx.saved_tensors, ctx.dtype
         weights, attention = LoopWeights(*saved[:6]), loops.AttentionCache(*saved[6:8])
         cache = ForwardCache(attention, GRUCache(saved[8]), GRUCache(saved[9]), *saved[10:])

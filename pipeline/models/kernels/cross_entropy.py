@@ -28,33 +28,13 @@ def projected_cross_entropy(
     label_smoothing: float,
     real: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the summed loss of `targets` under softmax(features weight^T + bias), in nats.
-
-    Args:
-        features: Shape (N, D), in the dtype of the matrix multiplications.
-        weight: Shape (V, D).
-        bias: Shape (V,), or None.
-        targets: Symbol ids, int64, shape (N,).
-        label_smoothing: ε in [0, 1).
-        real: Mask (N,), False at rows to ignore; None to count all rows.
-
-    Returns:
-        Two scalars: the loss to differentiate, and the negative log-likelihood without smoothing, detached.
-    """
+    """Compute loss and negative log-likelihood, as `pipeline.models.layers.loss.projected_cross_entropy`."""
     enabled = torch.is_grad_enabled()
-    return ProjectedCrossEntropyFunction.apply(features, weight, bias, targets, label_smoothing, real, enabled)
+    return _ProjectedCrossEntropyFunction.apply(features, weight, bias, targets, label_smoothing, real, enabled)
 
 
 def chunk_rows(features: Tensor, vocabulary: int) -> int:
-    """Return how many rows of logits are held at once.
-
-    Args:
-        features: Shape (N, D); give device and dtype.
-        vocabulary: V.
-
-    Returns:
-        At least 1.
-    """
+    """Return how many rows of logits, at least 1, are held at once, given `features` (N, D) and `vocabulary`."""
     held = CHUNK_LOGITS
     if features.is_cuda:
         memory = torch.cuda.get_device_properties(features.device).total_memory
@@ -62,26 +42,12 @@ def chunk_rows(features: Tensor, vocabulary: int) -> int:
     return max(1, held // vocabulary)
 
 
-class ProjectedCrossEntropyFunction(torch.autograd.Function):
+class _ProjectedCrossEntropyFunction(torch.autograd.Function):
     """Autograd function of `projected_cross_entropy`, whose gradients are computed in the forward pass."""
 
     @staticmethod
     def forward(ctx, features, weight, bias, targets, label_smoothing, real, differentiate):
-        """Compute loss and negative log-likelihood, and the gradients if they are needed.
-
-        Args:
-            ctx: Saves the gradients.
-            features: Shape (N, D).
-            weight: Shape (V, D).
-            bias: Shape (V,), or None.
-            targets: Shape (N,).
-            label_smoothing: ε in [0, 1).
-            real: Mask (N,), False at rows to ignore; None to count all rows.
-            differentiate: Compute the gradients, too.
-
-        Returns:
-            Two scalars: the loss, and the negative log-likelihood, which has no gradient.
-        """
+        """Compute loss and negative log-likelihood, and the gradients if they are needed."""
         rows, num_real = chunk_rows(features, len(weight)), len(features)
         if real is not None:
             # Rows of zeros add nothing to the gradient of the weights.
@@ -122,16 +88,6 @@ class ProjectedCrossEntropyFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_loss, _):
-        """Scale the saved gradients by that of the loss.
-
-        Args:
-            ctx: Holds the gradients.
-            grad_loss: Gradient with respect to the loss, a scalar.
-            _: Gradient with respect to the negative log-likelihood, which is ignored.
-
-        Returns:
-            Gradients of features, weight and bias; None for the other inputs.
-        """
         grads = (None if grad is None else grad * grad_loss for grad in ctx.saved_tensors)
         return (*grads, None, None, None, None)
 
@@ -146,15 +102,7 @@ def softmax_(scores: Tensor) -> Tensor:
 
 
 def masked_sum(x: Tensor, counts: Tensor | None) -> Tensor:
-    """Sum a column over the rows that count.
-
-    Args:
-        x: Shape (n, 1).
-        counts: Shape (n, 1), 1 at rows that count, else 0; None to count all rows.
-
-    Returns:
-        Scalar.
-    """
+    """Sum a column `x` (n, 1) over the rows where `counts` (n, 1) is 1, not 0; None counts all rows."""
     return x.sum() if counts is None else torch.dot(x.squeeze(1), counts.squeeze(1))
 
 

@@ -15,43 +15,18 @@ INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Zero each element with `probability` and scale the others by 1 / (1 - probability).
-
-    Args:
-        x: Tensor of any shape, of a floating dtype with 2, 4 or 8 bytes.
-        probability: In (0, 1).
-
-    Returns:
-        Tensor of the shape of `x`.
-    """
-    return DropoutFunction.apply(x, probability)
+    """Compute dropout with a `probability` in (0, 1), as `pipeline.models.layers.regularisation.dropout`."""
+    return _DropoutFunction.apply(x, probability)
 
 
 def dropout_add(residual: Tensor, x: Tensor, probability: float) -> Tensor:
-    """Compute residual + dropout(x).
-
-    Args:
-        residual: Broadcastable to the shape of `x`; gives the dtype of the result.
-        x: Tensor of any shape.
-        probability: Probability of dropping an element of `x`, in (0, 1).
-
-    Returns:
-        Tensor of the shape of `x`.
-    """
-    return DropoutAddFunction.apply(residual, x, probability)
+    """Compute `residual` + dropout(`x`), as `pipeline.models.layers.regularisation.dropout_add`."""
+    return _DropoutAddFunction.apply(residual, x, probability)
 
 
 def relu_dropout(x: Tensor, probability: float) -> Tensor:
-    """Compute dropout(max(0, x)).
-
-    Args:
-        x: Tensor of any shape.
-        probability: Probability of dropping an element, in (0, 1).
-
-    Returns:
-        Tensor of the shape of `x`.
-    """
-    return ReluDropoutFunction.apply(x, probability)
+    """Compute dropout(max(0, `x`)), as `pipeline.models.layers.regularisation.relu_dropout`."""
+    return _ReluDropoutFunction.apply(x, probability)
 
 
 def keep_mask(shape: torch.Size, probability: float) -> Tensor:
@@ -78,34 +53,16 @@ def keep_mask(shape: torch.Size, probability: float) -> Tensor:
 
 
 def apply_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Set the dropped elements to zero.
-
-    Args:
-        x: Tensor of any shape.
-        mask: Result of `keep_mask`, in the shape of `x`.
-
-    Returns:
-        Tensor of the shape of `x`.
-    """
+    """Set the elements of `x` (…) to zero that the `mask` (…) of `keep_mask` drops."""
     integer = INTEGERS[x.element_size()]
     return x.view(integer).bitwise_and(mask.to(integer)).view(x.dtype)
 
 
-class DropoutFunction(torch.autograd.Function):
+class _DropoutFunction(torch.autograd.Function):
     """Autograd function of `dropout`, which saves a two-byte mask for the backward pass."""
 
     @staticmethod
     def forward(ctx, x: Tensor, probability: float) -> Tensor:
-        """Mask and scale `x`.
-
-        Args:
-            ctx: Saves mask and scale.
-            x: Tensor of any shape.
-            probability: Probability of dropping an element.
-
-        Returns:
-            Tensor of the shape of `x`.
-        """
         mask = keep_mask(x.shape, probability)
         ctx.save_for_backward(mask)
         ctx.scale = 1 / (1 - probability)
@@ -113,35 +70,15 @@ class DropoutFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Mask and scale the gradient.
-
-        Args:
-            ctx: Holds mask and scale.
-            grad: Gradient with respect to the output, in its shape.
-
-        Returns:
-            Gradient with respect to `x`; None for the probability.
-        """
         (mask,) = ctx.saved_tensors
         return apply_mask(grad, mask).mul_(ctx.scale), None
 
 
-class DropoutAddFunction(torch.autograd.Function):
+class _DropoutAddFunction(torch.autograd.Function):
     """Autograd function of `dropout_add`, in one pass over memory."""
 
     @staticmethod
     def forward(ctx, residual: Tensor, x: Tensor, probability: float) -> Tensor:
-        """Add the masked and scaled `x` to `residual`.
-
-        Args:
-            ctx: Saves mask and scale.
-            residual: Broadcastable to the shape of `x`.
-            x: Tensor of any shape.
-            probability: Probability of dropping an element of `x`.
-
-        Returns:
-            Tensor of the shape of `x`.
-        """
         mask = keep_mask(x.shape, probability)
         ctx.save_for_backward(mask)
         ctx.scale, ctx.dtype = 1 / (1 - probability), x.dtype
@@ -149,34 +86,15 @@ class DropoutAddFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Pass the gradient to the residual, and masked and scaled to `x`.
-
-        Args:
-            ctx: Holds mask and scale.
-            grad: Gradient with respect to the output, in its shape.
-
-        Returns:
-            Gradients with respect to `residual` and `x`; None for the probability.
-        """
         (mask,) = ctx.saved_tensors
         return grad, apply_mask(grad.to(ctx.dtype), mask).mul_(ctx.scale), None
 
 
-class ReluDropoutFunction(torch.autograd.Function):
+class _ReluDropoutFunction(torch.autograd.Function):
     """Autograd function of `relu_dropout`, which saves no mask."""
 
     @staticmethod
     def forward(ctx, x: Tensor, probability: float) -> Tensor:
-        """Clamp, mask and scale `x`.
-
-        Args:
-            ctx: Saves output and scale.
-            x: Tensor of any shape.
-            probability: Probability of dropping an element.
-
-        Returns:
-            Tensor of the shape of `x`.
-        """
         ctx.scale = 1 / (1 - probability)
         out = apply_mask(x, keep_mask(x.shape, probability)).clamp_min_(0).mul_(ctx.scale)
         ctx.save_for_backward(out)
@@ -184,16 +102,6 @@ class ReluDropoutFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Pass the gradient where the output is positive.
-
-        A dropped unit and an inactive one are both zero and pass no gradient, so the mask need not be saved.
-
-        Args:
-            ctx: Holds output and scale.
-            grad: Gradient with respect to the output, in its shape.
-
-        Returns:
-            Gradient with respect to `x`; None for the probability.
-        """
+        """Pass the gradient where the output is positive: a dropped unit and an inactive one are both zero."""
         (out,) = ctx.saved_tensors
         return torch.ops.aten.threshold_backward(grad, out, 0).mul_(ctx.scale), None

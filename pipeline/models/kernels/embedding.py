@@ -15,12 +15,7 @@ from pipeline.models.kernels.residual_norm import power_of_2_width
 
 
 def suits(weight: Tensor, positions: Tensor) -> bool:
-    """Return whether the kernels can embed, which they do in training only.
-
-    Args:
-        weight: Embeddings, shape (V, D).
-        positions: Position encodings.
-    """
+    """Return whether the kernels can embed by `weight` (V, D) and `positions`, which they do in training only."""
     constant = positions.dim() == 2 and not positions.requires_grad and torch.is_grad_enabled()
     return constant and power_of_2_width(weight) and fused(weight, output_dtype(weight))
 
@@ -44,28 +39,14 @@ def embed(weight: Tensor, tokens: Tensor, positions: Tensor, scale: float, proba
         Shape (B, T, D), in the dtype of autocast.
     """
     seed = draw_seed(weight) if probability else None
-    return EmbeddingFunction.apply(weight, tokens.contiguous(), positions.contiguous(), seed, scale, probability)
+    return _EmbeddingFunction.apply(weight, tokens.contiguous(), positions.contiguous(), seed, scale, probability)
 
 
-class EmbeddingFunction(torch.autograd.Function):
+class _EmbeddingFunction(torch.autograd.Function):
     """Autograd function of `embed`."""
 
     @staticmethod
     def forward(ctx, weight, tokens, positions, seed, scale, probability):
-        """Embed.
-
-        Args:
-            ctx: Saves tokens and seed.
-            weight: Shape (V, D).
-            tokens: Shape (B, T).
-            positions: Shape (T, D) or (1, D).
-            seed: Random seed, shape (1,); None without dropout.
-            scale: Factor of the embeddings.
-            probability: Probability of dropping an element.
-
-        Returns:
-            Shape (B, T, D).
-        """
         from pipeline.models.kernels.triton_programs import embed_forward
 
         ctx.save_for_backward(tokens, seed)
@@ -78,15 +59,7 @@ class EmbeddingFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        """Differentiate with respect to the embeddings; torch sums the gradients of equal symbols.
-
-        Args:
-            ctx: Holds tokens and seed.
-            grad: Gradient with respect to the result, in its shape.
-
-        Returns:
-            Gradient of the embeddings; None for the other inputs.
-        """
+        """Differentiate with respect to the embeddings; torch sums the gradients of equal symbols."""
         from pipeline.models.kernels.triton_programs import embed_backward
 
         tokens, seed = ctx.saved_tensors

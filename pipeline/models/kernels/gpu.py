@@ -21,12 +21,7 @@ LEVELS = 1 << 16
 
 
 def fused(x: Tensor, dtype: torch.dtype | None = None) -> bool:
-    """Return whether a Triton kernel computes with a tensor.
-
-    Args:
-        x: Tensor of any shape; gives the device.
-        dtype: Dtype of the results; None for that of `x`.
-    """
+    """Return whether a Triton kernel computes with `x` (…): results have a `dtype`, or that of `x`."""
     return (
         x.is_cuda
         and (dtype or x.dtype) == torch.bfloat16
@@ -55,23 +50,12 @@ def triton_runs() -> bool:
 
 
 def draw_seed(like: Tensor) -> Tensor:
-    """Draw a random seed from torch's generator of the device; each replay of a CUDA graph draws another.
-
-    Args:
-        like: Gives the device.
-
-    Returns:
-        Int64, shape (1,).
-    """
+    """Draw an int64 seed (1,) on the device of `like`; each replay of a CUDA graph draws another."""
     return torch.randint(1 << 62, (1,), device=like.device)
 
 
 def dropout_levels(probability: float) -> tuple[int, float]:
-    """Return below which of 2^16 levels an element is dropped, and the factor of the others.
-
-    Args:
-        probability: Probability of dropping an element, in [0, 1).
-    """
+    """Return below which of 2^16 levels an element is dropped, and the factor of the others."""
     return round(probability * LEVELS), 1 / (1 - probability)
 
 

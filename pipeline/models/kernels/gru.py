@@ -102,26 +102,12 @@ class GRUCache(NamedTuple):
 
 
 def candidate_first(rows: Tensor) -> Tensor:
-    """Reorder rows r, z, candidate to candidate, r, z.
-
-    Args:
-        rows: Stacked in this order, shape (3H, …).
-
-    Returns:
-        Shape (3H, …).
-    """
+    """Reorder `rows` (3H, …) from r, z, candidate to candidate, r, z."""
     return rows.roll(len(rows) // 3, 0)
 
 
 def candidate_last(rows: Tensor) -> Tensor:
-    """Undo `candidate_first`.
-
-    Args:
-        rows: Stacked candidate first, shape (3H, …).
-
-    Returns:
-        Shape (3H, …).
-    """
+    """Undo `candidate_first` of `rows` (3H, …)."""
     return rows.roll(-(len(rows) // 3), 0)
 
 
@@ -143,27 +129,16 @@ def gru_sequences(units: Sequence[nn.GRU], inputs: Sequence[Tensor]) -> list[Ten
     ]
     weight, bias = torch.stack(state_weights), torch.stack(state_biases).unsqueeze(1)
     projected_all = torch.stack(projected, 1).to(inputs[0].dtype)
-    states = GRUSequenceFunction.apply(matmul_dtype(inputs[0]), projected_all, weight, bias)
+    states = _GRUSequenceFunction.apply(matmul_dtype(inputs[0]), projected_all, weight, bias)
     return list(states.permute(1, 2, 0, 3))
 
 
-class GRUSequenceFunction(torch.autograd.Function):
+class _GRUSequenceFunction(torch.autograd.Function):
     """Autograd function of N GRUs over T steps; the initial state is 0."""
 
     @staticmethod
     def forward(ctx, dtype: torch.dtype, projected: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Compute the states of all steps.
-
-        Args:
-            ctx: Saves weight, states and cache.
-            dtype: Dtype of matrix multiplications.
-            projected: W x and its bias, shape (T, N, B, 3H).
-            weight: U, shape (N, 3H, H).
-            bias: Added to U h, shape (N, 1, 3H).
-
-        Returns:
-            Shape (T, N, B, H).
-        """
+        """Compute states (T, N, B, H) from `projected` (T, N, B, 3H), `weight` (N, 3H, H) and `bias` (N, 1, 3H)."""
         steps, units, batch, width = *projected.shape[:3], weight.shape[2]
         cache = GRUCache.empty(steps, units * batch, width, projected)
         states = projected.new_zeros(steps + 1, units, batch, width)
@@ -178,15 +153,6 @@ class GRUSequenceFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor):
-        """Differentiate all steps, last step first.
-
-        Args:
-            ctx: Holds weight, states and cache.
-            grad_states: Shape (T, N, B, H).
-
-        Returns:
-            Gradients of `projected`, `weight` and `bias`; None for the dtype.
-        """
         weight, states, *saved = ctx.saved_tensors
         cache, dtype, (steps, units, batch, width) = GRUCache(*saved), ctx.dtype, grad_states.shape
         recur, before = weight.roll(width, 1).to(dtype), states[:-1]  # candidate first, as the slopes

@@ -15,11 +15,7 @@ from pipeline.models.kernels.operators import softmax, softmax_backward
 
 
 def matmul_dtype(like: Tensor) -> torch.dtype:
-    """Return the dtype of matrix multiplications: autocast's if it is active, else the tensor's own.
-
-    Args:
-        like: Tensor of any shape; gives device and dtype.
-    """
+    """Return the dtype of matmuls on the device of `like` (…): autocast's if it is active, else the tensor's own."""
     device = like.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype
 
@@ -29,9 +25,6 @@ def loop_dtype(like: Tensor) -> torch.dtype:
 
     On a GPU a loop is bound by kernel launches, and each cast is one. There it keeps the dtype of `like`, whose matrix
     multiplications run in TF32.
-
-    Args:
-        like: Tensor of any shape; gives device and dtype.
     """
     return like.dtype if like.is_cuda else matmul_dtype(like)
 
@@ -54,13 +47,7 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def add_matmul_(total: Tensor, x: Tensor, weight: Tensor) -> None:
-    """Add x @ weight in place, multiplied in the dtype of `weight`.
-
-    Args:
-        total: Output, shape (B, columns).
-        x: Shape (B, D).
-        weight: Shape (D, columns).
-    """
+    """Add `x` (B, D) @ `weight` (D, columns) to `total` (B, columns), multiplied in the dtype of `weight`."""
     if x.dtype == weight.dtype == total.dtype:
         total.addmm_(x, weight)
     else:
@@ -82,16 +69,9 @@ def weight_gradient(grad_output: Tensor, inputs: Tensor, dtype: torch.dtype) -> 
 
 
 def dot_rows(vectors: Tensor, rows: Tensor) -> Tensor:
-    """Compute the dot products of a vector with the rows of a matrix, for each sentence.
+    """Return the dot products (B, S) of `vectors` (B, D) with `rows` (B, S, D), for each sentence.
 
     A row vector times a matrix is ten times as fast as a matrix times a column vector.
-
-    Args:
-        vectors: Shape (B, D).
-        rows: Shape (B, S, D).
-
-    Returns:
-        Shape (B, S).
     """
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze(1)
 
@@ -172,26 +152,11 @@ class AttentionCache(NamedTuple):
         return grad_hidden
 
     def score_gradient(self, grad_scores: Tensor) -> Tensor:
-        """Compute the gradient with respect to v from all steps at once.
-
-        Args:
-            grad_scores: Gradient with respect to the scores, shape (T, B, S).
-
-        Returns:
-            Shape (A,).
-        """
+        """Compute the gradient (A,) with respect to v from `grad_scores` (T, B, S) of all steps at once."""
         gradient = 2 * torch.mv(self.activations.flatten(0, 2).t(), grad_scores.flatten())
         return gradient.to(self.weights.dtype)
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a mask into a bias of the scores.
-
-    Args:
-        mask: Shape (B, S), True where attention is allowed.
-        dtype: Dtype of the bias.
-
-    Returns:
-        Shape (B * S,), 0 where the mask is True, else -inf.
-    """
+    """Return a bias (B * S,) of the scores: 0 where `mask` (B, S) is True, else -inf, in a `dtype`."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf).flatten()

@@ -23,17 +23,7 @@ Write = Literal["forget_update", "tanh_content"]
 
 
 def memory_gru(layer: "MemoryGRU", x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Run the layer over a sequence, as `MemoryGRU.loop`.
-
-    Args:
-        layer: Gives the weights.
-        x: Inputs in reading order, padding last, shape (B, S, H).
-        cells: Cells before the first step, shape (B, S, H).
-        mask: Shape (B, S), True at source symbols.
-
-    Returns:
-        States (B, S, H) in the order of `x`, and the cells (B, S, H) after the last step of each sentence.
-    """
+    """Run a `MemoryGRU` over a sequence, as `MemoryGRU.loop`."""
     weights = LoopWeights(
         recur=layer.gru.weight_state,
         query=layer.addressing.query,
@@ -43,7 +33,7 @@ def memory_gru(layer: "MemoryGRU", x: Tensor, cells: Tensor, mask: Tensor) -> tu
         write_gates=layer.write_gates,
     )
     inputs = (layer.gru.project(x.transpose(0, 1)), cells, mask, layer.addressing.bias)
-    states, cells = MemoryGRUFunction.apply(layer.write, loops.loop_dtype(cells), *inputs, *weights)
+    states, cells = _MemoryGRUFunction.apply(layer.write, loops.loop_dtype(cells), *inputs, *weights)
     return states.transpose(0, 1), cells
 
 
@@ -83,22 +73,15 @@ class ForwardCache(NamedTuple):
     """(T, B, H)"""
 
 
-class MemoryGRUFunction(torch.autograd.Function):
+class _MemoryGRUFunction(torch.autograd.Function):
     """Autograd function of all steps of the layer."""
 
     @staticmethod
     def forward(ctx, write: Write, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the forward loop.
+        """Return states (T, B, H) of all steps, and the cells (B, S, H) after them.
 
-        Args:
-            ctx: Saves mask, weights and forward values.
-            write: Form of the write gates.
-            dtype: Dtype of large matrix multiplications.
-            *inputs: W x and bias of the GRU (T, B, 3H); cells before the first step (B, S, H); mask (B, S); bias of the
-                addressing (A,); then the fields of `LoopWeights`.
-
-        Returns:
-            States (T, B, H) of all steps, and the cells (B, S, H) after them.
+        The inputs are W x and bias of the GRU (T, B, 3H), the cells before the first step (B, S, H), mask (B, S), the
+        bias of the addressing (A,), and the fields of `LoopWeights`.
         """
         projected, cells, mask, bias, *tensors = inputs
         (batch, steps, width), weights = cells.shape, LoopWeights(*tensors)
@@ -118,16 +101,6 @@ class MemoryGRUFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_cells: Tensor):
-        """Run the backward loop, then compute the gradients of the weights.
-
-        Args:
-            ctx: Holds mask, weights and forward values.
-            grad_states: Shape (T, B, H).
-            grad_cells: Shape (B, S, H).
-
-        Returns:
-            A gradient for each input, in its shape; None for `write`, dtype and mask.
-        """
         mask, *saved = ctx.saved_tensors
         weights, attention = LoopWeights(*saved[:6]), loops.AttentionCache(*saved[6:8])
         cache, dtype = ForwardCache(attention, GRUCache(saved[8]), *saved[9:]), attention.activations.dtype
@@ -243,12 +216,7 @@ def backward_loop(
 
 
 def active_steps(mask: Tensor, like: Tensor) -> Tensor:
-    """Return factors (T, B, 1) on what a step writes: 1 within a sentence, 0 behind its end.
-
-    Args:
-        mask: Shape (B, S), True at source symbols.
-        like: Tensor of any shape; gives the dtype.
-    """
+    """Return factors (T, B, 1) of what a step writes: 1 where `mask` (B, S) is True, else 0, in the dtype of `like`."""
     return mask.t().to(like.dtype).unsqueeze(2)
 
 
@@ -291,12 +259,7 @@ def activate_gates(inputs: Tensor, write: Write, out: Tensor) -> tuple[Tensor, T
 
 
 def split_gates(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
-    """Return the write gates F and U, shape (…, H) each, from their activations.
-
-    Args:
-        written: Activations from `activate_gates`, shape (…, 2H).
-        write: Form of the write gates.
-    """
+    """Return the write gates F and U (…, H) from the activations `written` (…, 2H) of a form `write`."""
     first, second = written.chunk(2, dim=-1)
     return (first, second) if write == "forget_update" else (first, first * second)
 

@@ -13,19 +13,11 @@ from pipeline.models.kernels.dropout import dropout
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Compute sum_i alpha_i x_i.
-
-    Args:
-        alpha: Shape (M,).
-        x: Shape (M, …).
-
-    Returns:
-        Shape (…), in the dtype of `x`.
-    """
-    return WeightedSumFunction.apply(alpha, x)
+    """Compute sum_i alpha_i x_i, shape (…), of `alpha` (M,) and `x` (M, …), in the dtype of `x`."""
+    return _WeightedSumFunction.apply(alpha, x)
 
 
-class WeightedSumFunction(torch.autograd.Function):
+class _WeightedSumFunction(torch.autograd.Function):
     """Autograd function of `weighted_sum`, whose gradient is an elementwise multiplication.
 
     cuBLAS runs the outer product of alpha and the gradient as hundreds of small kernels: a sixth of a training step.
@@ -33,49 +25,22 @@ class WeightedSumFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, alpha: Tensor, x: Tensor) -> Tensor:
-        """Sum the branches.
-
-        Args:
-            ctx: Saves both inputs.
-            alpha: Shape (M,).
-            x: Shape (M, …).
-
-        Returns:
-            Shape (…).
-        """
         ctx.save_for_backward(alpha, x)
         return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Differentiate with respect to both inputs.
-
-        Args:
-            ctx: Holds the inputs.
-            grad: Gradient with respect to the sum, shape (…).
-
-        Returns:
-            Gradients of alpha (M,) and x (M, …).
-        """
         alpha, x = ctx.saved_tensors
         weights = alpha.to(grad.dtype).view(-1, *[1] * grad.dim())
         return (x.flatten(1) @ grad.flatten().to(x.dtype)).to(alpha.dtype), (weights * grad).to(x.dtype)
 
 
 def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
-    """Put position indices[b, j] of sequence b at j.
-
-    Args:
-        x: Shape (B, S, H).
-        indices: Shape (B, S); they must be their own inverse.
-
-    Returns:
-        Shape (B, S, H).
-    """
-    return ReversalFunction.apply(x, indices)
+    """Put position indices[b, j] of sequence b at j, as `pipeline.models.layers.positions.gather_positions`."""
+    return _ReversalFunction.apply(x, indices)
 
 
-class ReversalFunction(torch.autograd.Function):
+class _ReversalFunction(torch.autograd.Function):
     """Autograd function of a reversal, whose gradient is gathered at the same indices: they are their own inverse.
 
     The backward pass of `gather` can't know that. It adds gradients up at sorted positions, which takes a fifth of a
@@ -84,30 +49,11 @@ class ReversalFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, indices: Tensor) -> Tensor:
-        """Gather positions.
-
-        Args:
-            ctx: Saves the indices.
-            x: Shape (B, S, H).
-            indices: Shape (B, S).
-
-        Returns:
-            Shape (B, S, H).
-        """
         ctx.save_for_backward(indices)
         return x.gather(1, indices.unsqueeze(2).expand_as(x))
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """Gather the gradient at the same indices.
-
-        Args:
-            ctx: Holds the indices.
-            grad: Gradient with respect to the output, shape (B, S, H).
-
-        Returns:
-            Gradient with respect to `x`, (B, S, H); None for the indices.
-        """
         (indices,) = ctx.saved_tensors
         return grad.gather(1, indices.unsqueeze(2).expand_as(grad)), None
 
@@ -162,15 +108,7 @@ def softmax(scores: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
-    """Differentiate `softmax` with respect to the scores.
-
-    Args:
-        grad: Gradient with respect to the weights, shape (…, S).
-        weights: Result of `softmax`, shape (…, S).
-
-    Returns:
-        Shape (…, S).
-    """
+    """Differentiate with respect to the scores: `grad` and `weights`, the result of `softmax`, are (…, S)."""
     length, backward = weights.shape[-1], torch.ops.aten._softmax_backward_data
     if weights.device.type != "cpu" or length >= SOFTMAX_LANES:
         return backward(grad, weights, -1, weights.dtype)
@@ -181,19 +119,7 @@ def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
 def attend(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, dropout_rate: float
 ) -> Tensor:
-    """Compute softmax(Q K^T / sqrt(d_k)) V by batched matrix multiplications on a CPU, with dropout on the weights.
-
-    Args:
-        queries: Shape (B, H, T, d_k).
-        keys: Shape (B, H, S, d_k).
-        values: Shape (B, H, S, d_v).
-        mask: Bool, broadcastable to (B, H, T, S), True where a query may attend; None for everywhere.
-        causal: Let query t attend to keys 0 … t only, instead of `mask`.
-        dropout_rate: Probability of dropping a weight.
-
-    Returns:
-        Shape (B, H, T, d_v).
-    """
+    """Attend by batched matmuls on a CPU, as `pipeline.models.transformer.multi_head_attention.attend`."""
     batch, heads = queries.shape[:2]
     if causal:
         length = keys.shape[2]

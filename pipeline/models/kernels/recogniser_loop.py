@@ -24,16 +24,7 @@ ChooseFromParts = Callable[[int, Tensor, Tensor], Tensor]
 
 
 def recogniser_states(model: "AttentionRecogniser", batch, choose: Choose) -> Tensor:
-    """Compute the task states of all target positions, as `AttentionRecogniser.loop`.
-
-    Args:
-        model: Gives encoder and weights.
-        batch: Speech and the number of target positions.
-        choose: Selects the symbols that the decoder reads.
-
-    Returns:
-        Shape (B, T, state_width).
-    """
+    """Compute the task states (B, T, state_width) of all target positions, as `AttentionRecogniser.loop`."""
     values, mask = model.encoder(batch.frames, batch.frame_counts)
     source, gru = model.attention.prepare(values, mask), model.gru
     symbol_weight, context_weight = gru.weight_ih.split([model.config.embedding_width, values.shape[2]], dim=1)
@@ -48,7 +39,7 @@ def recogniser_states(model: "AttentionRecogniser", batch, choose: Choose) -> Te
         recur=gru.weight_hh,
         bias=gru.bias_hh,
     )
-    states, contexts = RecogniserLoopFunction.apply(
+    states, contexts = _RecogniserLoopFunction.apply(
         loops.loop_dtype(gru.weight_hh),
         model.config.gru_reads == "last context",
         batch.tgt_in.shape[1],
@@ -97,26 +88,16 @@ class ForwardCache(NamedTuple):
     """Symbols that were read, (T, B)"""
 
 
-class RecogniserLoopFunction(torch.autograd.Function):
+class _RecogniserLoopFunction(torch.autograd.Function):
     """Autograd function of all steps of the decoder."""
 
     @staticmethod
     def forward(
         ctx, dtype: torch.dtype, late: bool, steps: int, choose: ChooseFromParts, mask: Tensor, *tensors: Tensor
     ):
-        """Run the forward loop.
+        """Return states (T, B, D) and contexts (T, B, E) from the fields of `LoopInputs`.
 
-        Args:
-            ctx: Saves inputs and forward values.
-            dtype: Dtype of matrix multiplications.
-            late: Let the GRU read the previous context, and its new state attend to this step's.
-            steps: T.
-            choose: Selects the symbols that the decoder reads.
-            mask: Shape (B, S), True within the utterance.
-            *tensors: The fields of `LoopInputs`.
-
-        Returns:
-            States (T, B, D) and contexts (T, B, E).
+        If `late`, the GRU reads the previous context, and its new state attends to this step's.
         """
         inputs, like = LoopInputs(*tensors), tensors[0]
         (batch, width), (reach, hidden) = (len(like), inputs.recur.shape[1]), inputs.location.shape
@@ -136,16 +117,6 @@ class RecogniserLoopFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_states: Tensor, grad_contexts: Tensor):
-        """Run the backward loop, then compute the gradients of the weights.
-
-        Args:
-            ctx: Holds inputs and forward values.
-            grad_states: Shape (T, B, D).
-            grad_contexts: Shape (T, B, E).
-
-        Returns:
-            A gradient for each field of `LoopInputs`, in its shape; None for the other inputs.
-        """
         inputs, saved = LoopInputs(*ctx.saved_tensors[:9]), ctx.saved_tensors[9:]
         cache, late = ForwardCache(loops.AttentionCache(*saved[:2]), GRUCache(saved[2]), *saved[3:]), ctx.late
         (hidden, width), dtype, scale = inputs.query.shape, cache.windows.dtype, 2 * inputs.score

@@ -31,27 +31,14 @@ def relu_network(
     Returns:
         x itself, and the output, shape (…, D).
     """
-    return ReluNetworkFunction.apply(x, inner, inner_bias, outer, outer_bias)
+    return _ReluNetworkFunction.apply(x, inner, inner_bias, outer, outer_bias)
 
 
-class ReluNetworkFunction(torch.autograd.Function):
+class _ReluNetworkFunction(torch.autograd.Function):
     """Autograd function of `relu_network`."""
 
     @staticmethod
     def forward(ctx, x, inner, inner_bias, outer, outer_bias):
-        """Apply both layers.
-
-        Args:
-            ctx: Saves inputs and hidden units.
-            x: Shape (…, D).
-            inner: Shape (F, D).
-            inner_bias: Shape (F,).
-            outer: Shape (D, F).
-            outer_bias: Shape (D,).
-
-        Returns:
-            x and the output, shape (…, D).
-        """
         rows = x.flatten(0, -2)
         hidden = torch._addmm_activation(inner_bias, rows, inner.t())
         ctx.save_for_backward(rows, inner, hidden, outer)
@@ -60,16 +47,6 @@ class ReluNetworkFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_skip, grad):
-        """Differentiate with respect to all inputs.
-
-        Args:
-            ctx: Holds inputs and hidden units.
-            grad_skip: Gradient with respect to the first result, shape (…, D).
-            grad: Gradient with respect to the output, shape (…, D).
-
-        Returns:
-            Gradients of x, W_1, b_1, W_2 and b_2.
-        """
         rows, inner, hidden, outer = ctx.saved_tensors
         shape, grad = grad.shape, grad.flatten(0, -2)
         grad_hidden = grad @ outer
@@ -79,15 +56,7 @@ class ReluNetworkFunction(torch.autograd.Function):
 
 
 def relu_gradient_(grad: Tensor, hidden: Tensor) -> Tensor:
-    """Zero gradients where the ReLU is inactive, in place, and sum them over the rows.
-
-    Args:
-        grad: Gradient with respect to the output of the ReLU, shape (N, F).
-        hidden: That output, shape (N, F).
-
-    Returns:
-        Float32, shape (F,).
-    """
+    """Zero `grad` (N, F) in place where the ReLU's output `hidden` (N, F) is zero; return its float32 sums (F,)."""
     from pipeline.models.kernels.triton_programs import relu_backward
 
     rows, columns = hidden.shape
@@ -121,26 +90,14 @@ def summed_branches(x: Tensor, inner: Tensor, inner_bias: Tensor, alpha: Tensor)
     Returns:
         Shape (N, F), in the dtype of `x`.
     """
-    return SummedBranchesFunction.apply(x, inner, inner_bias, alpha)
+    return _SummedBranchesFunction.apply(x, inner, inner_bias, alpha)
 
 
-class SummedBranchesFunction(torch.autograd.Function):
+class _SummedBranchesFunction(torch.autograd.Function):
     """Autograd function of `summed_branches`."""
 
     @staticmethod
     def forward(ctx, x, inner, inner_bias, alpha):
-        """Apply the layer to all branches and sum them.
-
-        Args:
-            ctx: Saves inputs and hidden units.
-            x: Shape (M, N, D).
-            inner: Shape (F, D), of any dtype.
-            inner_bias: Shape (F,).
-            alpha: Shape (M,).
-
-        Returns:
-            Shape (N, F).
-        """
         weight, alpha = inner.to(x.dtype), alpha.contiguous()
         hidden = torch._addmm_activation(inner_bias.to(x.dtype), x.flatten(0, 1), weight.t())
         ctx.save_for_backward(x, weight, hidden, alpha)
@@ -150,15 +107,6 @@ class SummedBranchesFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        """Differentiate with respect to all inputs.
-
-        Args:
-            ctx: Holds inputs and hidden units.
-            grad: Gradient with respect to the sum, shape (N, F).
-
-        Returns:
-            Gradients of x, W_1, b_1 and alpha.
-        """
         x, weight, hidden, alpha = ctx.saved_tensors
         grad_hidden, grad_alpha, grad_bias = branch_gradients(alpha, hidden.view(len(x), *grad.shape), grad, relu=True)
         grad_hidden = grad_hidden.flatten(0, 1)
@@ -166,21 +114,11 @@ class SummedBranchesFunction(torch.autograd.Function):
         return (grad_hidden @ weight).view(x.shape), grad_inner, grad_bias.to(ctx.dtype), grad_alpha
 
 
-class WeightedSumFunction(torch.autograd.Function):
+class _WeightedSumFunction(torch.autograd.Function):
     """Autograd function of the sum of branches weighted by alpha."""
 
     @staticmethod
     def forward(ctx, alpha, x):
-        """Sum the branches.
-
-        Args:
-            ctx: Saves both inputs.
-            alpha: Float32, shape (M,).
-            x: Shape (M, …, F).
-
-        Returns:
-            Shape (…, F).
-        """
         x, alpha = x.contiguous(), alpha.contiguous()
         ctx.save_for_backward(alpha, x)
         return sum_branches(alpha, x.reshape(len(x), -1, x.shape[-1])).view(x.shape[1:])
@@ -188,15 +126,6 @@ class WeightedSumFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        """Differentiate with respect to both inputs.
-
-        Args:
-            ctx: Holds the inputs.
-            grad: Gradient with respect to the sum, shape (…, F).
-
-        Returns:
-            Gradients of alpha and x.
-        """
         alpha, x = ctx.saved_tensors
         grad_x, grad_alpha, _ = branch_gradients(
             alpha, x.reshape(len(x), -1, x.shape[-1]), grad.reshape(-1, x.shape[-1]), False
@@ -205,16 +134,8 @@ class WeightedSumFunction(torch.autograd.Function):
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Compute sum_i alpha_i x_i.
-
-    Args:
-        alpha: Float32, shape (M,).
-        x: Shape (M, …, F).
-
-    Returns:
-        Shape (…, F), in the dtype of `x`.
-    """
-    return WeightedSumFunction.apply(alpha, x)
+    """Compute sum_i alpha_i x_i, shape (…, F), of float32 `alpha` (M,) and `x` (M, …, F), in the dtype of `x`."""
+    return _WeightedSumFunction.apply(alpha, x)
 
 
 def sum_branches(alpha: Tensor, x: Tensor) -> Tensor:

@@ -17,12 +17,7 @@ NARROWEST, WIDEST = 64, 4096
 
 
 def suits(residual: Tensor, output: Tensor) -> bool:
-    """Return whether the kernels can normalise.
-
-    Args:
-        residual: Input of the sub-layer.
-        output: Output of the sub-layer.
-    """
+    """Return whether the kernels can normalise an `output` (…, D) and its `residual`."""
     same = residual.dtype == output.dtype and residual.shape == output.shape[-residual.dim() :]
     return fused(output) and power_of_2_width(output) and same
 
@@ -50,29 +45,14 @@ def residual_norm(
         Shape of `output`.
     """
     seed = draw_seed(output) if probability else None
-    return ResidualNormFunction.apply(residual.contiguous(), output.contiguous(), weight, bias, seed, eps, probability)
+    return _ResidualNormFunction.apply(residual.contiguous(), output.contiguous(), weight, bias, seed, eps, probability)
 
 
-class ResidualNormFunction(torch.autograd.Function):
+class _ResidualNormFunction(torch.autograd.Function):
     """Autograd function of `residual_norm`, which saves the sum before normalisation."""
 
     @staticmethod
     def forward(ctx, residual, output, weight, bias, seed, eps, probability):
-        """Add and normalise.
-
-        Args:
-            ctx: Saves the sum, its statistics and the seed.
-            residual: Shape (…, D).
-            output: Shape (…, D).
-            weight: Shape (D,).
-            bias: Shape (D,).
-            seed: Random seed, shape (1,); None without dropout.
-            eps: Added to the variance.
-            probability: Probability of dropping an element.
-
-        Returns:
-            Shape of `output`.
-        """
         from pipeline.models.kernels.triton_programs import residual_norm_forward
 
         width = output.shape[-1]
@@ -89,15 +69,6 @@ class ResidualNormFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        """Differentiate with respect to residual, output, weight and bias.
-
-        Args:
-            ctx: Holds the sum, its statistics and the seed.
-            grad: Gradient with respect to the result, in its shape.
-
-        Returns:
-            Gradients of residual, output, weight and bias; None for the other inputs.
-        """
         from pipeline.models.kernels.triton_programs import residual_norm_backward
 
         total, weight, seed, statistics = ctx.saved_tensors

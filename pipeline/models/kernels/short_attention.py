@@ -107,28 +107,14 @@ def attend(queries: Tensor | None, projected: Tensor, mask: Tensor | None, heads
     """
     seed = draw_seed(projected) if options.dropout_rate else None
     queries = None if queries is None else queries.contiguous()
-    return AttentionFunction.apply(queries, projected.contiguous(), mask, seed, heads, options)
+    return _AttentionFunction.apply(queries, projected.contiguous(), mask, seed, heads, options)
 
 
-class AttentionFunction(torch.autograd.Function):
+class _AttentionFunction(torch.autograd.Function):
     """Autograd function of `attend`, which computes the weights again in the backward pass."""
 
     @staticmethod
     def forward(ctx, queries, projected, mask, seed, heads, options):
-        """Attend.
-
-        Args:
-            ctx: Saves the inputs.
-            queries: Shape (B, T, H d_k), or None.
-            projected: Shape (B, S, …).
-            mask: Shape (B, 1, 1, S), or None.
-            seed: Random seed, shape (1,); None without dropout.
-            heads: H, d_k and d_v.
-            options: Causal or not, and dropout.
-
-        Returns:
-            Shape (B, T, H d_v).
-        """
         from pipeline.models.kernels.attention_programs import attention_forward
 
         inputs = Inputs(queries, projected, mask, seed)
@@ -142,15 +128,6 @@ class AttentionFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        """Differentiate with respect to queries and joint projection.
-
-        Args:
-            ctx: Holds the inputs.
-            grad: Gradient with respect to the output, shape (B, T, H d_v).
-
-        Returns:
-            Gradients of queries, if there are any, and projection; None for the other inputs.
-        """
         from pipeline.models.kernels.attention_programs import attention_backward
 
         inputs = Inputs(*ctx.saved_tensors)

@@ -123,51 +123,20 @@ class FusedModel(Seq2Seq):
         return self
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Encode a batch; see `Seq2Seq.start`.
-
-        Returns:
-            The source of the task model; and the caches of the task model and of the language model.
-        """
         source, cache = self.task.start(batch)
         return source, {"task": cache, "lm": self.language_model.initial_cache(len(batch.tgt_in))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Score the next symbol of each hypothesis; see `Seq2Seq.step`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: First result of `start`.
-            cache: Caches of the task model and of the language model.
-
-        Returns:
-            Float32 logits (B, K, V), and both caches after this symbol.
-        """
         task_state, task_cache = self.task.advance(prev_tokens, source, cache["task"])
         lm_state, lm_cache = self.language_model.advance(prev_tokens, cache["lm"])
         logits = self.fusion(task_state, lm_state, self.language_model.logits(lm_state))
         return logits, {"task": task_cache, "lm": lm_cache}
 
     def fixed_cache(self, cache: Tree, places: int) -> Tree:
-        """Convert the task model's cache; see `Seq2Seq.fixed_cache`.
-
-        Args:
-            cache: Caches of the task model and of the language model.
-            places: Total number of steps.
-
-        Returns:
-            Both caches; that of the language model never grows.
-        """
         return {"task": self.task.fixed_cache(cache["task"], places), "lm": cache["lm"]}
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all target symbols of a batch, in nats.
-
-        All positions are computed together if the task model can do so; otherwise one by one.
-
-        Args:
-            batch: Source and target of B sequences.
-            label_smoothing: ε in [0, 1).
-        """
+        """Compute all positions together if the task model can do so, otherwise one by one; see `Seq2Seq.loss`."""
         sampling = self.training and self.sampling_rate > 0
         sampler = FusedSampler(self, batch.tgt_in) if sampling else None
         task_states = self.task.chosen_states(batch, sampler.choose) if sampler else self.task.states(batch)
@@ -221,13 +190,6 @@ class FusedSampler:
         return symbols
 
     def predict(self, task_state: Tensor) -> Tensor:
-        """Score the next symbol by the fused model.
-
-        Args:
-            task_state: Shape (B, D).
-
-        Returns:
-            Float32 logits, shape (B, V).
-        """
+        """Return float32 logits (B, V) of the fused model for the next symbol after `task_state` (B, D)."""
         state = self.states[-1].squeeze(1)
         return self.model.fusion(task_state, state, self.model.language_model.logits(state))

@@ -35,23 +35,10 @@ class LanguageModel(Seq2Seq):
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def hidden_states(self, tgt_in: Tensor) -> Tensor:
-        """Compute the states that predict the symbol after each input.
-
-        Args:
-            tgt_in: Symbols, BOS first, shape (B, T).
-
-        Returns:
-            Shape (B, T, H).
-        """
+        """Return states (B, T, H) that predict the symbol after each input of `tgt_in` (B, T), BOS first."""
         return self.gru(self.embedding(tgt_in))[0]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all symbols of a batch, in nats.
-
-        Args:
-            batch: Texts: inputs `tgt_in` and targets `tgt_out`, both (B, T).
-            label_smoothing: ε in [0, 1).
-        """
         features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
         return projected_loss(features, self.output.weight, self.output.bias, batch, label_smoothing)
 
@@ -61,7 +48,6 @@ class LanguageModel(Seq2Seq):
         return weight.new_zeros(sentences, 1, self.config.num_layers, self.config.hidden_width)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """Create the cache; see `Seq2Seq.start`."""
         return None, self.initial_cache(len(batch.tgt_in))
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
@@ -80,24 +66,10 @@ class LanguageModel(Seq2Seq):
         return states.view(*shape, -1), hidden.transpose(0, 1).unflatten(0, shape)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits of the vocabulary, shape (…, V).
-
-        Args:
-            states: Top states of the GRU, shape (…, H).
-        """
+        """Return float32 logits (…, V) from the top `states` (…, H) of the GRU."""
         return self.output(states).float()
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """Score the next symbol of each hypothesis; see `Seq2Seq.step`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: None; a language model has no source.
-            cache: States of all layers, shape (B, K, L, H).
-
-        Returns:
-            Float32 logits (B, K, V), and the states of all layers after this symbol.
-        """
         states, cache = self.advance(prev_tokens, cache)
         return self.logits(states), cache
 
@@ -138,14 +110,7 @@ class Ngram(nn.Module):
                     self.counts[tuple(symbols[place - length : place])][symbols[place]] += 1
 
     def log_probs(self, context: tuple[int, ...]) -> Tensor:
-        """Return log-probabilities of the next symbol.
-
-        Args:
-            context: Last symbols of a text, oldest first, at most n - 1.
-
-        Returns:
-            Shape (V,).
-        """
+        """Return log-probabilities (V,) of the symbol after `context`, at most n - 1 symbols, oldest first."""
         if context not in self.known:
             probs = np.ones(self.vocab)
             probs[[PAD, UNK, BOS]] = 0.0
@@ -160,14 +125,7 @@ class Ngram(nn.Module):
         return self.known[context]
 
     def initial_cache(self, sentences: int) -> Tensor:
-        """Return the cache of hypotheses that have read nothing.
-
-        Args:
-            sentences: B.
-
-        Returns:
-            Shape (B, 1, n - 1), filled with BOS.
-        """
+        """Return the cache (B, 1, n - 1) of B `sentences` that have read nothing, filled with BOS."""
         return self.none_read.expand(sentences, -1, -1)
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,20 +139,11 @@ class Ngram(nn.Module):
         return grown, grown
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return log-probabilities of the next symbol, shape (…, V).
-
-        Args:
-            states: Last symbols of each text, oldest first, shape (…, n - 1).
-        """
+        """Return log-probabilities (…, V) of the symbol after the last n - 1 symbols, `states` (…, n - 1)."""
         rows = [self.log_probs(tuple(row)) for row in states.flatten(0, -2).tolist()]
         return torch.stack(rows).unflatten(0, states.shape[:-1]).to(states.device)
 
 
 def build(config: LanguageModelConfig, vocab_sizes: tuple[int, int]) -> LanguageModel:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the language model.
-        vocab_sizes: Source and target vocabulary; only the second is used.
-    """
+    """Return a model with random weights; see `build_model`. Only the target vocabulary is used."""
     return LanguageModel(config, vocab_sizes[1])

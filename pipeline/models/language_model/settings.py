@@ -25,7 +25,6 @@ class LanguageModelConfig(ModelSettings):
         return self.hidden_width
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         widths = [self.embedding_width] + [self.hidden_width] * (self.num_layers - 1)
         character = sum(gru_macs(width, self.hidden_width) for width in widths) + self.hidden_width * shape.vocab
         return shape.tgt_positions * character

@@ -41,16 +41,7 @@ def projected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, batch,
 
 
 def masked_loss(logits: Tensor, batch, label_smoothing: float) -> LossSums:
-    """Compute the summed loss of a batch from its logits, without padding.
-
-    Args:
-        logits: Shape (B, T, V).
-        batch: Targets, and which of them are symbols. With `on_grid`, shapes stay fixed and padding is masked.
-        label_smoothing: ε in [0, 1).
-
-    Returns:
-        Loss, negative log-likelihood and number of target symbols.
-    """
+    """Compute the summed loss of a batch from its `logits` (B, T, V), without padding; see `projected_loss`."""
     if batch.on_grid:
         targets = batch.tgt_out.flatten()
         found = smoothed_cross_entropy(logits.flatten(0, 1), targets, label_smoothing, targets != PAD)
@@ -95,17 +86,7 @@ def projected_cross_entropy(
 def smoothed_cross_entropy(
     logits: Tensor, targets: Tensor, label_smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compute the summed loss of `targets` under softmax(logits), in nats.
-
-    Args:
-        logits: Shape (N, V).
-        targets: Symbol ids, int64, shape (N,).
-        label_smoothing: ε in [0, 1).
-        real: Mask (N,), False at rows to ignore; None to count all rows.
-
-    Returns:
-        Two scalars: the loss to differentiate, and the negative log-likelihood without smoothing, detached.
-    """
+    """Compute the summed loss of `targets` under softmax(`logits` (N, V)); see `projected_cross_entropy`."""
     log_probs = logits.float().log_softmax(-1)
     if real is not None:
         log_probs = log_probs.masked_fill(~real.unsqueeze(1), 0.0)

@@ -34,55 +34,22 @@ def cached_indices(device: torch.device, *indices: int) -> Tensor:
 
 
 def length_mask(lengths: Tensor, width: int) -> Tensor:
-    """Mark the positions within each sequence.
-
-    Args:
-        lengths: Length of each sequence, shape (B,).
-        width: Positions of the batch, S.
-
-    Returns:
-        Mask (B, S), True at the first `lengths` positions.
-    """
+    """Return a mask (B, `width`), True at the first `lengths` (B,) positions of each sequence."""
     return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
 
 
 def visible_mask(lengths: Tensor, width: int) -> Tensor:
-    """Mark the positions that attention may see.
-
-    A sequence of length 0, which only fills up a batch, has its first position visible: softmax needs one.
-
-    Args:
-        lengths: Length of each sequence, shape (B,).
-        width: Positions of the batch, S.
-
-    Returns:
-        Mask (B, S), True at visible positions.
-    """
+    """Return a mask for attention, as `length_mask`; of an empty sequence it shows the first position."""
     return length_mask(lengths.clamp_min(1), width)
 
 
 def zero_padding(x: Tensor, lengths: Tensor) -> Tensor:
-    """Set positions behind the end of each sequence to zero.
-
-    Args:
-        x: Shape (B, S, H).
-        lengths: Length of each sequence, shape (B,).
-
-    Returns:
-        Shape (B, S, H).
-    """
+    """Set positions of `x` (B, S, H) behind the `lengths` (B,) to zero."""
     return x.masked_fill(~length_mask(lengths, x.shape[1]).unsqueeze(-1), 0.0)
 
 
 def reversal_indices(mask: Tensor) -> Tensor:
-    """Compute indices that reverse each sequence and leave its padding last.
-
-    Args:
-        mask: Shape (B, S), True at symbols, False at the padding behind them.
-
-    Returns:
-        Indices (B, S), for `gather_positions`; they are their own inverse.
-    """
+    """Return indices (B, S), their own inverse, that reverse the sequences of `mask` (B, S), padding last."""
     positions = torch.arange(mask.shape[1], device=mask.device)
     last = mask.sum(1, keepdim=True) - 1
     return torch.where(mask, last - positions, positions)
@@ -134,15 +101,7 @@ class SinusoidPositions(nn.Module):
         self.register_buffer("table", sinusoids(0, 256, d_model), persistent=False)
 
     def forward(self, first: int, last: int) -> Tensor:
-        """Return the encodings of positions first … last - 1.
-
-        Args:
-            first: First position, counted from 0.
-            last: Position after the last one.
-
-        Returns:
-            Shape (last - first, D).
-        """
+        """Return the encodings of positions `first` … `last` - 1, shape (`last` - `first`, D)."""
         self.reserve(last)
         return self.table[first:last]
 
@@ -153,14 +112,7 @@ class SinusoidPositions(nn.Module):
                 self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
 
     def at(self, positions: Tensor) -> Tensor:
-        """Return the encodings of positions that only the device knows.
-
-        Args:
-            positions: Reserved positions, counted from 0, any shape.
-
-        Returns:
-            Shape (*positions, D).
-        """
+        """Return the encodings (…, D) of reserved `positions` (…,) that only the device knows."""
         return F.embedding(positions, self.table)
 
 
@@ -203,12 +155,5 @@ class LearnedPositions(nn.Module):
         """Do nothing: the table has a fixed size, which bounds the length of an output."""
 
     def at(self, positions: Tensor) -> Tensor:
-        """Return the vectors of positions that only the device knows.
-
-        Args:
-            positions: Positions in the table, counted from 0, any shape.
-
-        Returns:
-            Shape (*positions, D).
-        """
+        """Return the vectors (…, D) of `positions` (…,) that only the device knows."""
         return F.embedding(positions, self.table) * self.scale

@@ -55,15 +55,7 @@ def dropout_add(residual: Tensor, x: Tensor, probability: float) -> Tensor:
 
 
 def relu_dropout(x: Tensor, probability: float) -> Tensor:
-    """Compute dropout(max(0, x)).
-
-    Args:
-        x: Tensor of any shape.
-        probability: Probability of dropping an element, in [0, 1).
-
-    Returns:
-        Tensor of the shape of `x`.
-    """
+    """Compute dropout(max(0, `x`)) with the `probability` of dropping an element, in [0, 1); see `dropout`."""
     if not probability:
         return F.relu(x)
     return kernel.relu_dropout(x, probability) if kernels.enabled_on_cpu(x) else F.dropout(F.relu(x), probability)
@@ -73,14 +65,7 @@ NEVER_READ = (PAD, BOS, EOS)
 
 
 def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) -> LossSums:
-    """Return the summed loss over all target symbols, in nats, step by step; teacher-forced outside training.
-
-    Args:
-        model: Any model that can be decoded.
-        batch: Source and target of B sentences.
-        label_smoothing: ε in [0, 1).
-        rate: Probability in training that the decoder reads its own prediction.
-    """
+    """Return the summed loss of `unrolled_logits` over all target symbols, in nats; see `Seq2Seq.loss`."""
     logits = unrolled_logits(model, batch, rate if model.training else 0.0)
     return masked_loss(logits, batch, label_smoothing)
 
@@ -137,14 +122,9 @@ class DecoderInputs:
 
 
 def negated_gumbel_noise(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """Draw negated Gumbel noise, which is the logarithm of exponential noise.
+    """Return negated Gumbel noise of a `shape` (…, V), the logarithm of exponential noise.
 
-    Args:
-        shape: (…, V).
-        device: Where the noise is drawn.
-
-    Returns:
-        Shape (…, V); infinite for PAD, BOS and EOS, which a decoder never reads as a prediction.
+    It is infinite for PAD, BOS and EOS, which a decoder never reads as a prediction.
     """
     noise = torch.empty(shape, device=device).exponential_().log_()
     return noise.index_fill_(-1, cached_indices(device, *NEVER_READ), torch.inf)
@@ -152,13 +132,5 @@ def negated_gumbel_noise(shape: tuple[int, ...], device: torch.device) -> Tensor
 
 @torch.no_grad()
 def sample(logits: Tensor, noise: Tensor) -> Tensor:
-    """Sample one symbol per distribution by the Gumbel-max trick.
-
-    Args:
-        logits: Shape (…, V).
-        noise: From `negated_gumbel_noise`, shape (…, V).
-
-    Returns:
-        Symbols, shape (…,).
-    """
+    """Draw a symbol (…,) per distribution by the Gumbel-max trick: `logits` and negated Gumbel `noise` are (…, V)."""
     return (logits - noise).argmax(-1)

@@ -45,44 +45,19 @@ def normalise_and_mask(config: SpeechSettings, frames: Tensor, lengths: Tensor, 
 
 
 def subtract_mean(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Subtract from each feature its mean over the utterance's own frames.
-
-    Args:
-        frames: Shape (B, S, F).
-        lengths: Frames of each utterance, shape (B,).
-
-    Returns:
-        Shape (B, S, F), zero behind the end of each utterance.
-    """
+    """Subtract from `frames` (B, S, F) their mean within the `lengths` (B,) of each utterance; padding is zero."""
     frames = positions.zero_padding(frames, lengths)
     return positions.zero_padding(frames - frames.sum(1, keepdim=True) / divisors(lengths), lengths)
 
 
 def divide_by_deviation(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Divide each feature by its standard deviation over the utterance's own frames.
-
-    Args:
-        frames: Result of `subtract_mean`, shape (B, S, F).
-        lengths: Frames of each utterance, shape (B,).
-
-    Returns:
-        Shape (B, S, F).
-    """
+    """Divide `frames` (B, S, F) of mean 0 by their deviation within the `lengths` (B,) of each utterance."""
     variance = frames.square().sum(1, keepdim=True) / divisors(lengths)
     return frames / (variance + VARIANCE_FLOOR).sqrt()
 
 
 def divisors(lengths: Tensor) -> Tensor:
-    """Turn lengths into divisors of sums over frames.
-
-    They are at least 1, because an utterance that only fills up a batch has no frame.
-
-    Args:
-        lengths: Frames of each utterance, shape (B,).
-
-    Returns:
-        Shape (B, 1, 1).
-    """
+    """Return divisors (B, 1, 1) of sums over `lengths` (B,) frames: at least 1, even if an utterance is empty."""
     return lengths.clamp_min(1).view(-1, 1, 1)
 
 
@@ -144,15 +119,7 @@ class BidirectionalLSTM(nn.Module):
         self.back = nn.LSTM(inputs, width, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Run the layer over the utterances of a batch.
-
-        Args:
-            x: Shape (B, S, I).
-            lengths: Frames of each utterance, shape (B,).
-
-        Returns:
-            States (B, S, 2H), forward direction first.
-        """
+        """Return states (B, S, 2H), forward direction first, of `x` (B, S, I) within the `lengths` (B,)."""
         indices = positions.reversal_indices(positions.length_mask(lengths, x.shape[1]))
         ahead, _ = self.ahead(x)
         back, _ = self.back(positions.gather_positions(x, indices))
@@ -173,15 +140,6 @@ class SpeechEncoder(nn.Module):
         self.layers = Modules[BidirectionalLSTM](BidirectionalLSTM(width, config.encoder_width) for width in widths)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode speech.
-
-        Args:
-            frames: Log-mel features, shape (B, S, F).
-            lengths: Frames of each utterance, shape (B,).
-
-        Returns:
-            Annotations (B, S', 2H), zero behind the end, and their mask (B, S'), True within the utterance.
-        """
         frames = normalise_and_mask(self.config, frames, lengths, self.training)
         x, lengths = stack_frames(frames, lengths, self.config.frame_stacking)
         for number, layer in enumerate(self.layers):
@@ -193,16 +151,7 @@ class SpeechEncoder(nn.Module):
 
 
 def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Join neighbouring frames into one.
-
-    Args:
-        x: Shape (B, S, F).
-        lengths: Frames of each utterance, shape (B,).
-        count: Frames to join.
-
-    Returns:
-        Stacked frames (B, ceil(S / count), count F), and their number in each utterance (B,).
-    """
+    """Join `count` neighbouring frames of `x` (B, S, F) into one; return them and their number (B,) per utterance."""
     if count == 1:
         return x, lengths
     x = F.pad(x, (0, 0, 0, -x.shape[1] % count))
@@ -210,15 +159,7 @@ def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor
 
 
 def max_pool(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Take the larger of every two neighbours in time; an odd last frame stays as it is.
-
-    Args:
-        x: Shape (B, S, 2H).
-        lengths: Frames of each utterance, shape (B,).
-
-    Returns:
-        Pooled frames (B, ceil(S / 2), 2H), zero behind the end, and their number in each utterance (B,).
-    """
+    """Return the larger of every two neighbours in time of `x` (B, S, 2H), and the `lengths` (B,), halved."""
     x = x.masked_fill(~positions.length_mask(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
     x = F.max_pool1d(x.transpose(1, 2), kernel_size=2, ceil_mode=True).transpose(1, 2)
     lengths = -(-lengths // 2)

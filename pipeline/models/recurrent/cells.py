@@ -36,25 +36,14 @@ class GRU(nn.Module):
         self.bias = nn.Parameter(torch.empty(3 * width))
 
     def biases(self) -> tuple[Tensor, Tensor]:
-        """Return the biases of the two matrix multiplications.
-
-        Returns:
-            Bias of W x and bias of U h, shape (3H,) each.
-        """
+        """Return the biases (3H,) of W x and of U h."""
         if not self.reset_bias:
             return self.bias, torch.zeros_like(self.bias)
         gates, candidate = self.bias.split([2 * self.width, self.width])
         return F.pad(gates, (0, self.width)), F.pad(candidate, (2 * self.width, 0))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Run the unit over a sequence, by torch's kernel if kernels are enabled.
-
-        Args:
-            x: Shape (B, T, I).
-
-        Returns:
-            States, shape (B, T, H); the initial state is 0.
-        """
+        """Return the states (B, T, H) of inputs `x` (B, T, I), by torch's kernel if kernels are enabled."""
         if not kernels.enabled():
             return self.loop(x)
         start = x.new_zeros(1, len(x), self.width)
@@ -62,14 +51,7 @@ class GRU(nn.Module):
         return torch.gru(x, start, weights, True, 1, 0.0, self.training, False, True)[0].to(x.dtype)
 
     def loop(self, x: Tensor) -> Tensor:
-        """Run the unit step by step, as `forward`.
-
-        Args:
-            x: Shape (B, T, I).
-
-        Returns:
-            States, shape (B, T, H); the initial state is 0.
-        """
+        """Run the unit step by step, as `forward`."""
         state, states = x.new_zeros(len(x), self.width), []
         for projected in self.project(x).unbind(1):
             state = self.step(projected, state)
@@ -77,26 +59,11 @@ class GRU(nn.Module):
         return torch.stack(states, dim=1)
 
     def project(self, x: Tensor) -> Tensor:
-        """Compute W x and its biases, which need no state.
-
-        Args:
-            x: Inputs, shape (…, I).
-
-        Returns:
-            Projections, shape (…, 3H).
-        """
+        """Compute W x and its biases (…, 3H) of inputs `x` (…, I), which need no state."""
         return F.linear(x, self.weight_input, self.biases()[0])
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
-        """Advance the unit by one step.
-
-        Args:
-            projected: Result of `project`, shape (…, 3H).
-            state: Shape (…, H).
-
-        Returns:
-            Next state, shape (…, H), in the dtype of `state`.
-        """
+        """Return the next state (…, H), in the dtype of `state` (…, H); `projected` is the result of `project`."""
         recurrent = F.linear(state, self.weight_state, self.biases()[1]).to(state.dtype)
         projected = projected.to(state.dtype)
         gates, candidate = projected.split([2 * self.width, self.width], dim=-1)
@@ -131,14 +98,7 @@ class AdditiveAttention(nn.Module):
         self.offset = nn.Parameter(torch.empty(1))
 
     def keys(self, annotations: Tensor) -> Tensor:
-        """Compute the part of the scores that no state changes.
-
-        Args:
-            annotations: Shape (B, S, D).
-
-        Returns:
-            2 (U a + b), shape (B, S, A).
-        """
+        """Return 2 (U a + b), shape (B, S, A), of `annotations` (B, S, D): the part that no state changes."""
         return F.linear(annotations, 2 * self.key, 2 * self.bias)
 
     def weights(self, state: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
@@ -188,17 +148,7 @@ class ConditionalGRU(nn.Module):
         return self.loop(y, state, annotations, mask)
 
     def loop(self, y: Tensor, state: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute all steps one after the other, as `forward`.
-
-        Args:
-            y: Embedded inputs, shape (B, T, E).
-            state: State before the first step, shape (B, H).
-            annotations: Shape (B, S, D).
-            mask: Shape (B, S), True at source symbols.
-
-        Returns:
-            States (B, T, H) and contexts (B, T, D).
-        """
+        """Compute all steps one after the other, as `forward`."""
         keys, state = self.attention.keys(annotations), state.unsqueeze(1)
         states, contexts = [], []
         for t in range(y.shape[1]):

@@ -62,16 +62,7 @@ class MemoryGRU(nn.Module):
         return memory_gru(self, x, cells, mask) if kernels.enabled() else self.loop(x, cells, mask)
 
     def loop(self, x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the layer step by step, as `forward`.
-
-        Args:
-            x: Inputs in reading order, padding last, shape (B, S, H).
-            cells: Cells before the first step, shape (B, S, H).
-            mask: Shape (B, S), True at source symbols.
-
-        Returns:
-            States (B, S, H) in the order of `x`, and the cells (B, S, H) after the last step of each sentence.
-        """
+        """Run the layer step by step, as `forward`."""
         state, states = torch.zeros_like(cells[:, 0]), []
         for t, projected in enumerate(self.gru.project(x).unbind(1)):
             weights = self.addressing.weights(state.unsqueeze(1), self.addressing.keys(cells), mask).transpose(1, 2)
@@ -85,14 +76,7 @@ class MemoryGRU(nn.Module):
         return torch.stack(states, dim=1), cells
 
     def gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the write gates of a step.
-
-        Args:
-            state: s_t, shape (B, H).
-
-        Returns:
-            F_t and U_t, shape (B, H) each.
-        """
+        """Return the write gates F_t and U_t (B, H) from `state` s_t (B, H)."""
         forget_weight, update_weight = self.write_gates.chunk(2)
         forget = torch.sigmoid(state @ forget_weight.T)
         if self.write == "forget_update":
@@ -126,15 +110,7 @@ class Blend(nn.Module):
         self.bias = nn.Parameter(torch.empty(width))
 
     def forward(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-        """Blend two channels.
-
-        Args:
-            first: Shape (B, S, first).
-            second: Shape (B, S, second).
-
-        Returns:
-            The blended channel and z, both (B, S, D).
-        """
+        """Return the blended channel and z, both (B, S, D), of `first` and `second`, each (B, S, its width)."""
         first_gate, first_projected = F.linear(first, self.of_first).chunk(2, dim=-1)
         second_gate, second_projected = F.linear(second, self.of_second).chunk(2, dim=-1)
         z = torch.sigmoid(first_gate + second_gate + self.bias)
@@ -165,15 +141,7 @@ class RecurrentEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode the embeddings of a batch.
-
-        Args:
-            x: Embeddings, shape (B, S, E).
-            mask: Shape (B, S), True at source symbols.
-
-        Returns:
-            Annotations (B, S, D), and the states of both directions (B, S, 2H).
-        """
+        """Return annotations (B, S, D) and states (B, S, 2H) of embeddings `x` (B, S, E) under `mask` (B, S)."""
         channels = self.channels(x, mask)
         return self.blended(channels)[0], channels["rnn"]
 
@@ -193,15 +161,7 @@ class RecurrentEncoder(nn.Module):
         return annotations, gates
 
     def channels(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Compute the channels of every source position.
-
-        Args:
-            x: Embeddings, shape (B, S, E).
-            mask: Shape (B, S), True at source symbols.
-
-        Returns:
-            rnn (B, S, 2H), emb (B, S, E) and, if the encoder has a memory, ntm (B, S, 2H).
-        """
+        """Return rnn (B, S, 2H), emb (B, S, E) and, with a memory, ntm (B, S, 2H) of embeddings; as `forward`."""
         indices = reversal_indices(mask)
         ahead, memory_ahead = self.run(self.forward_layer, x, x, mask)
         inputs = ahead if self.config.backward_reads == "forward" else x
@@ -227,15 +187,7 @@ class RecurrentEncoder(nn.Module):
 
 
 def recurrent_layer(config: RecurrentConfig, width_in: int) -> nn.Module:
-    """Build the layer of one direction.
-
-    Args:
-        config: Width of the states, and whether the encoder has a memory.
-        width_in: Width of the input; with a memory it is the width of the states.
-
-    Returns:
-        A `MemoryGRU` if the encoder has a memory, else a `GRU`.
-    """
+    """Build the layer of one direction: a `MemoryGRU` if the encoder has a memory, else a `GRU`."""
     if config.has_memory:
         return MemoryGRU(config.d_state, config.d_attention, config.memory_write)
     return GRU(width_in, config.d_state)

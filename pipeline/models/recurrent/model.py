@@ -33,14 +33,7 @@ class Embedding(nn.Module):
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Embed symbols.
-
-        Args:
-            tokens: Symbol ids, shape (…,).
-
-        Returns:
-            Shape (…, E).
-        """
+        """Embed symbol ids `tokens` (…,), shape (…, E)."""
         vectors = F.embedding(tokens, self.weight)
         return vectors if self.bias is None else vectors + self.bias
 
@@ -97,11 +90,6 @@ class Recurrent(TaskModel):
         return dropout(output, self.config.output_dropout if self.training else 0.0)
 
     def states(self, batch) -> Tensor:
-        """Return all task states, teacher-forced, shape (B, T, R).
-
-        Args:
-            batch: Source and target of B sentences.
-        """
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
         previous = self.tgt_embedding(batch.tgt_in)
@@ -109,39 +97,23 @@ class Recurrent(TaskModel):
         return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits of the vocabulary, shape (…, V).
-
-        Args:
-            states: Task states, shape (…, R).
-        """
         return F.linear(states, self.output_weight, self.output_bias).float()
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """Compute the gates of the blends.
-
-        Args:
-            batch: Source of B sentences.
-
-        Returns:
-            z (B, S, D) of each blend, by the name in `gated_channels` of the channel that it adds.
-        """
+        """Return the gate z (B, S, D) of each blend, by the name in `gated_channels` of the channel that it adds."""
         return self.encoder.blended(self.encoder.channels(self.src_embedding(batch.src), batch.src_mask))[1]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
-
-        Args:
-            batch: Source and target of B sentences.
-            label_smoothing: ε in [0, 1).
-        """
         return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         """Encode a batch; see `Seq2Seq.start`.
 
+        The source has mask (B, S), annotations (B, S, D) and keys (B, S, A); the cache is the decoder's state (B, 1,
+        H).
+
         Returns:
-            Mask (B, S), annotations (B, S, D) and keys (B, S, A) of the source; and the decoder's initial state
-            (B, 1, H).
+            Source and cache.
         """
         mask = batch.src_mask
         annotations, state = self.encode(batch.src, mask)
@@ -149,16 +121,6 @@ class Recurrent(TaskModel):
         return {"mask": mask, "annotations": annotations, "keys": keys}, state.unsqueeze(1)
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: First result of `start`.
-            cache: Decoder state of each hypothesis, shape (B, K, H).
-
-        Returns:
-            Task states (B, K, R), and the next decoder states (B, K, H).
-        """
         previous = self.tgt_embedding(prev_tokens)
         state, context = self.decoder.step(previous, cache, source["keys"], source["annotations"], source["mask"])
         return self.readout(state, previous, context), state
@@ -166,12 +128,7 @@ class Recurrent(TaskModel):
 
 @torch.no_grad()
 def initialise(model: nn.Module, config: RecurrentConfig) -> None:
-    """Draw every parameter in place (Multi-channel Encoder, section 4.3; DL4MT).
-
-    Args:
-        model: The new model.
-        config: Names the distribution.
-    """
+    """Draw every parameter in place by the distribution that the settings name (section 4.3; DL4MT)."""
     if config.initialisation == "uniform":
         for parameter in model.parameters():
             parameter.uniform_(-config.init_scale, config.init_scale)
@@ -223,10 +180,5 @@ def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
 
 
 def build(config: RecurrentConfig, vocab_sizes: tuple[int, int]) -> Recurrent:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the model.
-        vocab_sizes: Source and target vocabulary.
-    """
+    """Return a model with random weights; see `build_model`."""
     return Recurrent(config, *vocab_sizes)

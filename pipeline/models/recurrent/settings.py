@@ -48,14 +48,7 @@ class RecurrentConfig(ModelSettings):
 
     @model_validator(mode="after")
     def memory_cells_fit_states(self):
-        """Refuse a memory whose cells are not as wide as the states, and reset `memory_write` if there is no memory.
-
-        Returns:
-            The same settings.
-
-        Raises:
-            ValueError: The encoder has a memory, and `d_embedding` is not `d_state`.
-        """
+        """Refuse memory cells that are not as wide as the states, and reset `memory_write` without a memory."""
         if not self.has_memory:
             object.__setattr__(self, "memory_write", type(self).model_fields["memory_write"].default)
         if self.has_memory and self.d_embedding != self.d_state:
@@ -91,7 +84,6 @@ class RecurrentConfig(ModelSettings):
         return self.d_readout
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         embedding, state, annotation, src_length = self.d_embedding, self.d_state, self.d_annotation, shape.src_length
         stacked = self.backward_reads == "forward"
         encoder: float = gru_macs(embedding, state) + gru_macs(state if stacked else embedding, state)

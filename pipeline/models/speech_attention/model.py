@@ -59,26 +59,11 @@ class HybridAttention(nn.Module):
         nn.init.normal_(self.filters, std=(2 * self.reach + 1) ** -0.5)
 
     def prepare(self, values: Tensor, mask: Tensor) -> Annotations:
-        """Compute the keys of the annotations, once per batch.
-
-        Args:
-            values: Annotations h, shape (B, S, E).
-            mask: Shape (B, S), True within the utterance.
-
-        Returns:
-            Values, keys (B, S, A) and mask.
-        """
+        """Add keys (B, S, A) to annotations h, `values` (B, S, E), and `mask` (B, S), once per batch."""
         return {"values": values, "keys": 2 * self.of_annotation(values), "mask": mask}
 
     def initial_alignment(self, values: Tensor) -> Tensor:
-        """Create α_0, with all weight on the first position.
-
-        Args:
-            values: Annotations, shape (B, S, E).
-
-        Returns:
-            Float32, shape (B, 1, S).
-        """
+        """Return α_0 (B, 1, S), float32, all weight on the first of the annotations `values` (B, S, E)."""
         alignment = values.new_zeros(len(values), 1, values.shape[1], dtype=torch.float32)
         alignment[..., 0] = 1.0
         return alignment
@@ -129,15 +114,6 @@ class AttentionRecogniser(TaskModel):
         self.output = nn.Linear(self.state_width, vocab)
 
     def start(self, batch) -> tuple[Annotations, Tree]:
-        """Encode a batch; see `Seq2Seq.start`.
-
-        Args:
-            batch: Speech: frames (B, S, F) and frame_counts (B,).
-
-        Returns:
-            Encoder output as the attention reads it; and state (B, 1, D), alignment (B, 1, S) and, with `gru_reads:
-            last context`, context (B, 1, E).
-        """
         values, mask = self.encoder(batch.frames, batch.frame_counts)
         cache = {
             "state": values.new_zeros(len(values), 1, self.config.decoder_width),
@@ -148,16 +124,6 @@ class AttentionRecogniser(TaskModel):
         return self.attention.prepare(values, mask), cache
 
     def advance(self, prev_tokens: Tensor, source: Annotations, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis; see `TaskModel.advance`.
-
-        Args:
-            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
-            source: First result of `start`.
-            cache: State, alignment and perhaps context of each hypothesis, as from `start` with K in place of 1.
-
-        Returns:
-            Task states (B, K, state_width), and the cache after this symbol.
-        """
         if self.config.gru_reads == "last context":
             state = self.next_state(prev_tokens, cache["context"], cache["state"])
             context, alignment = self.attention(state, cache["alignment"], source)
@@ -169,15 +135,7 @@ class AttentionRecogniser(TaskModel):
         return self.task_state(state, context), grown
 
     def task_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """Build the task state s_t, as `task_state` of the settings says.
-
-        Args:
-            state: d_t, shape (…, D).
-            context: c_t, shape (…, E).
-
-        Returns:
-            Shape (…, state_width).
-        """
+        """Build the task state s_t (…, state_width) from `state` d_t (…, D) and `context` c_t (…, E)."""
         return torch.cat((state, context), -1) if self.config.task_state == "state and context" else state
 
     def next_state(self, prev_tokens: Tensor, context: Tensor, state: Tensor) -> Tensor:
@@ -195,57 +153,21 @@ class AttentionRecogniser(TaskModel):
         return self.gru(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits of the vocabulary, shape (…, V).
-
-        Args:
-            states: Task states, shape (…, state_width).
-        """
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all target symbols, in nats, with scheduled sampling in training.
-
-        Args:
-            batch: Speech and transcripts of B utterances.
-            label_smoothing: ε in [0, 1).
-        """
         inputs = DecoderInputs(batch.tgt_in, self.sampling_rate if self.training else 0.0)
         states = self.chosen_states(batch, lambda position, state: inputs.at(position, lambda: self.logits(state)))
         return masked_loss(self.logits(states), batch, label_smoothing)
 
     def states(self, batch) -> Tensor:
-        """Compute all task states, teacher-forced.
-
-        Args:
-            batch: Speech and transcripts of B utterances.
-
-        Returns:
-            Shape (B, T, state_width).
-        """
         return self.chosen_states(batch, lambda position, _: batch.tgt_in[:, position])
 
     def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """Compute all task states of a decoder whose inputs `choose` selects, by the kernel if kernels are enabled.
-
-        Args:
-            batch: Speech, and the number of target positions.
-            choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
-
-        Returns:
-            Shape (B, T, state_width).
-        """
         return recogniser_states(self, batch, choose) if kernels.enabled() else self.loop(batch, choose)
 
     def loop(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """Compute all task states step by step, as `chosen_states`.
-
-        Args:
-            batch: Speech, and the number of target positions.
-            choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
-
-        Returns:
-            Shape (B, T, state_width).
-        """
+        """Compute all task states step by step, as `chosen_states`."""
         source, cache = self.start(batch)
         state, states = source["values"].new_zeros(len(source["values"]), 1, self.state_width), []
         for position in range(batch.tgt_in.shape[1]):
@@ -255,14 +177,7 @@ class AttentionRecogniser(TaskModel):
         return torch.cat(states, dim=1)
 
     def alignments(self, batch) -> Tensor:
-        """Compute the alignment α of every target position, teacher-forced.
-
-        Args:
-            batch: Speech and transcripts of B utterances.
-
-        Returns:
-            Shape (B, T, S).
-        """
+        """Return the alignment α (B, T, S) of every target position of a batch, teacher-forced."""
         source, cache = self.start(batch)
         found = []
         for position in range(batch.tgt_in.shape[1]):
@@ -272,10 +187,5 @@ class AttentionRecogniser(TaskModel):
 
 
 def build(config: AttentionRecogniserConfig, vocab_sizes: tuple[int, int]) -> AttentionRecogniser:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the recogniser.
-        vocab_sizes: Source and target vocabulary; only the second is used.
-    """
+    """Return a model with random weights; see `build_model`. Only the target vocabulary is used."""
     return AttentionRecogniser(config, vocab_sizes[1])

@@ -54,7 +54,6 @@ class AttentionRecogniserConfig(SpeechSettings):
         return self.decoder_width + (self.annotation_width if self.task_state == "state and context" else 0)
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         encoder, share = 0.0, self.frame_stacking
         positions, inputs = shape.src_positions / share, self.features * share
         annotation, width = self.annotation_width, self.decoder_width

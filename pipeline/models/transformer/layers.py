@@ -58,14 +58,7 @@ class FeedForward(nn.Module):
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply the network to every position.
-
-        Args:
-            x: Shape (B, T, D).
-
-        Returns:
-            The value that the residual connection adds, here `x` itself, and the output, both (B, T, D).
-        """
+        """Return what the residual connection adds, here `x` (B, T, D) itself, and the network's output (B, T, D)."""
         dropout_rate = self.dropout if self.training else 0.0
         inner, outer = (getattr(layer, "cast_weights", None) for layer in (self.inner, self.outer))
         if inner and outer and not dropout_rate and fused(x):
@@ -80,14 +73,7 @@ class Layer(nn.Module):
     feed_forward_norm: ResidualNorm | None
 
     def apply_feed_forward(self, x: Tensor) -> Tensor:
-        """Apply the network, if there is one, with residual connection and normalisation.
-
-        Args:
-            x: Shape (B, T, D).
-
-        Returns:
-            Shape (B, T, D).
-        """
+        """Apply the network to `x` (B, T, D), if there is one, with residual connection and normalisation."""
         if self.feed_forward is None or self.feed_forward_norm is None:
             return x
         return self.feed_forward_norm(*self.feed_forward(x))

@@ -139,9 +139,6 @@ class Transformer(TaskModel):
     def encode_batch(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
         """Encode the source of a batch.
 
-        Args:
-            batch: Source of B sentences.
-
         Returns:
             Encoder output (B, S, D); the source mask (B, S), True at source symbols; and the mask for `attend`,
             (B, 1, 1, S) or None.
@@ -151,29 +148,13 @@ class Transformer(TaskModel):
         return self.encode(batch.src, mask), src_mask, mask
 
     def states(self, batch) -> Tensor:
-        """Return all task states, teacher-forced, shape (B, T, D).
-
-        Args:
-            batch: Source and target of B sentences.
-        """
         encoded, _, mask = self.encode_batch(batch)
         return self.decode(batch.tgt_in, encoded, mask)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return float32 logits of the vocabulary, shape (…, V).
-
-        Args:
-            states: Task states, shape (…, D).
-        """
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Return the summed loss over all target symbols of a batch, teacher-forced, in nats.
-
-        Args:
-            batch: Source and target of B sentences.
-            label_smoothing: ε in [0, 1).
-        """
         return projected_loss(self.states(batch), self.output_weight, None, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
@@ -286,10 +267,5 @@ def positions(config: AnyTransformerConfig) -> SinusoidPositions | LearnedPositi
 
 
 def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transformer:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the Transformer.
-        vocab_sizes: Sizes of the source and target vocabularies.
-    """
+    """Return a model with random weights; see `build_model`."""
     return Transformer(config, *vocab_sizes)

@@ -62,15 +62,7 @@ def attend(
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Split the last dimension into heads.
-
-    Args:
-        x: Shape (B, T, H * d).
-        heads: H.
-
-    Returns:
-        Shape (B, H, T, d).
-    """
+    """Split the last dimension of `x` (B, T, H * d) into H `heads`, shape (B, H, T, d)."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
@@ -106,14 +98,7 @@ class OutputProjection(nn.Module):
         self.output = projection(config.num_heads * config.value_width, config.d_model)
 
     def forward(self, context: Tensor) -> Tensor:
-        """Project the heads of a context.
-
-        Args:
-            context: Shape (…, H, d_v).
-
-        Returns:
-            Shape (…, D).
-        """
+        """Project the heads of a `context` (…, H, d_v), shape (…, D)."""
         return self.output(context.flatten(-2))
 
 
@@ -134,25 +119,11 @@ class SelfAttention(nn.Module):
         self.mix = mix
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute queries, keys and values.
-
-        Args:
-            x: Shape (B, T, D).
-
-        Returns:
-            Queries and keys (B, H, T, d_k) and values (B, H, T, d_v).
-        """
+        """Compute queries and keys (B, H, T, d_k) and values (B, H, T, d_v) of `x` (B, T, D)."""
         return self.split(self.qkv(x))
 
     def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Split the joint projection into queries, keys and values.
-
-        Args:
-            projected: Shape (B, T, H (2 d_k + d_v)).
-
-        Returns:
-            Queries and keys (B, H, T, d_k) and values (B, H, T, d_v).
-        """
+        """Split the joint projection (B, T, H (2 d_k + d_v)) into queries, keys and values, as `project`."""
         queries, keys, values = projected.split([self.heads * width for width in (self.d_k, self.d_k, self.d_v)], -1)
         return split_heads(queries, self.heads), split_heads(keys, self.heads), split_heads(values, self.heads)
 
@@ -199,14 +170,7 @@ class SelfAttention(nn.Module):
         return self.mix(context.reshape(batch, hypotheses, self.heads, self.d_v)), (keys, values)
 
     def empty_past(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Allocate keys and values before the first position.
-
-        Args:
-            x: Shape (B, …); gives batch size and device.
-
-        Returns:
-            Keys (B, 1, H, 0, d_k) and values (B, 1, H, 0, d_v), in the dtype of matrix multiplications.
-        """
+        """Allocate empty keys and values (B, 1, H, 0, width) for `x` (B, …), in the dtype of matmuls."""
         start = x.new_empty(x.shape[0], 1, self.heads, 0, dtype=matmul_dtype(x))
         return start.new_empty(*start.shape, self.d_k), start.new_empty(*start.shape, self.d_v)
 
@@ -229,14 +193,7 @@ class CrossAttention(nn.Module):
         self.mix = mix
 
     def keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute keys and values of the source.
-
-        Args:
-            encoded: Output of the encoder, shape (B, S, D).
-
-        Returns:
-            Keys (B, H, S, d_k) and values (B, H, S, d_v).
-        """
+        """Compute keys (B, H, S, d_k) and values (B, H, S, d_v) of the encoder's output `encoded` (B, S, D)."""
         return self.split(self.kv(encoded))
 
     def source(self, encoded: Tensor, queries: int) -> Tensor | tuple[Tensor, Tensor]:

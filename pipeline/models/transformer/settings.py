@@ -34,11 +34,7 @@ class AnyTransformerConfig(ModelSettings):
 
     @model_validator(mode="after")
     def heads_divide_width(self):
-        """Return the settings if the heads divide the width.
-
-        Raises:
-            ValueError: `d_k` or `d_v` is null, and `num_heads` does not divide `d_model`.
-        """
+        """Refuse heads that do not divide the width, unless `d_k` and `d_v` are set."""
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
             raise ValueError(f"num_heads {self.num_heads} must divide d_model {self.d_model}, or set d_k and d_v")
         return self
@@ -74,7 +70,6 @@ class AnyTransformerConfig(ModelSettings):
         return self.d_v or self.d_model // self.num_heads
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Count the multiply-adds of a forward pass over a batch of this shape."""
         output, feed_forward = self.output_projection_macs(), 2 * self.d_model * self.d_ff
         return self.stack_macs(shape, encoder=output + feed_forward, decoder=2 * output + feed_forward)
 

@@ -67,22 +67,11 @@ class BranchedOutput(nn.Module):
         return [self.kappa] if self.alpha is None else [self.kappa, self.alpha]
 
     def to_parameter(self, weights: Tensor) -> Tensor:
-        """Convert branch weights to the parameter that represents them.
-
-        Args:
-            weights: A point of the simplex, shape (M,).
-
-        Returns:
-            Logits (M,) if the weights are normalised by a softmax, else `weights` itself.
-        """
+        """Return the parameter (M,) for a point of the simplex `weights` (M,): logits if a softmax normalises them."""
         return weights.log() if self.config.normalisation == "softmax" else weights
 
     def branch_weights(self) -> tuple[Tensor, Tensor]:
-        """Compute the branch weights of this forward pass.
-
-        Returns:
-            kappa and alpha, shape (M,) each; alpha after the restriction to the `top_k` largest.
-        """
+        """Return kappa and alpha (M,) of this forward pass; alpha after the restriction to the `top_k` largest."""
         weights: list[Tensor] = [*self.branch_parameters()]
         if self.config.weights == "random":
             # Sampled in every forward pass of training; evaluation uses their expectation.
@@ -92,33 +81,18 @@ class BranchedOutput(nn.Module):
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def sample_weights(self) -> Tensor:
-        """Draw random branch weights in training; return uniform ones in evaluation.
-
-        Returns:
-            Shape (M,), a point of the simplex.
-        """
+        """Return a point of the simplex (M,): random in training, uniform in evaluation."""
         if not self.training:
             return torch.full_like(self.kappa, 1 / len(self.kappa))
         return random_weights(len(self.kappa), device=self.kappa.device)
 
     def outputs(self, kappa: Tensor) -> Tensor:
-        """Compute kappa_i W^{O_i} of each branch.
-
-        Args:
-            kappa: Shape (M,).
-
-        Returns:
-            Shape (M, d_v, D).
-        """
+        """Compute kappa_i W^{O_i} of each branch, shape (M, d_v, D), from `kappa` (M,)."""
         kappa = kappa * self.config.scale_factor("weights")
         return self.output.weight.unflatten(1, (len(kappa), -1)).permute(1, 2, 0) * kappa[:, None, None]
 
     def inner_layer(self) -> tuple[Tensor, Tensor]:
-        """Return the first layer of the feed-forward network.
-
-        Returns:
-            W_1 (D, F) and b_1 (F,); with `ffn_mode` split, (M, D, F) and (M, 1, F).
-        """
+        """Return W_1 (D, F) and b_1 (F,); with `ffn_mode` split, (M, D, F) and (M, 1, F)."""
         weight, bias, branches = self.inner.weight, self.inner.bias, self.config.branches
         if self.split:
             weight, bias = weight.unflatten(0, (branches, -1)), bias.unflatten(0, (branches, 1, -1))
@@ -161,15 +135,7 @@ class BranchedOutput(nn.Module):
         return weighted_sum(alpha, y), self.sum_branches(hidden, alpha).unflatten(0, y.shape[1:3])
 
     def sum_branches(self, hidden: Tensor, alpha: Tensor) -> Tensor:
-        """Compute sum_i alpha_i (ReLU(hidden_i) W_2 + b_2).
-
-        Args:
-            hidden: Input of the ReLU, shape (M, B T, F).
-            alpha: Shape (M,).
-
-        Returns:
-            Shape (B T, D).
-        """
+        """Compute sum_i alpha_i (ReLU(hidden_i) W_2 + b_2), (B T, D), of `hidden` (M, B T, F), `alpha` (M,)."""
         alpha = alpha * self.config.scale_factor("weights")
         hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
         if self.split:
@@ -207,7 +173,6 @@ class WeightedTransformer(Transformer):
             decoder.kappa, decoder.alpha = encoder.kappa, encoder.alpha
 
     def encoder_layer(self) -> EncoderLayer:
-        """Build an encoder layer."""
         config, block = self.config, BranchedOutput(self.config)
         return EncoderLayer(
             config,
@@ -216,7 +181,6 @@ class WeightedTransformer(Transformer):
         )
 
     def decoder_layer(self) -> DecoderLayer:
-        """Build a decoder layer."""
         config = self.config
         if config.branched_attention == "cross":
             self_attention = attention.SelfAttention(config, attention.OutputProjection(config))
@@ -229,11 +193,6 @@ class WeightedTransformer(Transformer):
         return DecoderLayer(config, self_attention, cross_attention, block.network if block.inner_residual else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Return the parameters by learning-rate schedule.
-
-        Returns:
-            kappa and alpha of all blocks under "branch_weights", every other parameter under "weights".
-        """
         branch_weights = {id(own): own for block in self.blocks.values() for own in block.branch_parameters()}
         weights = [parameter for parameter in self.parameters() if id(parameter) not in branch_weights]
         return {"weights": weights, "branch_weights": [*branch_weights.values()]}
@@ -248,11 +207,7 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def monitors(self) -> dict[str, list[float]]:
-        """Return the branch weights of all blocks.
-
-        Returns:
-            M values under each of "encoder.0.kappa", "encoder.0.alpha", ….
-        """
+        """Return M branch weights under each of "encoder.0.kappa", "encoder.0.alpha", …."""
         values: dict[str, list[float]] = {}
         for name, block in self.blocks.items():
             layer, names = ".".join(name.split(".")[:2]), ["kappa", "alpha"][: len(block.branch_parameters())]
@@ -261,12 +216,6 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
-        """Replace the branch weights for an evaluation (Table 3).
-
-        Args:
-            kind: "random" draws them, "uniform" sets all to 1 / M, "learned" keeps them.
-            seed: Seed of the draws.
-        """
         if kind == "learned":
             return
         generator = torch.Generator().manual_seed(seed)
@@ -278,15 +227,7 @@ class WeightedTransformer(Transformer):
 
 
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
-    """Compute sum_i alpha_i x_i without storing the products alpha_i x_i.
-
-    Args:
-        alpha: Shape (M,).
-        x: Shape (M, …).
-
-    Returns:
-        Shape (…), in the dtype of `x`.
-    """
+    """Compute sum_i alpha_i x_i, shape (…), of `alpha` (M,) and `x` (M, …) without storing alpha_i x_i."""
     if fused(x):
         return relu_layers.weighted_sum(alpha, x)
     if x.is_cuda and kernels.enabled():
@@ -300,10 +241,5 @@ def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig
 
 
 def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
-    """Return a model with random weights.
-
-    Args:
-        config: Settings of the Weighted Transformer.
-        vocab_sizes: Sizes of the source and target vocabularies.
-    """
+    """Return a model with random weights; see `build_model`."""
     return WeightedTransformer(config, *vocab_sizes)

@@ -45,12 +45,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @model_validator(mode="after")
     def branches_divide_width(self):
-        """Return the settings if those of the branches are consistent.
-
-        Raises:
-            ValueError: The branches do not divide a width, `top_k` exceeds them, merged random weights would be
-                drawn twice, or layers would share random weights.
-        """
+        """Refuse settings of the branches that are not consistent."""
         if self.ffn_mode == "split" and self.d_ff % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
         if (self.d_k is None or self.d_v is None) and self.d_model % self.branches:
@@ -69,14 +64,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return self.num_branches or self.num_heads
 
     def scale_factor(self, what: Literal["weights", "start"]) -> int:
-        """Return the factor on kappa and alpha, or on the initial W^O and W_2.
-
-        Args:
-            what: "weights" for kappa and alpha, "start" for the initial W^O and W_2.
-
-        Returns:
-            M if `branch_scale` is `what`, else 1.
-        """
+        """Return M if `branch_scale` is `what` (kappa and alpha, or the initial W^O and W_2), else 1."""
         return self.branches if self.branch_scale == what else 1
 
     @property
@@ -90,10 +78,6 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return self.d_model / self.num_layers
 
     def forward_macs(self, shape: BatchShape) -> float:
-        """Return the multiply-adds of a forward pass over a batch, padding included.
-
-        One attention of each layer is branched. The other one of a decoder layer is plain.
-        """
         branched = self.branched_macs()
         return self.stack_macs(shape, encoder=branched, decoder=branched + self.output_projection_macs())
 
@@ -114,10 +98,5 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         return copies * values * self.d_ff + outer
 
     def check_training(self, training: Any) -> None:
-        """Check that `branch_warmup_steps` is set.
-
-        Raises:
-            ValueError: The warm-up of the branch weights is not set.
-        """
         if training.branch_warmup_steps is None:
             raise ValueError("training.branch_warmup_steps is missing; set it (400 in the paper)")

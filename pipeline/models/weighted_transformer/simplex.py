@@ -25,15 +25,7 @@ def random_weights(
 
 
 def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
-    """Set all but the largest weights to zero, without rescaling the others.
-
-    Args:
-        weights: Shape (M,).
-        top_k: Number of weights to keep; None for all.
-
-    Returns:
-        Shape (M,).
-    """
+    """Set all but the `top_k` largest `weights` (M,) to zero without rescaling the others; None keeps all."""
     if top_k is None:
         return weights
     return weights * torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
@@ -64,14 +56,7 @@ def project_to_simplex(points: Tensor) -> Tensor:
 
 
 def running_sums(x: Tensor) -> Tensor:
-    """Compute the cumulative sums of the last dimension, deterministically on a GPU too.
-
-    Args:
-        x: Shape (…, M), with any M.
-
-    Returns:
-        Sums, shape (…, M).
-    """
+    """Return the cumulative sums (…, M) of the last dimension of `x` (…, M), deterministically on a GPU too."""
     if not x.is_cuda:
         return x.cumsum(dim=-1)
     return (x.unsqueeze(-1) * torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu()).sum(dim=-2)
