@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
-from pipeline.models.kernels import cross_entropy, embedding, gpu, relu_layers, residual_norm, short_attention
+from pipeline.models.kernels import cross_entropy, fused_dropout, gpu, relu_layers, short_attention
 from pipeline.models.kernels.autocast import Norm, Projection
 from pipeline.models.kernels.short_attention import Heads
 from pipeline.models.transformer import layers, multi_head_attention
@@ -168,7 +168,7 @@ def test_attention_drops_weights_by_the_seed():
 def test_residual_norm_adds_and_normalises(shape, dtype):
     torch.manual_seed(5)
     assert_same(
-        lambda x, y, w, b: residual_norm.residual_norm(x, y, w, b, 1e-6, 0.0),
+        lambda x, y, w, b: fused_dropout.residual_norm(x, y, w, b, 1e-6, 0.0),
         lambda x, y, w, b: F.layer_norm(x + y, (64,), w, b, 1e-6),
         [randn(*sizes, dtype=dtype) for sizes in ((5, 13, 64), shape, (64,), (64,))],
     )
@@ -177,11 +177,11 @@ def test_residual_norm_adds_and_normalises(shape, dtype):
 @needs_triton
 def test_residual_norm_drops_outputs_by_the_seed():
     rate, ones, zeros = 0.3, torch.ones(5, 13, 64, device=DEVICE), torch.zeros(64, device=DEVICE)
-    mask = drawn_mask(lambda: residual_norm.residual_norm(0 * ones, ones, zeros + 1, zeros, 1e-6, rate) > 0, rate)
+    mask = drawn_mask(lambda: fused_dropout.residual_norm(0 * ones, ones, zeros + 1, zeros, 1e-6, rate) > 0, rate)
 
     def dropped(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         torch.manual_seed(3)
-        return residual_norm.residual_norm(x, y, weight, bias, 1e-6, rate)
+        return fused_dropout.residual_norm(x, y, weight, bias, 1e-6, rate)
 
     def plain(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return F.layer_norm(x + y * mask / (1 - rate), (64,), weight, bias, 1e-6)
@@ -263,10 +263,10 @@ def test_embedding_adds_positions(monkeypatch, positions):
     tokens, encodings = torch.randint(29, (5, 13), device=DEVICE), randn(positions, 64).detach()
 
     def ours(weight: Tensor) -> Tensor:
-        return embedding.embed(weight, tokens, encodings, 8.0, 0.0)
+        return fused_dropout.embed(weight, tokens, encodings, 8.0, 0.0)
 
     assert_same(ours, lambda weight: plain_embedding(weight, tokens, encodings), [randn(29, 64)])
-    monkeypatch.setattr(embedding, "output_dtype", lambda weight: torch.bfloat16)
+    monkeypatch.setattr(fused_dropout, "output_dtype", lambda weight: torch.bfloat16)
     weight = randn(29, 64)
     expected, grad = plain_embedding(weight, tokens, encodings), randn(5, 13, 64, dtype=torch.bfloat16).detach()
     assert_close(ours(weight), expected, torch.bfloat16)
@@ -278,11 +278,11 @@ def test_embedding_adds_positions(monkeypatch, positions):
 def test_embedding_drops_elements_by_the_seed():
     rate, tokens = 0.3, torch.randint(29, (5, 13), device=DEVICE)
     weight, encodings = randn(29, 64), randn(13, 64).detach()
-    mask = drawn_mask(lambda: embedding.embed(weight, tokens, encodings, 8.0, rate) != 0, rate)
+    mask = drawn_mask(lambda: fused_dropout.embed(weight, tokens, encodings, 8.0, rate) != 0, rate)
 
     def dropped(weight: Tensor) -> Tensor:
         torch.manual_seed(3)
-        return embedding.embed(weight, tokens, encodings, 8.0, rate)
+        return fused_dropout.embed(weight, tokens, encodings, 8.0, rate)
 
     def expected(weight: Tensor) -> Tensor:
         return plain_embedding(weight, tokens, encodings) * mask / (1 - rate)
@@ -290,7 +290,7 @@ def test_embedding_drops_elements_by_the_seed():
     assert_same(dropped, expected, [weight])
 
 
-USERS = (cross_entropy, embedding, layers, residual_norm, short_attention, weighted_model)
+USERS = (cross_entropy, fused_dropout, layers, short_attention, weighted_model)
 """Modules that choose between kernels."""
 
 

@@ -21,9 +21,9 @@ On a GPU and if REPRISE_GPU_KERNELS=1 (gpu.py), Triton kernels replace torch's:
 
 | plain module | kernel |
 |---|---|
-| transformer/model.py, `embed` | embedding.py |
+| transformer/model.py, `embed` | fused_dropout.py |
 | transformer/multi_head_attention.py, `attend` | short_attention.py |
-| transformer/layers.py, `ResidualNorm` | residual_norm.py |
+| transformer/layers.py, `ResidualNorm` | fused_dropout.py |
 | transformer/layers.py, `FeedForward` | relu_layers.py |
 | weighted_transformer/model.py, `sum_branches` and `weighted_sum` | relu_layers.py |
 | cross_entropy.py, softmax | cross_entropy.py, `softmax_` |

@@ -75,8 +75,8 @@ class _ConditionalGRUFunction(torch.autograd.Function):
     def forward(ctx, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return states (T, B, H) and contexts (T, B, D).
 
-        The inputs are W y and bias of the first unit (T, B, 3H), the initial state (B, H), keys (B, S, A), mask (B, S),
-        the two biases of the second unit (3H,), and the fields of `LoopWeights`.
+        The inputs are W y and bias of the first unit (T, B, 3H), the initial state (B, H), keys (B, S, A) and mask (B,
+        S). The two biases of the second unit (3H,) and the fields of `LoopWeights` follow.
         """
         projected, start, keys, mask, context_bias, recur_bias, *tensors = inputs
         steps, (batch, width), weights = len(projected), start.shape, LoopWeights(*tensors)

@@ -80,8 +80,8 @@ class _MemoryGRUFunction(torch.autograd.Function):
     def forward(ctx, write: Write, dtype: torch.dtype, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return states (T, B, H) of all steps, and the cells (B, S, H) after them.
 
-        The inputs are W x and bias of the GRU (T, B, 3H), the cells before the first step (B, S, H), mask (B, S), the
-        bias of the addressing (A,), and the fields of `LoopWeights`.
+        The inputs are W x and bias of the GRU (T, B, 3H), the cells before the first step (B, S, H) and mask (B, S).
+        The bias of the addressing (A,) and the fields of `LoopWeights` follow.
         """
         projected, cells, mask, bias, *tensors = inputs
         (batch, steps, width), weights = cells.shape, LoopWeights(*tensors)

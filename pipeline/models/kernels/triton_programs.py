@@ -3,8 +3,8 @@
 A program computes a tile. Every output belongs to one program, and sums have a fixed order. So results are a function
 of the inputs alone.
 
-Import this module only if Triton is installed. The functions that launch the programs are in `embedding`,
-`residual_norm`, `relu_layers` and `cross_entropy`. attention_programs.py has the programs of attention.
+Import this module only if Triton is installed. The functions that launch the programs are in `fused_dropout`,
+`relu_layers` and `cross_entropy`. attention_programs.py has the programs of attention.
 """
 
 import triton

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from pipeline.models.kernels import residual_norm
+from pipeline.models.kernels import fused_dropout
 from pipeline.models.kernels.autocast import Norm
 from pipeline.models.kernels.gpu import fused
 from pipeline.models.kernels.relu_layers import relu_network
@@ -41,8 +41,8 @@ class ResidualNorm(nn.Module):
         """
         dropout_rate = self.dropout if self.training else 0.0
         cast = self.norm.cast_weights
-        if cast and cast[1] is not None and residual_norm.suits(x, output):
-            return residual_norm.residual_norm(x, output, cast[0], cast[1], self.norm.eps, dropout_rate)
+        if cast and cast[1] is not None and fused_dropout.can_normalise(x, output):
+            return fused_dropout.residual_norm(x, output, cast[0], cast[1], self.norm.eps, dropout_rate)
         return self.norm(dropout_add(x, output, dropout_rate))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
-from pipeline.models.kernels import embedding as kernel
+from pipeline.models.kernels import fused_dropout
 from pipeline.models.kernels.autocast import autocast_layers
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
@@ -88,8 +88,8 @@ class Transformer(TaskModel):
             position_vectors: Shape (T, D) or (B, T, D); (1, D) if all tokens are at one position.
         """
         scale, dropout_rate = math.sqrt(self.config.d_model), self.config.dropout if self.training else 0.0
-        if kernel.suits(table.weight, position_vectors):
-            return kernel.embed(table.weight, tokens, position_vectors, scale, dropout_rate)
+        if fused_dropout.can_embed(table.weight, position_vectors):
+            return fused_dropout.embed(table.weight, tokens, position_vectors, scale, dropout_rate)
         return dropout(table(tokens) * scale + position_vectors, dropout_rate)
 
     def encode(self, src: Tensor, mask: Tensor | None, layers: int | None = None) -> Tensor:
