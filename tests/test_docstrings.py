@@ -101,7 +101,7 @@ CHECKS = {
     "docstring": (lambda node: True, lambda node, text: bool(text)),
     "Args": (lambda node: has_tensors(node) or len(parameters(node)) > 1, says_parameters),
     "shapes": (has_tensors, says_shapes),
-    "Raises": (raises, lambda node, text: "Raises:" in text),
+    "Raises": (raises, lambda node, text: "Raises:" in text or text.startswith("Refuse ")),
 }
 
 

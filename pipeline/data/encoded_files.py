@@ -41,13 +41,7 @@ def frame_files(stem: Path) -> tuple[Path, Path]:
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
-    """Return the files of each store of an encoded corpus, without its record.
-
-    Args:
-        encoded: Folder of the encoded corpus.
-        kind: Kind of the corpus.
-        splits: Names of the splits.
-    """
+    """Return the files of each store of the `encoded` corpus of a `kind` with some `splits`, without its record."""
     splits = list(splits)
     sides = ("src", "tgt") if kind == "parallel" else ("tgt",)
     frames = (*splits, NOISE_STEM) if kind == "speech" and splits else ()
@@ -140,12 +134,7 @@ def copy_of(path: Path) -> Path:
 
 
 def copy(path: Path, target: Path) -> None:
-    """Copy a file atomically and delete the copy at exit; other processes keep it open until they end.
-
-    Args:
-        path: File on a network disk.
-        target: Its copy on the local disk.
-    """
+    """Copy `path` to `target` atomically, and delete the copy at exit; other processes keep it open until they end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.{os.getpid()}")
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)

@@ -52,12 +52,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], proc
 
 
 def chunks(lines: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of `size` items; the last one may be shorter.
-
-    Args:
-        lines: Items of any kind.
-        size: Items of each list.
-    """
+    """Yield lists of `size` of the `lines`, of any kind; the last one may be shorter."""
     lines = iter(lines)
     while chunk := list(islice(lines, size)):
         yield chunk

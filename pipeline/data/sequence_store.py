@@ -66,12 +66,7 @@ class SequenceWriter:
         self.offsets.write(np.zeros(1, "<i8").tobytes())
 
     def append(self, flat: np.ndarray, lengths: Sequence[int] | np.ndarray | None = None) -> None:
-        """Append sequences.
-
-        Args:
-            flat: Concatenated elements of the sequences.
-            lengths: Length of each sequence; None = `flat` is one sequence.
-        """
+        """Append sequences: their concatenated elements `flat`, and their `lengths`; None for a single one."""
         lengths = [len(flat)] if lengths is None else lengths
         ends = self.count + np.cumsum(np.asarray(lengths, dtype="<i8"), dtype="<i8")
         self.values.write(np.ascontiguousarray(flat, dtype=self.dtype).tobytes())
@@ -82,15 +77,7 @@ class SequenceWriter:
 
 @contextlib.contextmanager
 def write_sequences(files: tuple[Path, Path], dtype: np.dtype) -> Iterator[SequenceWriter]:
-    """Open a store for appending; both files appear at the end, or neither does.
-
-    Args:
-        files: File of the elements and file of the offsets.
-        dtype: Type of an element as it is stored.
-
-    Yields:
-        The writer.
-    """
+    """Yield a writer of `files` of elements of a `dtype` and of offsets; both appear at the end, or neither does."""
     values, offsets = files
     with atomic_write(values, "wb") as value_file, atomic_write(offsets, "wb") as offset_file:
         yield SequenceWriter(value_file, offset_file, dtype)
@@ -125,16 +112,9 @@ class TokenStore(SequenceStore):
         return np.bincount(sentence[same > self.offsets[sentence]], minlength=len(self))
 
     def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
-        """Return sentences as rows padded to the longest.
+        """Return sentences `indices` (B,) as rows (B, longest) int64, with `pad` after the end.
 
-        Args:
-            indices: Sentences, (B,).
-            first: Id before each sentence; None adds none.
-            last: Id after each sentence; None adds none.
-            pad: Id after the end.
-
-        Returns:
-            Ids, (B, longest) int64.
+        `first` and `last` are ids around each sentence; None adds none.
         """
         begin, end = self.offsets[indices], self.offsets[indices + 1]
         lengths = (end - begin)[:, None]
@@ -152,15 +132,7 @@ class TokenStore(SequenceStore):
 
 
 def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[SequenceWriter]:
-    """Open a token store for appending; both files appear at the end, or neither does.
-
-    Args:
-        stem: Path without `.tokens` and `.offsets`.
-        vocab_size: Entries of the vocabulary, which decide the bytes of an id.
-
-    Returns:
-        Context manager of the writer.
-    """
+    """Open the token store `stem` for ids below `vocab_size`; both files appear at the end, or neither does."""
     return write_sequences(token_files(Path(stem)), token_type(vocab_size))
 
 

@@ -38,11 +38,7 @@ class Batch:
 
     @cached_property
     def real_targets(self) -> Tensor:
-        """Indices of the targets in the flattened tgt_out, padding excluded.
-
-        Returns:
-            Indices in rising order, (N,) int64.
-        """
+        """Indices (N,) int64 of the targets in the flattened tgt_out, rising, padding excluded."""
         return (vars(self)["tgt_out"].flatten() != PAD).nonzero().squeeze(1)
 
     @property
@@ -57,11 +53,7 @@ class Batch:
 
     @property
     def buffer(self) -> Tensor | None:
-        """The bytes of all tensors, if they are `packed` or a copy of packed tensors.
-
-        Returns:
-            Bytes, (nbytes,) uint8; None if the tensors have their own memory.
-        """
+        """The bytes (nbytes,) of all tensors, if they are `packed` or a copy of packed tensors; else None."""
         return vars(self).get("_buffer")
 
     def to(self, device: torch.device | str) -> Self:
@@ -77,11 +69,7 @@ class Batch:
         return self.packed(pin=True)
 
     def packed(self, pin: bool) -> Self:
-        """Return the batch with tensors that are views of one buffer.
-
-        Args:
-            pin: Allocate the buffer in pinned memory.
-        """
+        """Return the batch with tensors that are views of one buffer, in pinned memory if `pin`."""
         parts = [part for part in self._values().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
         buffer = torch.empty(ends[-1], dtype=torch.uint8)
@@ -133,29 +121,14 @@ class Batch:
 
 
 def pad_to(x: Tensor, *shape: int, value: float = PAD) -> Tensor:
-    """Copy `x` into the corner of a tensor of `shape` that holds `value` elsewhere.
-
-    Args:
-        x: Tensor of any shape.
-        *shape: Shape of the result, nowhere smaller than that of `x`.
-        value: Value of the added elements.
-
-    Returns:
-        Tensor of `shape`.
-    """
+    """Copy `x` (…) into the corner of a tensor of a `shape`, nowhere smaller, that holds `value` elsewhere."""
     out = x.new_full(shape, value)
     out[tuple(slice(length) for length in x.shape)] = x
     return out
 
 
 def buffer_view(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
-    """Return the bytes of a buffer from `begin` on as a tensor of the type and shape of `like`.
-
-    Args:
-        buffer: Bytes, (nbytes,) uint8.
-        begin: Offset of the first byte, aligned for the type.
-        like: Tensor of any shape.
-    """
+    """Return a `buffer` (nbytes,) from byte `begin`, aligned for the type, in the type and shape (…) of `like`."""
     return buffer[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
 
 
@@ -174,14 +147,7 @@ class EncodedSplit(ABC):
         self.src_lengths = self.tgt_lengths = self.tgt.lengths() + 1
 
     def targets(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return tgt_in = BOS + y and tgt_out = y + EOS of a batch.
-
-        Args:
-            indices: Sequences, (B,).
-
-        Returns:
-            tgt_in and tgt_out, (B, T) int64 each.
-        """
+        """Return tgt_in = BOS + y and tgt_out = y + EOS, (B, T) int64, of the sequences `indices` (B,)."""
         tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
         return torch.from_numpy(tgt_in), torch.from_numpy(self.tgt.padded(indices, first=None, last=EOS, pad=PAD))
 
@@ -190,14 +156,9 @@ class EncodedSplit(ABC):
         return int(self.src_lengths[indices].max())
 
     def check_budget(self, found: str, longest: int, key: str, budget: int | None, limit: str) -> None:
-        """Check that the longest sequence fits an optimiser step or a micro-batch.
+        """Check that `found`, such as "a pair has 70 subwords on a side", fits into `budget`; None sets no limit.
 
-        Args:
-            found: Start of the message, e.g. "a pair has 70 subwords on a side".
-            longest: Positions of the longest sequence.
-            key: Setting that limits a step or a micro-batch.
-            budget: Its value; None sets no limit.
-            limit: Setting that limits the length of a sequence.
+        The settings `key` and `limit` bound a step or micro-batch and, in turn, the `longest` sequence.
 
         Raises:
             UserError: The longest sequence has more positions than `budget`.
@@ -243,23 +204,13 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         """Return the indices of the sequences of a step with as many attention weights as any step of any epoch."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> BatchT:
-        """Return a batch of some sequences.
-
-        Args:
-            indices: Sequences, (B,).
-            step: Global training step, which decides the noise; None adds no noise.
-        """
+        """Return the sequences `indices` (B,) as a batch, with the noise of global `step`; None adds no noise."""
         return self.pairs.batch(indices)
 
     def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[BatchT]:
-        """Return the micro-batches of a training step that one process computes.
+        """Return the micro-batches of global `step`, from 0, that process `rank` of `world_size` computes.
 
         Process r computes micro-batches r, r + world_size, r + 2 * world_size, …
-
-        Args:
-            step: Global training step, from 0.
-            rank: Number of this process.
-            world_size: Number of processes.
         """
         return [self.batch(part, step) for part in self._split(self.sequences_of(step))[rank::world_size]]
 

@@ -25,11 +25,9 @@ AnySplit = ParallelSplit | SpeechSplit | TextOnlySplit
 
 
 def input_kind(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
-    """Return what a run reads of its corpus; a language model reads the target side of any corpus.
+    """Return what the run of a `spec` reads of its corpus; a language model reads the target side of any corpus.
 
-    Args:
-        spec: Settings of the run.
-        of_corpus: Kind of a corpus that need not be encoded yet; None reads the record of the encoded corpus.
+    `of_corpus` is the kind of a corpus that need not be encoded yet; None reads the record of the encoded corpus.
 
     Raises:
         UserError: The corpus does not have what the model reads.
@@ -74,13 +72,10 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
 def evaluation_split(
     corpus_folder: Path, split: str, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnySplit:
-    """Return a split for evaluation.
+    """Return a `split` for evaluation of the encoded corpus in `corpus_folder`.
 
-    Args:
-        corpus_folder: Folder of the encoded corpus.
-        split: Name of the split.
-        statistics_of: Encoded corpus whose statistics normalise speech (`normalisation_corpus`); None uses this corpus.
-        kind: Kind of input to read; None reads everything that the corpus has.
+    `statistics_of` is the corpus whose statistics normalise speech (`normalisation_corpus`), None this one; `kind` is
+    the input to read, None all that the corpus has.
     """
     if (kind or read_corpus(corpus_folder).kind) == "text":
         return TextOnlySplit(corpus_folder, split)
@@ -88,12 +83,7 @@ def evaluation_split(
 
 
 def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
-    """Return a split that has a source side.
-
-    Args:
-        corpus_folder: Folder of the encoded corpus.
-        split: Name of the split.
-        statistics_of: Encoded corpus whose statistics normalise speech; None uses this corpus.
+    """Return a split that has a source side; see `evaluation_split`.
 
     Raises:
         UserError: The corpus contains text only.
@@ -108,10 +98,6 @@ def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) ->
 
 def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
     """Check that the loss of every sequence is finite; CTC needs as many output frames as characters.
-
-    Args:
-        spec: Settings of the run.
-        pairs: Split to score.
 
     Raises:
         UserError: Some transcripts have too many characters.
@@ -128,12 +114,7 @@ def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
-    """Return the positions of an evaluation batch: those of a micro-batch, which fit wherever training fits.
-
-    Args:
-        spec: Settings of the run.
-        of_corpus: Kind of a corpus that need not be encoded yet; None reads the record of the encoded corpus.
-    """
+    """Return the positions of an evaluation batch, those of a micro-batch, which fits; as `input_kind`."""
     speech = input_kind(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
 
@@ -157,12 +138,9 @@ class EvalBatches(Generic[SplitT, BatchT]):
 
 
 def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Yield indices of sequences, longest source first, with at most `budget` padded source positions.
+    """Yield indices of sequences, longest of `src_lengths` (N,) first, with at most `budget` padded source positions.
 
-    Args:
-        src_lengths: Source lengths, (N,).
-        tgt_lengths: Target lengths, (N,), which order sources of equal length.
-        budget: Maximum number of padded source positions of a group of several sequences.
+    `tgt_lengths` (N,) order sources of equal length.
     """
     order = np.lexsort((tgt_lengths, src_lengths))[::-1]
     begin = 0

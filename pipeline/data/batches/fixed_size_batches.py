@@ -64,13 +64,7 @@ def select_share(fits: np.ndarray, share: float, seed: int, fault: str) -> tuple
 
 
 def random_share(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Return a share of some numbers in rising order: those with the smallest random keys, so shares are nested.
-
-    Args:
-        numbers: Numbers in rising order, (N,).
-        share: Share to keep; at least one number is kept.
-        seed: Seed of the keys.
-    """
+    """Return a `share` of rising `numbers` (N,), at least one: those with the smallest random keys of a `seed`."""
     if share >= 1:
         return numbers
     keys = random_keys(seed, 0, 0, int(numbers[-1]) + 1, stream=3)[numbers]

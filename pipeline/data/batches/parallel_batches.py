@@ -44,20 +44,12 @@ class TextBatch(Batch):
 
     @property
     def src_mask(self) -> Tensor:
-        """Mask of the real source positions.
-
-        Returns:
-            True at real positions, (B, S) bool.
-        """
+        """Mask (B, S), True at real source positions."""
         return self.src != PAD
 
     @property
     def expected_length(self) -> Tensor:
-        """Number of symbols after which an output counts as long, EOS excluded on both sides.
-
-        Returns:
-            Lengths of the sources without EOS, (B,) int64.
-        """
+        """Number (B,) of symbols after which an output counts as long, EOS excluded on both sides."""
         return self.src_mask.sum(1) - 1
 
     @property
@@ -93,11 +85,9 @@ class ParallelSplit(EncodedSplit):
         self.src_lengths = self.src.lengths() + 1
 
     def longest(self, indices: np.ndarray) -> int:
-        """Return the positions of the longest sentence on either side."""
         return int(max(self.src_lengths[indices].max(), self.tgt_lengths[indices].max()))
 
     def batch(self, indices: np.ndarray) -> TextBatch:
-        """Return the pairs `indices` (B,) as a batch."""
         src = self.src.padded(indices, first=None, last=EOS, pad=PAD)
         return TextBatch(torch.from_numpy(src), *self.targets(indices))
 

@@ -42,16 +42,7 @@ class NoiseMixer:
         self.settings, self.seed = settings, seed
 
     def mixed(self, frames: np.ndarray, step: int, utterance: int) -> np.ndarray:
-        """Return the frames of an utterance in a training step, with noise at the configured probability.
-
-        Args:
-            frames: Clean log-mel frames, (T, features).
-            step: Global training step.
-            utterance: Index of the utterance.
-
-        Returns:
-            Log-mel frames, (T, features) float32.
-        """
+        """Return `frames` (T, features) of an `utterance`, float32, with the noise of a training `step`, if any."""
         key = np.array([self.seed, step], dtype=np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key, counter=[0, 2, utterance, 0]))
         if rng.random() >= self.settings.noise_probability:
@@ -63,16 +54,7 @@ class NoiseMixer:
 
 
 def with_noise(frames: np.ndarray, noise: np.ndarray, snr_db: float) -> np.ndarray:
-    """Add noise to speech at a signal-to-noise ratio over all frames.
-
-    Args:
-        frames: Log-mel frames of speech, (T, features).
-        noise: Log-mel frames of noise, (T, features).
-        snr_db: Ratio of the powers in dB.
-
-    Returns:
-        Log-mel frames, (T, features) float32.
-    """
+    """Add `noise` to speech `frames`, log-mel (T, features); their powers over all frames differ by `snr_db`."""
     speech, noise = np.exp(frames.astype(np.float32)), np.exp(noise.astype(np.float32))
     gain = speech.sum() / (noise.sum() * 10 ** (snr_db / 10))
     return np.log(speech + np.float32(gain) * noise)
@@ -102,21 +84,13 @@ class SpeechBatch(Batch):
 
     @property
     def src_mask(self) -> Tensor:
-        """Mask of the real frames.
-
-        Returns:
-            True at real frames, (B, S) bool.
-        """
+        """Mask (B, S), True at real frames."""
         positions = torch.arange(self.frames.shape[1], device=self.frames.device)
         return positions < self.frame_counts[:, None]
 
     @property
     def expected_length(self) -> Tensor:
-        """Number of characters after which a transcript counts as long.
-
-        Returns:
-            Lengths, (B,) int64.
-        """
+        """Number (B,) of characters after which a transcript counts as long."""
         return self.frame_counts // FRAMES_PER_CHARACTER
 
     @property
@@ -232,10 +206,4 @@ class SpeechBatches(FixedSizeBatches[SpeechSplit, SpeechBatch]):
         self.noise = NoiseMixer(pairs.folder, len(pairs.mean), training, seed) if noisy else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
-        """Return a batch of utterances.
-
-        Args:
-            indices: Utterances, (B,).
-            step: Global training step, which decides the noise; None adds no noise.
-        """
         return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)

@@ -34,14 +34,9 @@ LARGEST_CELL = 1 << 14
 
 
 def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """Return the cell of each pair: target buckets times source buckets in a serpentine order.
+    """Return the cell (pairs,) of each pair from `src_lengths` and `tgt_lengths` (pairs,), EOS included.
 
-    Args:
-        src_lengths: Source lengths, EOS included, (pairs,).
-        tgt_lengths: Target lengths, EOS included, (pairs,).
-
-    Returns:
-        Cells, (pairs,) uint16.
+    Cells are target buckets times source buckets in a serpentine order.
     """
     src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
     tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
@@ -69,12 +64,7 @@ def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
 
 def bucket_table(longest: int, width: float) -> np.ndarray:
-    """Return the bucket of each length 0 … longest; one that begins at n spans max(1, n * width) lengths.
-
-    Args:
-        longest: Largest length.
-        width: Width of a bucket, relative to the length at which it begins.
-    """
+    """Return the bucket of each length 0 … `longest`; one that begins at n spans max(1, n * `width`) lengths."""
     table = np.zeros(longest + 1, dtype=np.int32)
     begin, bucket = 1, 0
     while begin <= longest:
@@ -113,16 +103,7 @@ def cut_into_steps(
 
 
 def cut_evenly(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut with the smallest budget that needs no more steps than `budget` does, so no small step is left over.
-
-    Args:
-        bounds: First place of each cell, and the number of places, (cells + 1,).
-        widths: Longest source and target of each cell, (cells, 2).
-        budget: Maximum number of padded positions of a step per side.
-
-    Returns:
-        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
-    """
+    """Cut with the smallest budget that needs no more steps than `budget` does, as `cut_greedily`."""
     most = len(cut_greedily(bounds, widths, budget)[0])
     low, high = int(widths.max()), budget
     while low < high:

@@ -11,11 +11,7 @@ from pipeline.data.languages import canonical
 
 
 def no_yaml_word(value: Any) -> Any:
-    """Return the value unless it is the boolean that YAML makes of `no`, the code of Norwegian.
-
-    Raises:
-        ValueError: The value is a boolean.
-    """
+    """Refuse the boolean that YAML makes of `no`, the code of Norwegian."""
     if isinstance(value, bool):
         raise ValueError('a language; YAML reads no as false, so write "no" in quotation marks')
     return value
@@ -115,22 +111,14 @@ class TokenisedRecord(DatasetRecord):
 
     @model_validator(mode="after")
     def size_is_of_all_splits(self):
-        """Return the record if the expected size names every split.
-
-        Raises:
-            ValueError: It names more or fewer splits.
-        """
+        """Refuse an expected size that does not name every split."""
         if self.size and len(self.size.pairs) != len(self.split_names):
             raise ValueError(f"size.pairs needs a number for each of {', '.join(self.split_names)}")
         return self
 
 
 def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> None:
-    """Check that exactly the dataset's splits are described.
-
-    Args:
-        dataset: Record that names the splits.
-        described: Descriptions by split.
+    """Check that exactly the splits of a `dataset` are `described`.
 
     Raises:
         ValueError: A split is missing or unknown.
@@ -142,12 +130,7 @@ def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> Non
 
 
 def check_places(named: set[str], described: Iterable[str], key: str) -> None:
-    """Check that the splits name exactly the entries under `key`.
-
-    Args:
-        named: Names that the splits use.
-        described: Names described under `key`.
-        key: Key of the record, plural: sources or packages.
+    """Check that the splits name exactly the entries that are `described` under `key`, sources or packages.
 
     Raises:
         ValueError: An entry is missing or unused.
@@ -159,11 +142,7 @@ def check_places(named: set[str], described: Iterable[str], key: str) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return the name if it is a plain file name.
-
-    Raises:
-        ValueError: It holds a folder, or is empty.
-    """
+    """Refuse a file name that holds a folder, or is empty."""
     if name != Path(name).name or name in ("", ".."):
         raise ValueError("must be a plain file name")
     return name
@@ -198,11 +177,7 @@ class Source(Closed):
 
     @model_validator(mode="after")
     def has_one_checksum(self):
-        """Return the record if it has exactly one checksum.
-
-        Raises:
-            ValueError: There is none, or both.
-        """
+        """Refuse a record without exactly one checksum."""
         if (self.sha256 is None) == (self.md5 is None):
             raise ValueError("needs exactly one of sha256 and md5")
         return self
@@ -233,11 +208,7 @@ class LicensedPackages(Closed):
 
     @model_validator(mode="after")
     def has_a_stand_in(self):
-        """Return the record if data which may be missing has a stand-in.
-
-        Raises:
-            ValueError: There is one without the other.
-        """
+        """Refuse data that may be missing without a stand-in, and a stand-in without need."""
         if self.may_be_missing != bool(self.otherwise):
             raise ValueError("set `otherwise` if, and only if, there are `packages`")
         return self
@@ -277,11 +248,7 @@ class GrammarSource(Closed):
 
     @model_validator(mode="after")
     def chained_splits_have_a_size(self):
-        """Return the record if chained splits have a size.
-
-        Raises:
-            ValueError: A chained split has no size.
-        """
+        """Refuse chained splits without a size."""
         if unknown := set(self.chained) - set(self.sizes):
             raise ValueError(f"chained: split {', '.join(sorted(unknown))} has no size")
         return self

@@ -33,10 +33,7 @@ class Origin(Closed):
 
 
 def load_dataset(path: Path) -> AnyDataset:
-    """Load a dataset file, `<folder>/datasets/<name>.yaml`; `<folder>/files` describes the files that it names.
-
-    Returns:
-        The record of the dataset.
+    """Return the record of a file `<folder>/datasets/<name>.yaml`; `<folder>/files` has the files that it names.
 
     Raises:
         UserError: The file is missing, a key or file name is unknown, or a value is bad.
@@ -75,12 +72,7 @@ def load_datasets(folder: Path) -> Datasets:
 
 
 def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
-    """Return the valid record of one dataset file.
-
-    Args:
-        path: Dataset file, whose stem is the dataset's name.
-        files: Files described in workflow/files, by name.
-    """
+    """Return the valid record of the dataset file `path`, which names some of the described `files`."""
     record = with_named_files(load_yaml(path), files, str(path))
     if isinstance(record, dict):
         record = {"name": path.stem} | record
@@ -104,15 +96,9 @@ def load_files(folder: Path) -> dict[str, Source]:
 
 
 def with_named_files(record: Any, files: dict[str, Source], where: str) -> Any:
-    """Add to a dataset's record the files that its splits name but it does not describe, with their licences.
+    """Return a dataset's `record` with the `files` that its splits name but it does not describe, and their licences.
 
-    Args:
-        record: Content of a dataset file; need not be valid yet.
-        files: Files described in workflow/files, by name.
-        where: Dataset file, for the message.
-
-    Returns:
-        The record with the sources added; unchanged if it is malformed.
+    A malformed record stays as it is; `where` is its file.
 
     Raises:
         UserError: A file is described nowhere; the message has the nearest spelling.
@@ -157,12 +143,7 @@ def may_be_passed_on(dataset: AnyDataset) -> bool:
 
 
 def load_one_of(path: Path, kinds: Any, needed: str) -> Any:
-    """Return the record of a dataset of one of the `kinds`.
-
-    Args:
-        path: Dataset file.
-        kinds: Accepted classes.
-        needed: Description of the accepted input, for the message.
+    """Return the record at `path` if it is of one of the `kinds`, which are what is `needed`.
 
     Raises:
         UserError: The file is faulty, or its kind is another one.

@@ -31,11 +31,7 @@ class Side(base.Placed):
 
     @model_validator(mode="after")
     def names_one_reference(self):
-        """Return the record if at most one setting chooses a reference, and of a file that has several.
-
-        Raises:
-            ValueError: There are two, or the file is not XML.
-        """
+        """Refuse two settings that choose a reference, or one for a file that has a single reference."""
         if self.translator is not None and self.reference is not None:
             raise ValueError("takes translator (files of WMT) or reference (files of NIST), not both")
         if self.reference is not None and not self.file_name.removesuffix(".gz").endswith(".xml"):
@@ -44,11 +40,7 @@ class Side(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Return the record if it has exactly one place.
-
-        Raises:
-            ValueError: There is none or there are two, or a package without a member.
-        """
+        """Refuse a side without exactly one place, or a package without a member."""
         if (self.source is None) == (self.package is None) or (self.package and not self.member):
             raise ValueError("needs either a source, or a package and a member")
         return self
@@ -87,11 +79,7 @@ class DownloadedSplit(Closed):
 
     @model_validator(mode="after")
     def parts_have_equal_references(self):
-        """Return the record if all parts have the same number of references.
-
-        Raises:
-            ValueError: They differ.
-        """
+        """Refuse parts with different numbers of references."""
         if len({len(part.further_references) for part in self.parts}) > 1:
             raise ValueError("all parts of a split need the same number of references")
         return self
@@ -153,11 +141,7 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def segmenter_has_chinese(self):
-        """Return the record if a segmenter has Chinese text to segment.
-
-        Raises:
-            ValueError: No side is Chinese, or the text is not tokenised.
-        """
+        """Refuse a segmenter without Chinese text to segment."""
         if self.segmenter and "zh" not in map(base_language, self.languages):
             raise ValueError("segmenter is for Chinese, which is on neither side")
         if self.segmenter and self.tokeniser == "none":
@@ -166,11 +150,7 @@ class CorpusRecord(base.TokenisedRecord):
 
     @model_validator(mode="after")
     def tokeniser_knows_the_languages(self):
-        """Return the record if the tokeniser fits the languages and vocabularies.
-
-        Raises:
-            ValueError: Moses would tokenise text without spaces, or whole words have no tokeniser.
-        """
+        """Refuse Moses for text without spaces, and whole words without a tokeniser."""
         segmented = [language for language in self.languages if self.segmenter and base_language(language) == "zh"]
         unknown = [language for language in self.languages if is_unspaced(language) and language not in segmented]
         if unknown and self.tokeniser == "moses":
@@ -195,7 +175,6 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
         return [side for split in self.splits.values() for part in split.parts for side in part.sides]
 
     def references(self, split: base.SplitName) -> list[str]:
-        """Return the suffixes of a split's target files: the language, then `en2`, `en3` and so on."""
         further = range(2, self.splits[split].references + 1)
         return [self.tgt, *(f"{self.tgt}{number}" for number in further)]
 
@@ -205,11 +184,7 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
 
     @model_validator(mode="after")
     def splits_name_places(self):
-        """Return the record if the splits name exactly the sources and packages.
-
-        Raises:
-            ValueError: A name is missing or unused, or training pairs have several references.
-        """
+        """Refuse splits that do not name exactly the sources and packages, or several references of training pairs."""
         base.check_splits(self, self.splits)
         if self.splits["train"].references > 1:
             raise ValueError("splits.train: training pairs have one translation")
@@ -230,6 +205,6 @@ class GrammarDataset(CorpusRecord):
 
     @model_validator(mode="after")
     def every_split_has_a_size(self):
-        """Check that every split has a size."""
+        """Refuse splits without a size."""
         base.check_splits(self, self.generator.sizes)
         return self

@@ -135,11 +135,7 @@ class SpokenRecord(base.DatasetRecord):
 
     @model_validator(mode="after")
     def filters_end_below_half_the_rate(self):
-        """Return the record if the mel filters end below the Nyquist frequency.
-
-        Raises:
-            ValueError: They end above it.
-        """
+        """Refuse mel filters that end above the Nyquist frequency."""
         if self.high_hz > self.sample_rate / 2:
             raise ValueError(f"high_hz {self.high_hz} is above half the sample_rate {self.sample_rate}")
         return self
@@ -155,11 +151,7 @@ class ReaderPool(Closed):
 
     @model_validator(mode="after")
     def ranges_rise(self):
-        """Return the record if ranges go from low to high.
-
-        Raises:
-            ValueError: A range goes from high to low.
-        """
+        """Refuse a range that goes from high to low."""
         if self.words_per_minute[0] > self.words_per_minute[1] or self.pitch[0] > self.pitch[1]:
             raise ValueError("a range must go from low to high")
         return self
@@ -218,11 +210,7 @@ class RecordedDataset(SpokenRecord):
 
     @model_validator(mode="after")
     def splits_name_sources(self):
-        """Return the record if the splits name exactly the sources, and tables only with their layout.
-
-        Raises:
-            ValueError: A name is missing or unused, or a table does not fit the layout.
-        """
+        """Refuse splits that do not name exactly the sources, and tables of another layout."""
         base.check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
         base.check_places(
@@ -266,11 +254,7 @@ class OwnFolder(base.DatasetRecord, base.LicensedPackages):
 
     @model_validator(mode="after")
     def is_one_folder(self):
-        """Return the record if it has exactly one package.
-
-        Raises:
-            ValueError: There is none, or there are several.
-        """
+        """Refuse a record without exactly one package."""
         if len(self.packages) != 1:
             raise ValueError("needs exactly one package: the user's folder")
         return self

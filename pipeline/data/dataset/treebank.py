@@ -19,11 +19,7 @@ class TreePart(base.Placed):
 
     @model_validator(mode="after")
     def has_one_place(self):
-        """Return the record if it has exactly one place.
-
-        Raises:
-            ValueError: There is none or there are two, or a package without files.
-        """
+        """Refuse a part without exactly one place, or a package without files."""
         if (self.source is None) == (self.package is None) or bool(self.files) != bool(self.package):
             raise ValueError("needs either a source, or a package and its files")
         return self

@@ -46,12 +46,9 @@ IN_MEMORY = 1 << 26
 
 @contextlib.contextmanager
 def folder_of_copies(corpus: Path) -> Iterator[Path]:
-    """Name a folder of this process for copies of members, and remove it at the end of the block.
+    """Name a folder of this process for copies of members in a `corpus`, and remove it at the end of the block.
 
-    Folders that killed processes left are removed at the start.
-
-    Args:
-        corpus: Folder of the corpus.
+    It does not exist yet. Folders that killed processes left are removed at the start.
 
     Yields:
         Folder for the copies, which does not exist yet.
@@ -137,12 +134,7 @@ def members(archive: Path, wanted: Wanted, once: bool = False) -> Iterator[Membe
 
 
 def warn_of_repeat(archive: str, member: str) -> None:
-    """Log that an archive has several members of one name.
-
-    Args:
-        archive: Name of the archive.
-        member: Name of the members.
-    """
+    """Log that the `archive` of this name has several of one `member`."""
     log.warning("%s: has %s more than once; the last one counts", archive, member)
 
 
@@ -153,13 +145,9 @@ def is_zip(archive: Path) -> bool:
 
 
 def member_name(name: str, archive: Path) -> str:
-    """Return a member's name in the form that dataset files use.
+    """Return the `name` of a member of an `archive` in the form that dataset files use.
 
     Windows tools separate folders by backslashes; macOS decomposes accents. The name of a folder is empty.
-
-    Args:
-        name: Name as the archive has it.
-        archive: Archive, for the message.
 
     Raises:
         UserError: The name points outside the archive's folder.
@@ -182,13 +170,7 @@ def is_metadata(name: str) -> bool:
 
 
 def is_repeated(name: str, number: int, read: set[int] | None) -> bool:
-    """Return whether a file was read under another name, and log the name.
-
-    Args:
-        name: Name of a link to it.
-        number: Number of the file in its archive.
-        read: Numbers of the files that were read, which is added to; None if files may be read repeatedly.
-    """
+    """Return whether file `number` was `read` under another `name`, and log it; None lets files repeat."""
     if read is not None and number in read:
         log.warning("%s is a link to a file that was read under another name; it is left out", name)
         return True
@@ -198,13 +180,7 @@ def is_repeated(name: str, number: int, read: set[int] | None) -> bool:
 
 
 def tar_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterator[Member]:
-    """Yield wanted files in one pass, then wanted links in a second pass if there are any.
-
-    Args:
-        archive: Tar archive, possibly compressed.
-        wanted: Predicate of the names to read.
-        read: Numbers of the files that were read; None if files may be read repeatedly.
-    """
+    """Yield `wanted` files of a tar `archive` in one pass, then wanted links in a second pass; see `members`."""
     holders: dict[str, int] = {}
     hard: dict[str, int] = {}  # wanted links, each with the number of the file behind it
     symbolic: dict[str, str] = {}
@@ -237,12 +213,7 @@ def tar_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterato
 
 
 def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Member]:
-    """Yield the content of some tar entries under the names of links to them.
-
-    Args:
-        archive: Tar archive, read again from its start.
-        links: Names of the links by number of the entry; emptied here.
-    """
+    """Read a tar `archive` again and yield entries under the names of `links` to them, by number; empties `links`."""
     for number, entry, content in tar_entries(archive):
         names = links.pop(number, [])
         if len(names) == 1:
@@ -292,13 +263,7 @@ def _next_header(tar: tarfile.TarFile, bounded: BoundedStream) -> tarfile.TarInf
 
 
 def zip_members(archive: Path, wanted: Wanted, read: set[int] | None) -> Iterator[Member]:
-    """Yield wanted files, then wanted symbolic links to files of the archive.
-
-    Args:
-        archive: Zip archive.
-        wanted: Predicate of the names to read.
-        read: Numbers of the files that were read; None if files may be read repeatedly.
-    """
+    """Yield `wanted` files of a zip `archive`, then wanted symbolic links to its files; see `members`."""
     with opened(archive) as file:
         with parsing(archive):
             files = zipfile.ZipFile(file)
@@ -321,13 +286,7 @@ def is_symbolic(entry: zipfile.ZipInfo) -> bool:
 
 
 def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> Member:
-    """Return a zip entry as a member.
-
-    Args:
-        archive: Path of the archive, for messages.
-        files: The open archive.
-        name: Name of the member.
-        entry: Its entry.
+    """Return the `entry` of `files`, the open `archive`, as a member of this `name`.
 
     Raises:
         UserError: The entry can't be read, e.g. encrypted ones, or is too large for its compressed size.
@@ -338,13 +297,6 @@ def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.
 
 
 def zip_target(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> str:
-    """Return the target of a symbolic link.
-
-    Args:
-        archive: Path of the archive, for messages.
-        files: The open archive.
-        name: Name of the link.
-        entry: Its entry.
-    """
+    """Return the target of a symbolic link; see `zip_member`."""
     content = zip_member(archive, files, name, entry)[2]
     return link_target(posixpath.dirname(name), content.read(TAR_BLOCK).decode(errors="replace"))

@@ -56,13 +56,7 @@ def collect_trees(
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Return a source as one verified file, or else as its documents in order.
-
-    Args:
-        name: Name of the source.
-        source: Source with its addresses.
-        downloads: Folder of fetched files.
-        mirror: Folder or URL that is tried first; None tries the addresses alone.
+    """Return a source as one verified file, or else as its documents in order; see `fetch`.
 
     Raises:
         UserError: Neither is available.
@@ -88,12 +82,7 @@ def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) 
 
 
 def documents_folder(name: str, downloads: Path) -> Path:
-    """Return the folder for the documents of a source that is not available as one file.
-
-    Args:
-        name: Name of the source.
-        downloads: Folder of fetched files.
-    """
+    """Return the folder in `downloads` for the documents of the source `name` without a single file."""
     return downloads / f"{name}.documents"
 
 
@@ -127,11 +116,7 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
 
 
 def trees_of_part(part: TreePart, files: list[Path]) -> Iterator[str]:
-    """Yield the trees of a part, each on one line.
-
-    Args:
-        part: Range of the trees.
-        files: Files of the part, read in order.
+    """Yield the trees of a `part` of `files`, read in order, each on one line.
 
     Raises:
         UserError: There are fewer than the part names.

@@ -87,15 +87,7 @@ def expand_variables(mirror: str | None) -> str | None:
 
 
 def fetch_all(dataset: datasets.AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
-    """Fetch and verify all sources of a dataset.
-
-    Args:
-        dataset: Dataset with its sources.
-        downloads: Folder of fetched files.
-        mirror: Folder or URL that is tried first; None tries the addresses alone.
-
-    Returns:
-        Local path of each source by name.
+    """Return the local path of each source of a `dataset`, fetched and verified; see `fetch`.
 
     Raises:
         UserError: Some files could not be fetched; the message lists each with the reason.
@@ -154,39 +146,20 @@ def fetch(name: str, source: datasets.Source, downloads: Path, mirror: str | Non
 
 
 def local_paths(name: str, source: datasets.Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Return the paths where a file may already exist.
-
-    Args:
-        name: Name of the source.
-        source: Source, which may name the user's own file.
-        downloads: Folder of fetched files.
-        mirror: Folder or URL; only a folder is a place.
-    """
+    """Return the paths where a file may already exist; see `fetch`."""
     local = [Path(mirror) / (source.mirror or name)] if mirror and "://" not in mirror else []
     own = [Path(source.path)] if source.path else []
     return [*own, downloads / name, *local]
 
 
 def remote_urls(name: str, source: datasets.Source, mirror: str | None) -> list[str]:
-    """Return the addresses from which a file may be fetched, best first.
-
-    Args:
-        name: Name of the source.
-        source: Source with its public addresses.
-        mirror: Folder or URL; only a URL is an address.
-    """
+    """Return the addresses from which a file may be fetched, best first; see `fetch`."""
     remote = [f"{mirror.rstrip('/')}/{source.mirror or name}"] if mirror and "://" in mirror else []
     return [*remote, *source.urls]
 
 
 def fault_of(path: Path, source: datasets.Source, downloads: Path) -> str | None:
-    """Return what is wrong with a local file, or None; it is hashed unless a note vouches for it.
-
-    Args:
-        path: Local file.
-        source: Source with its size and checksum.
-        downloads: Folder of fetched files, which holds the notes.
-    """
+    """Return what is wrong with a local `path` of a `source`, or None; notes in `downloads` spare hashing it."""
     if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
         return fault
     fault = transfer.mismatch(path, source.known_hash)
@@ -196,35 +169,18 @@ def fault_of(path: Path, source: datasets.Source, downloads: Path) -> str | None
 
 
 def wrong_size(path: Path, source: datasets.Source) -> str | None:
-    """Return what is wrong with the size of a file, or None.
-
-    Args:
-        path: Local file.
-        source: Source with its size in bytes, if known.
-    """
+    """Return what is wrong with the size of `path`, or None if it is that of the `source` or unknown."""
     found = path.stat().st_size
     return f"{found} bytes, expected {source.bytes}" if source.bytes not in (None, found) else None
 
 
 def is_noted(path: Path, source: datasets.Source, downloads: Path) -> bool:
-    """Return whether a note says that the file was verified and has not changed since.
-
-    Args:
-        path: Local file.
-        source: Source with its checksum.
-        downloads: Folder of fetched files, which holds the notes.
-    """
+    """Return whether a note in `downloads` says that `path` is the `source` and has not changed since."""
     return read_note(VerifiedFile, note_path(source, downloads)) == file_state(path)
 
 
 def note_verified(path: Path, source: datasets.Source, downloads: Path) -> None:
-    """Note that the file was verified.
-
-    Args:
-        path: Verified file.
-        source: Source with its checksum.
-        downloads: Folder of fetched files, which holds the notes.
-    """
+    """Note in `downloads` that `path` is the verified `source`."""
     try:
         file_state(path).write(note_path(source, downloads))
     except UserError as error:
@@ -232,12 +188,7 @@ def note_verified(path: Path, source: datasets.Source, downloads: Path) -> None:
 
 
 def note_path(source: datasets.Source, downloads: Path) -> Path:
-    """Return the path of the note of a source.
-
-    Args:
-        source: Source with its checksum.
-        downloads: Folder of fetched files.
-    """
+    """Return the path of the note on a `source` in `downloads`."""
     return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
 
 

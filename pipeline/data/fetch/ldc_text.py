@@ -88,11 +88,7 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
 
 
 def known_encoding(name: str, setting: str) -> str:
-    """Return the name of an encoding.
-
-    Args:
-        name: Encoding as the user wrote it.
-        setting: Value of `--package`, for the message.
+    """Return the name of the encoding that a `setting` calls `name`.
 
     Raises:
         UserError: There is no such encoding.
@@ -104,11 +100,7 @@ def known_encoding(name: str, setting: str) -> str:
 
 
 def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
-    """Yield the Chinese and English sentences of a package that belong together.
-
-    Args:
-        package: Folder of the package.
-        encoding: Encoding of the Chinese text.
+    """Yield the sentences of a `package` that belong together: Chinese, in `encoding`, and English.
 
     Raises:
         UserError: A language has no folder, no file of one has a partner, or files cannot be assigned to each other.
@@ -140,13 +132,7 @@ def package_pairs(package: Path, encoding: str) -> Iterator[tuple[str, str]]:
 
 
 def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
-    """Return the only file of a name below the same subfolders.
-
-    Args:
-        files: Files of one kind that have the name and subfolders.
-        kind: Their kind, for the message.
-        package: Folder of the package, for the message.
-        stem: The name without endings.
+    """Return the only one of `files` of a `kind` that a `package` has with this `stem` below the same subfolders.
 
     Raises:
         UserError: There is none, or more than one.
@@ -161,11 +147,7 @@ def only_file(files: list[Path], kind: str, package: Path, stem: str) -> Path:
 
 
 def package_files(package: Path) -> dict[str, dict[Document, list[Path]]]:
-    """Return the files of each kind by document.
-
-    Args:
-        package: Folder of the package.
-    """
+    """Return the files of each kind in a folder, by document."""
     found: dict[str, dict[Document, list[Path]]] = {kind: {} for kind in KINDS.values()}
     for path in sorted(package.rglob("*")):
         folders = frozenset(part.lower() for part in path.relative_to(package).parts[:-1])
@@ -205,12 +187,7 @@ def stem_of(name: str) -> str:
 
 
 def decoded(path: Path, encoding: str | None = None) -> str:
-    """Return the text of a file; undecodable bytes become U+FFFD.
-
-    Args:
-        path: File of a package.
-        encoding: Its encoding; None reads UTF-8, else Windows-1252.
-    """
+    """Return the text of `path` in an `encoding`, or UTF-8, else Windows-1252; undecodable bytes become U+FFFD."""
     with opened(path) as file, parsing(path, "copy it from the package again"):
         content = file.read()
     if encoding is None:
@@ -282,15 +259,9 @@ def by_id(side: Sentences) -> dict[tuple[str, str], list[str]]:
 
 
 def joined(side: dict[tuple[str, str], list[str]], document: str, ids: str) -> str:
-    """Join the sentences of one side of a link.
+    """Return the texts of the `ids` of one `side` of a link, joined; empty unless each id names one sentence.
 
-    Args:
-        side: Sentences by document and id.
-        document: Document of the link.
-        ids: Ids, separated by commas; may be empty.
-
-    Returns:
-        Their text; empty unless each id names exactly one sentence.
+    Ids are separated by commas; `document` is that of the link.
     """
     found = [side.get((document, number.strip()), []) for number in ids.split(",") if ids]
     return " ".join(texts[0] for texts in found) if all(len(texts) == 1 for texts in found) else ""

@@ -18,12 +18,7 @@ MOST_LINKED = 500_000
 
 
 def link_target(folder: str, link: str) -> str:
-    """Return the path of a link's target from the top of the archive; it may have `..` and lead through links.
-
-    Args:
-        folder: Folder of the link, or empty for a hard link.
-        link: Target as the archive has it.
-    """
+    """Return the path of a `link` in a `folder` (empty for a hard link) from the top; it may have `..` and links."""
     return posixpath.join(folder, unicodedata.normalize("NFC", link).replace("\\", "/"))
 
 
@@ -68,12 +63,7 @@ def linked_names(archive: Path, symbolic: dict[str, str], files: Collection[str]
 
 
 def resolve(name: str, links: dict[str, str]) -> str | None:
-    """Return the path of a name without links, as Linux resolves it; None if it points outside the archive.
-
-    Args:
-        name: Path from the top of the archive.
-        links: Targets of the archive's links, by name.
-    """
+    """Return the path of a `name` without `links`, as Linux resolves it; None if it points outside the archive."""
     parts, ahead, followed = list[str](), name.split("/")[::-1], 0
     while ahead:
         if len(ahead) + len(parts) > DEEPEST:

@@ -20,11 +20,7 @@ Packages = Annotated[tuple[str, ...], Argument(metavar="NAME=FOLDER", repeated=T
 
 
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
-    """Return the folder of each package, from `NAME=FOLDER` settings.
-
-    Args:
-        dataset: Dataset that may need packages.
-        settings: Values of `--package`.
+    """Return the folder of each package of a `dataset` from `settings`, NAME=FOLDER.
 
     Raises:
         UserError: A package that the dataset needs is missing.
@@ -40,12 +36,7 @@ def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Pat
 
 
 def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Path]:
-    """Return the files of a package after checking that each exists.
-
-    Args:
-        package: Name of the package.
-        folder: Its folder.
-        names: Names or patterns of files below the folder.
+    """Return the files of a `package` in a `folder`, given `names` or patterns, after checking that each exists.
 
     Raises:
         UserError: The folder or files are missing; the message counts and names them.
@@ -64,11 +55,7 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
 
 
 def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> dict[SplitName, Path]:
-    """Return the file of each split in a folder of the user's own.
-
-    Args:
-        dataset: Dataset of the user's own.
-        settings: Values of `--package`.
+    """Return the file of each split of the user's own `dataset`; `settings` are those of `package_folders`.
 
     Raises:
         UserError: A file is missing.
@@ -79,10 +66,7 @@ def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> di
 
 
 def expand_numbers(pattern: str) -> list[str]:
-    """Expand a pattern: `wsj_{0200..0202}.mrg` stands for three names, with numbers as wide as the first.
-
-    Returns:
-        The names.
+    """Return the names that a pattern stands for: three for `wsj_{0200..0202}.mrg`, with numbers as wide as the first.
 
     Raises:
         UserError: It stands for too many files.

@@ -56,13 +56,7 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
 
 
 def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:
-    """Return the file that holds a side.
-
-    Args:
-        side: One language of a part.
-        files: Fetched files by source, and folders by licensed package.
-        members: Unpacked files by source and member.
-    """
+    """Return the file that holds a `side`: in `files` by source or package, or in `members` by source and member."""
     if side.package:
         return files[side.place] / side.file_name
     return members[side.place, side.member] if side.member else files[side.place]
@@ -116,11 +110,7 @@ def is_segmented(side: Side) -> bool:
 
 
 def segments(side: Side, path: Path) -> Segments:
-    """Return the segments of an SGML or XML file.
-
-    Args:
-        side: Side, whose name gives the format.
-        path: File that holds it.
+    """Return the segments of the SGML or XML file `path`, of which `side` gives format and reference.
 
     Raises:
         UserError: The file is damaged, has no segment, or lacks the side.
@@ -137,11 +127,7 @@ def segments(side: Side, path: Path) -> Segments:
 
 
 def read_side(side: Side, path: Path) -> Iterator[bytes]:
-    """Yield the lines of a side without line feeds, or its segments.
-
-    Args:
-        side: Side, whose name gives format and compression.
-        path: File that holds it.
+    """Yield the lines of `path` without line feeds, or its segments; `side` gives format and compression.
 
     Raises:
         UserError: The file is damaged, or lacks the side.

@@ -87,12 +87,7 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
 
 
 def attribute(text: bytes, name: bytes) -> str:
-    """Return an attribute of a tag; empty if there is none.
-
-    Args:
-        text: Text of the tag after its name.
-        name: Name of the attribute, in lower case.
-    """
+    """Return the attribute `name`, in lower case, from the `text` of a tag after its name; empty if there is none."""
     for found in ATTRIBUTE.finditer(text):
         if found[1].lower() == name:
             return found[2].strip(b"\"'").decode("utf-8", "replace").strip()
@@ -129,11 +124,7 @@ def xml_segments(path: Path, translator: str | None, reference: int | None) -> S
 
 
 def parse_xml(content: bytes) -> ElementTree.Element:
-    """Return the root of an XML file; expat itself reads neither East Asian encodings nor the name `utf8`.
-
-    Args:
-        content: The file.
-    """
+    """Return the root of an XML file; expat itself reads neither East Asian encodings nor the name `utf8`."""
     declared = DECLARED.match(content)
     name = codecs.lookup(declared[1].decode()).name if declared else ""
     if name not in DECODED_HERE:

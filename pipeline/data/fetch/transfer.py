@@ -98,22 +98,12 @@ def locked_part_file(part: Path) -> Iterator[IO[bytes]]:
 
 
 def is_same(file: IO[bytes], path: Path) -> bool:
-    """Return whether an open file still has that path.
-
-    Args:
-        file: Open file.
-        path: Path it was opened with.
-    """
+    """Return whether an open `file` still has the `path` that it was opened with."""
     return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
 def mismatch(path: Path, known_hash: str | None) -> str | None:
-    """Return what is wrong with the checksum of a file, or None.
-
-    Args:
-        path: File to hash.
-        known_hash: Checksum as `sha256:…`; None accepts any content.
-    """
+    """Return what is wrong with the checksum of `path`, or None; `known_hash` is `sha256:…`, None accepts anything."""
     if known_hash is None:
         return None
     algorithm, _, expected = known_hash.partition(":")
@@ -176,10 +166,7 @@ class Transfer:
         log.info("%s: %s (attempt %d of %d)", self.shown, error, state.attempt_number, ATTEMPTS)
 
     def attempt(self) -> bool:
-        """Make one request.
-
-        Returns:
-            Whether all bytes have arrived; False after an interruption that came late enough to count as progress.
+        """Return True if one more request fetched all bytes, False after an interruption late enough to be progress.
 
         Raises:
             RequestError: The attempt made little progress; a retry is worth while.
@@ -320,14 +307,7 @@ class Transfer:
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
-    """Return the progress in one line: `12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left`.
-
-    Args:
-        first: Bytes received before this request.
-        done: Bytes received so far.
-        limit: Size of the whole file; None if unknown.
-        seconds: Time since the body began.
-    """
+    """Return in one line how far a file is after some `seconds`: bytes `first`, `done` and `limit`, and the rate."""
     rate = (done - first) / max(seconds, 1e-3)
     text = (
         format_bytes(done)

@@ -77,10 +77,7 @@ class DiskFile(io.FileIO):
     """A file whose read errors are UserErrors, since libraries take an OSError for another format."""
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read bytes into a buffer.
-
-        Returns:
-            Number of bytes read.
+        """Return the number of bytes read into a buffer.
 
         Raises:
             UnreadableError: The system can't read the file.
@@ -96,15 +93,7 @@ class DiskFile(io.FileIO):
 
 @contextlib.contextmanager
 def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    """Decompress gzip, bzip2 or xz, recognised by the first bytes; other content passes unchanged.
-
-    Args:
-        file: Open file, at its start.
-        path: Path of the file, for messages.
-
-    Yields:
-        The decompressed stream.
-    """
+    """Yield `file`, open at its start, decompressed if it begins as gzip, bzip2 or xz; `path` is for messages."""
     start = file.read(6)
     file.seek(0)
     opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), None)
@@ -118,14 +107,7 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def gunzipped(stream: IO[bytes], name: str, path: Path, size: int) -> IO[bytes]:
-    """Return the stream, decompressed if the file's name ends in `.gz`.
-
-    Args:
-        stream: Content of the file.
-        name: Name of the file.
-        path: The file, or the archive that holds it, for messages.
-        size: Bytes of the file.
-    """
+    """Return the `stream` of a file of `size` bytes, decompressed if its `name` ends in `.gz`; errors name `path`."""
     if not name.endswith(".gz"):
         return stream
     where = str(path) if path.name == name else f"{path}: {name}"
@@ -147,10 +129,7 @@ class ExpandedStream:
         self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes.
-
-        Returns:
-            Bytes; none at the end.
+        """Return at most `size` bytes; none at the end.
 
         Raises:
             UserError: The content is too large for the size of the file.
@@ -162,13 +141,7 @@ class ExpandedStream:
 
 
 def require_modest_size(name: str, size: int, compressed: int, free: int = FREE_ARCHIVE) -> None:
-    """Check the size of content against its compressed size.
-
-    Args:
-        name: Name of the file or member, for the message.
-        size: Bytes of the content, so far or in all.
-        compressed: Bytes of the file or member that holds them.
-        free: Size that is allowed in any case.
+    """Check the `size` of the content of `name` against its `compressed` size; `free` bytes are always allowed.
 
     Raises:
         UserError: The content is too large.
@@ -198,10 +171,7 @@ class RawContent(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read bytes into a buffer.
-
-        Returns:
-            Number of bytes read.
+        """Return the number of bytes read into a buffer.
 
         Raises:
             UserError: The content is damaged.
@@ -213,11 +183,7 @@ class RawContent(io.RawIOBase):
 
 
 def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Yield the lines of a stream without their ends.
-
-    Args:
-        stream: Content of the file.
-        path: Path of the file, for messages.
+    """Yield the lines of a `stream` of the file `path` without their ends.
 
     Raises:
         UserError: The stream is damaged, a line is longer than any text, or too many lines are blank.
@@ -244,11 +210,7 @@ def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
-    """Yield the lines of UTF-8 text without their ends and byte order marks.
-
-    Args:
-        stream: Content of the file, decompressed.
-        path: Path of the file, for messages.
+    """Yield the lines of UTF-8 text in a `stream` of the file `path` without their ends and byte order marks.
 
     Raises:
         UserError: The stream is damaged or not UTF-8, or its lines are unlike any text.
@@ -269,10 +231,7 @@ class BoundedStream:
         """Bytes of the latest read, up to the position."""
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes.
-
-        Returns:
-            Bytes; none at the end of the stream.
+        """Return at most `size` bytes; none at the end of the stream.
 
         Raises:
             EOFError: The stream ends within a member, or the limit is passed.

@@ -150,12 +150,7 @@ def leave_redirect_unread(response: requests.Response, *_: Any, **__: Any) -> No
 
 
 def read_block(response: requests.Response, size: int, deadline: Deadline) -> bytes:
-    """Return the next bytes of a body; none at its end.
-
-    Args:
-        response: Response, whose body is being read.
-        size: Maximum number of bytes to return.
-        deadline: Limit of the exchange.
+    """Return at most `size` bytes of the body of a `response` before the `deadline`; none at its end.
 
     Raises:
         RequestError: The connection breaks off.

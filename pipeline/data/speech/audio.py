@@ -31,15 +31,7 @@ class RejectedError(Exception):
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Read the samples of an utterance, scaled to [-1, 1].
-
-    Args:
-        utterance: File, start and length of the utterance.
-        sample_rate: Rate in Hz that the file must have.
-
-    Returns:
-        Samples (n,) float32, finite, in [-1, 1] except for slight overshoots of float files.
-    """
+    """Read the samples (n,) of an `utterance` at a `sample_rate`, scaled to [-1, 1]; see `read_samples`."""
     return in_unit_range(read_samples(utterance, sample_rate))
 
 
@@ -122,12 +114,7 @@ def is_possible_name(path: Path) -> bool:
 
 
 def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> np.ndarray | None:
-    """Return the samples of an utterance, or None if a file on disk seems to have fewer.
-
-    Args:
-        source: File, or its bytes.
-        utterance: Start and length of the stretch.
-        sample_rate: Rate in Hz that the file must have.
+    """Return the samples of an `utterance` in `source`, a file or bytes, at a `sample_rate`; None if a file has fewer.
 
     Raises:
         RejectedError: The file has another rate or several channels.
@@ -154,16 +141,9 @@ def fault_of(path: Path) -> str:
 
 
 def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
-    """Resample to another speed, which changes pitch and formants too (Ko et al. 2015).
+    """Return `samples` (n,) resampled to (n / `speed`,), which changes pitch and formants too (Ko et al. 2015).
 
     The spectrum of the whole signal is truncated or zero-padded above the lower Nyquist frequency, so nothing aliases.
-
-    Args:
-        samples: Samples (n,) float32.
-        speed: Factor; above one is faster.
-
-    Returns:
-        Samples (n / speed,) float32.
     """
     if speed == 1 or not len(samples):
         return samples

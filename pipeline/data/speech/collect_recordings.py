@@ -47,12 +47,7 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
 
 
 def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:
-    """Unpack the archives and write the manifests.
-
-    Args:
-        dataset: Corpus of recordings.
-        files: Fetched files by source.
-        corpus: Folder of the corpus.
+    """Unpack the archives of a `dataset`, `files` by source, and write the manifests of a `corpus`.
 
     Raises:
         UserError: An archive is damaged, has a member outside its folder, or has no utterance of a split.
@@ -79,13 +74,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
 
 
 def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
-    """Yield the utterances of a split.
-
-    Args:
-        dataset: Corpus of recordings.
-        split: Name of the split.
-        files: Fetched files by source.
-        corpus: Folder of the corpus, with the unpacked archives.
+    """Yield the utterances of a `split` from the unpacked archives; see `collect`.
 
     Raises:
         UserError: A table or transcript names audio outside the archive's folder.
@@ -100,14 +89,9 @@ def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path
 
 
 def without_aliases(layout: "Layout", found: list[Utterance], where: str) -> list[Utterance]:
-    """Return the utterances of a split without repeats, and log how many there were.
+    """Return `found` utterances of a `layout` without repeats, and log how many there were in `where`.
 
     An archive may have a folder and a link to it, which one pattern matches.
-
-    Args:
-        layout: Layout of the corpus.
-        found: Utterances.
-        where: Dataset and split, for the log.
     """
     if not layout.named_once:
         return found
@@ -118,12 +102,7 @@ def without_aliases(layout: "Layout", found: list[Utterance], where: str) -> lis
 
 
 def folder_of(corpus: Path, source: str) -> Path:
-    """Return the folder into which an archive is unpacked.
-
-    Args:
-        corpus: Folder of the corpus.
-        source: Source name of the archive.
-    """
+    """Return the folder of a `corpus` into which the archive `source` is unpacked."""
     return corpus / "audio" / source
 
 
@@ -189,13 +168,7 @@ def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -
 
 
 def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph.
-
-    Args:
-        folder: Folder of the unpacked archive.
-        members: Pattern of the transcripts' paths in it.
-        domain: Domain of the text, for the manifest.
-        listing: Unused.
+    """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph; see `librispeech`.
 
     Raises:
         UserError: A line has no segment, or a time is not a number.
@@ -214,14 +187,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
 
 
 def tabular(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
-    """Yield utterances of a TSV file with columns path, speaker and transcript.
-
-    Args:
-        folder: Folder of the unpacked archive, to which paths are relative.
-        members: Pattern of the audio files' paths.
-        domain: Domain of the text, for the manifest.
-        listing: The table, a fetched file.
-    """
+    """Yield utterances of the TSV file `listing` with columns path, speaker and transcript; see `librispeech`."""
     assert listing, "every part of this layout names a table"
     for row in table_rows(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
@@ -237,12 +203,6 @@ LAYOUTS = {
 
 
 def matching_files(folder: Path, members: str, suffix: str) -> list[Path]:
-    """Return the files below `folder` with a suffix whose relative path matches the pattern, sorted.
-
-    Args:
-        folder: Folder to search.
-        members: Pattern of `fnmatch` for paths relative to it.
-        suffix: End of the file names.
-    """
+    """Return files below `folder` with a `suffix` whose relative path matches the pattern `members`, sorted."""
     found = sorted(folder.rglob(f"*{suffix}"))
     return [path for path in found if fnmatch(path.relative_to(folder).as_posix(), members)]

@@ -108,13 +108,7 @@ def grammar_lines(text: datasets.GrammarText) -> Iterator[tuple[datasets.SplitNa
 
 
 def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
-    """Yield English sentences without end.
-
-    Args:
-        domain: Domain of the grammar; `queries` mixes search queries and shuffled words of films.
-        rng: Random state, changed here.
-        held_out: Allow names and combinations that are reserved for the test split.
-    """
+    """Yield English sentences of a `domain` without end by `rng`; `held_out` allows names of the test split."""
     from pipeline.grammar.corpus import endless  # loads the lexicon, which fetched text does not need
 
     if domain != "queries":
@@ -125,15 +119,7 @@ def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) ->
 
 
 def keywords(line: str, rng: Random) -> str:
-    """Shuffle the distinct words of a line like a search query, which keeps the vocabulary but not the language.
-
-    Args:
-        line: English sentence.
-        rng: Random state, changed here.
-
-    Returns:
-        The words, separated by spaces.
-    """
+    """Shuffle the distinct words of a `line` by `rng` like a search query, which keeps vocabulary but not language."""
     words = sorted(set(WORD.findall(line.lower())))
     return " ".join(rng.sample(words, len(words)))
 
@@ -161,12 +147,7 @@ def fetched_lines(
 
 
 def part_lines(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[str]:
-    """Yield the lines that a part takes of its file.
-
-    Args:
-        part: Source, range and form of the lines.
-        path: Fetched file of the source.
-        folder: Folder for copies of the members of an archive.
+    """Yield the lines that a `part` takes of the fetched file `path`; `folder` is for copies of members.
 
     Raises:
         UserError: There are none.
@@ -184,14 +165,9 @@ def part_lines(part: datasets.TextPart, path: Path, folder: Path) -> Iterator[st
 
 
 def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator[str]:
-    """Yield the sentences of a file, or of all matching members in the order of the archive.
+    """Yield the sentences of a file, or of all matching members in the order of the archive; see `part_lines`.
 
-    Members are copied in one pass over the archive for each part. The copies are removed at the end of the part.
-
-    Args:
-        part: Source, member pattern and layout.
-        path: Fetched file of the source.
-        folder: Folder for copies of the members, of which the last one of a name counts.
+    Members are copied in one pass over the archive, the last one of a name, and removed at the end of the part.
     """
     texts = {path.name: path}
     member = part.member
@@ -207,15 +183,7 @@ def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
-    """Yield the sentences of one file.
-
-    Args:
-        part: Layout of the file.
-        name: Name of the file, whose suffix gives the compression.
-        size: Bytes of the file.
-        stream: Content of the file.
-        path: The fetched file, or the archive that holds it, for messages.
-    """
+    """Yield the sentences of the file `name` of `size` bytes in a `stream` of `path`, in the layout of a `part`."""
     lines = untrusted.decoded_lines(untrusted.gunzipped(stream, name, path, size), path)
     match part.layout:
         case "plain":

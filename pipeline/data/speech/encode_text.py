@@ -90,14 +90,7 @@ def select(
 
 
 def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
-    """Return the reason why a sentence is left out; None if it is not.
-
-    Args:
-        text: Spelling of the sentence.
-        strange: Its characters outside the alphabet.
-        seen: Spellings selected so far.
-        most: Maximum number of characters of a sentence.
-    """
+    """Return why a sentence spelt `text` is left out, or None: `strange` characters, over `most`, or `seen` before."""
     if strange:
         return "outside the alphabet"
     if not text:
@@ -167,16 +160,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
 
 
 def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> int:
-    """Write text and ids of a split.
-
-    Args:
-        corpus: Folder of the corpus.
-        split: Name of the split.
-        sentences: Selected sentences.
-
-    Returns:
-        Number of characters.
-    """
+    """Write text and ids of the `sentences` of a `split` of a `corpus`, and return the number of characters."""
     alphabet = Alphabet()
     with (
         atomic_write(corpus / f"prepared/{split}.en") as text,
@@ -189,13 +173,7 @@ def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> in
 
 
 def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) -> None:
-    """Check that a split is the one that the dataset file expects.
-
-    Args:
-        dataset: Dataset whose file records the expected size and digest.
-        split: Name of the split.
-        kept: Number of sentences kept.
-        path: Prepared text of the split.
+    """Check that a `split` with `kept` sentences in `path` is the one that the `dataset` file expects.
 
     Raises:
         UserError: Its number of sentences or its digest differs.

@@ -89,23 +89,13 @@ class SplitCounts:
     loudest: float = 0.0
 
     def reject(self, utterance: Utterance, reason: str) -> None:
-        """Count an utterance that is left out, and keep some examples.
-
-        Args:
-            utterance: Utterance that is left out.
-            reason: Reason, under which it is counted.
-        """
+        """Count an `utterance` that is left out for a `reason`, and keep some examples."""
         self.rejected[reason] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
 
     def add(self, utterance: Utterance, heard: KeptUtterance) -> None:
-        """Count an utterance that is kept.
-
-        Args:
-            utterance: Utterance, whose length is that at its speed.
-            heard: Its spelling and features.
-        """
+        """Count an `utterance`, whose length is that at its speed, with what is `heard` in it."""
         self.utterances += 1
         self.seconds += utterance.seconds
         self.characters += len(heard.text)
@@ -257,16 +247,7 @@ def check_split(
 
 
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], corpus: Path) -> SpeechCorpus:
-    """Write `encoded/corpus.json` and return it.
-
-    Args:
-        dataset: Speech corpus.
-        kept: Counts and moments of each split.
-        corpus: Folder of the corpus.
-
-    Returns:
-        The record.
-    """
+    """Write and return `encoded/corpus.json` of a `dataset` in a `corpus`, with what is `kept` of each split."""
     encoded, alphabet = corpus / "encoded", Alphabet()
     record = SpeechCorpus(
         dataset=dataset.name,

@@ -120,13 +120,7 @@ def features_of(
 
 
 def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float) -> KeptUtterance:
-    """Return spelling and features of an utterance at one speed.
-
-    Args:
-        utterance: Utterance as the manifest lists it.
-        dataset: Speech corpus, which sets rate and limits.
-        filters: Filter bank of the corpus' rate.
-        speed: Factor; above one is faster.
+    """Return spelling and features of an `utterance` at one `speed`; `dataset` sets limits, `filters` its rate.
 
     Raises:
         RejectedError: The text or audio can't be used; the message is the reason.
@@ -181,13 +175,7 @@ class Moments:
 
 
 def normalise_speakers(stem: Path, speakers: Sequence[str], wanted: Statistics) -> None:
-    """Give the frames of each speaker the `wanted` mean and deviation.
-
-    Args:
-        stem: Path of the frame store, which is rewritten, without its suffixes.
-        speakers: Speaker of each utterance of the store, in order.
-        wanted: Statistics of the training set.
-    """
+    """Give the frames of `speakers`, one for each utterance, the `wanted` statistics, in the store `stem`."""
     store = FrameStore(stem, FEATURES)
     found: dict[str, Moments] = defaultdict(Moments)
     for number, speaker in enumerate(speakers):
@@ -199,28 +187,14 @@ def normalise_speakers(stem: Path, speakers: Sequence[str], wanted: Statistics) 
 
 
 def normalised(frames: np.ndarray, own: Statistics, wanted: Statistics) -> np.ndarray:
-    """Normalise frames (T, FEATURES) from a speaker's own statistics to the wanted ones.
-
-    Args:
-        frames: Frames (T, FEATURES).
-        own: Statistics of the speaker.
-        wanted: Statistics that the frames get.
-
-    Returns:
-        Frames (T, FEATURES) of the same type.
-    """
+    """Normalise `frames` (T, FEATURES) from a speaker's `own` statistics to the `wanted` ones."""
     deviation = np.maximum(own.deviation, LEAST_DEVIATION * np.array(wanted.deviation))
     found = (frames - np.array(own.mean)) / deviation * wanted.deviation + wanted.mean
     return found.astype(frames.dtype)
 
 
 def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield samples (n,) float32 of each colour, steady and pulsing.
-
-    Args:
-        sample_rate: Rate in Hz.
-        seed: Seed of the noises.
-    """
+    """Yield samples (n,) float32 of each colour, steady and pulsing, at a `sample_rate`, from a `seed`."""
     rng = np.random.default_rng(seed)
     count = NOISE_SECONDS * sample_rate
     time = np.arange(count) / sample_rate
@@ -235,12 +209,7 @@ def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
-    """Return samples (n,) float32 of several utterances at once, each repeated to fill the time.
-
-    Args:
-        voices: Samples (n,) of each voice.
-        sample_rate: Rate in Hz.
-    """
+    """Return samples (n,) of several `voices` (n,) at a `sample_rate` at once, each repeated to fill the time."""
     count = NOISE_SECONDS * sample_rate
     return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
 
@@ -251,13 +220,7 @@ def scaled(samples: np.ndarray) -> np.ndarray:
 
 
 def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
-    """Write the features of background noises; babble uses the first readable training utterances.
-
-    Args:
-        dataset: Speech corpus, which sets rate and filters.
-        manifest: Manifest of the training split.
-        corpus: Folder of the corpus.
-    """
+    """Write features of background noises of a `dataset` to a `corpus`; the first readable of `manifest` babble."""
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     readable = voices(manifest, dataset.sample_rate)
     with write_frames(corpus / "encoded" / NOISE_STEM) as store:
@@ -269,12 +232,7 @@ def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
 
 
 def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
-    """Yield the samples (n,) float32 of readable utterances.
-
-    Args:
-        manifest: Manifest of the utterances.
-        sample_rate: Rate in Hz.
-    """
+    """Yield the samples (n,) float32 of readable utterances of a `manifest` at a `sample_rate`."""
     for utterance in read_manifest(manifest):
         try:
             yield read_audio(utterance, sample_rate)

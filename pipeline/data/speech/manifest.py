@@ -47,25 +47,12 @@ class Utterance:
 
 
 def manifest_path(corpus: Path, split: str) -> Path:
-    """Return the manifest of a split.
-
-    Args:
-        corpus: Folder of the corpus.
-        split: Name of the split.
-    """
+    """Return the manifest of a `split` of a `corpus`."""
     return corpus / f"manifests/{split}.tsv"
 
 
 def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
-    """Write a manifest, with paths relative to its folder.
-
-    Args:
-        path: File of the manifest.
-        utterances: Utterances in order.
-
-    Returns:
-        Number of utterances.
-    """
+    """Write `utterances` to the manifest `path`, with paths relative to its folder, and return their number."""
     count = 0
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
@@ -99,11 +86,7 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
 
 
 def check_header(path: Path, columns: list[str]) -> None:
-    """Check the columns of a manifest.
-
-    Args:
-        path: Manifest, for the message.
-        columns: Cells of its first line.
+    """Check the `columns` in the first line of the manifest `path`.
 
     Raises:
         UserError: A column is missing, unknown or repeated.
@@ -118,13 +101,7 @@ def check_header(path: Path, columns: list[str]) -> None:
 
 
 def utterance(path: Path, number: int, columns: list[str], fields: list[str]) -> Utterance:
-    """Return the utterance of a line of a manifest.
-
-    Args:
-        path: Manifest; audio paths are relative to its folder.
-        number: Line number, for messages.
-        columns: Names of the columns.
-        fields: Cells of the line.
+    """Return the utterance in the `fields` of line `number` of the manifest `path` with these `columns`.
 
     Raises:
         UserError: The number of fields is wrong, or a time is not a number.
@@ -144,14 +121,7 @@ def utterance(path: Path, number: int, columns: list[str], fields: list[str]) ->
 
 
 def number_of(text: str, where: str) -> float:
-    """Parse a non-negative number.
-
-    Args:
-        text: Cell of a manifest or of an .stm file.
-        where: File, line and column, for the message.
-
-    Returns:
-        Seconds.
+    """Return the seconds, a finite number of at least 0, in the `text` of a cell at `where`.
 
     Raises:
         UserError: The text is not a finite number of at least 0.
@@ -225,12 +195,7 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
 def in_several_splits(
     manifests: Mapping[SplitName, Path], key_of: Callable[[Utterance], Key]
 ) -> dict[Key, list[SplitName]]:
-    """Return the keys that more than one split lists, each with these splits in order.
-
-    Args:
-        manifests: Manifest of each split.
-        key_of: Function that gives the key of an utterance.
-    """
+    """Return the keys (`key_of` an utterance) that more than one of the `manifests` lists, with their splits."""
     splits_of: dict[Key, list[SplitName]] = {}
     for split, manifest in manifests.items():
         for key in dict.fromkeys(map(key_of, read_manifest(manifest))):

@@ -53,13 +53,7 @@ class Reader:
 
 
 def reader_of(pool: ReaderPool, split: str, number: int) -> Reader:
-    """Return the reader of utterance `number` of `split`, drawn independently of its text.
-
-    Args:
-        pool: Voices, ranges of rate and pitch, and seed.
-        split: Name of the split.
-        number: Index of the utterance in the split.
-    """
+    """Return the reader of utterance `number` of a `split`, drawn from a `pool` independently of its text."""
     rng = Random(f"readers/{pool.seed}/{split}/{number}")
     return Reader(rng.choice(pool.voices), rng.randint(*pool.words_per_minute), rng.randint(*pool.pitch))
 
@@ -200,17 +194,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
 
 
 def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progress) -> Iterator[Utterance]:
-    """Write the audio of each task.
-
-    Args:
-        tasks: Utterances to read.
-        domain: Domain of the text, for the manifest.
-        processes: Number of processes that share the work.
-        progress: Progress log, advanced here.
-
-    Yields:
-        The utterances in order.
-    """
+    """Write the audio of each task and yield the utterances in order, with several `processes`; as `read_part`."""
     parts = chunks(tasks, UTTERANCES_PER_PROCESS)
     for part in map_in_order(partial(in_fresh_process, domain=domain), parts, processes):
         yield from part
@@ -218,14 +202,7 @@ def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progres
 
 
 def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
-    """Run `read_part` in a process whose synthesiser has no state yet.
-
-    Args:
-        tasks: Utterances of one chunk.
-        domain: Domain of the text, for the manifest.
-
-    Returns:
-        The utterances in order.
+    """Return the result of `read_part`, run in a process whose synthesiser has no state yet; see `read_part`.
 
     Raises:
         UserError: A sentence can't be synthesised, or the process was killed.
@@ -239,30 +216,13 @@ def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
 
 
 def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
-    """Read some tasks with one synthesiser.
-
-    Args:
-        tasks: Utterances of one chunk.
-        domain: Domain of the text, for the manifest.
-
-    Returns:
-        The utterances in order.
-    """
+    """Read some `tasks` of a `domain` with one synthesiser, and return the utterances in order."""
     synthesiser = Synthesiser()
     return [read_one(synthesiser, task, domain) for task in tasks]
 
 
 def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
-    """Write the audio of one task.
-
-    Args:
-        synthesiser: Synthesiser of this process.
-        task: Utterance to read.
-        domain: Domain of the text, for the manifest.
-
-    Returns:
-        The utterance, with the length of its audio.
-    """
+    """Write the audio of one `task` of a `domain` by this process' `synthesiser`, and return its utterance."""
     reader = task.reader
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
     audio = io.BytesIO()  # the library hides errors of the disk

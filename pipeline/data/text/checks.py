@@ -56,12 +56,7 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
 
 
 def check_script(text: list[str], language: str, where: str) -> None:
-    """Check that text has spaces between words if its language does.
-
-    Args:
-        text: Lines of the text.
-        language: Language tag that the dataset declares.
-        where: File or split, for the message.
+    """Check that the lines of `text` at `where` have spaces between words if their declared `language` does.
 
     Raises:
         UserError: Most letters belong to scripts without spaces, unlike the language's own.
@@ -96,13 +91,7 @@ def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) ->
 
 
 def check_pairs(dataset: CorpusRecord | TreebankRecord, split: SplitName, pairs: int, where: str) -> None:
-    """Check that an encoded split has as many pairs as the dataset file says.
-
-    Args:
-        dataset: Dataset whose file records the expected sizes.
-        split: Name of the split; train may have any number.
-        pairs: Number of encoded pairs.
-        where: The split, for the message.
+    """Check that an encoded `split` at `where` has as many `pairs` as the `dataset` file says; train may have any.
 
     Raises:
         UserError: The numbers differ.

@@ -58,13 +58,7 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
 
 
 def decode(line: bytes) -> str:
-    """Decode a raw line, with carriage returns as spaces.
-
-    Args:
-        line: Raw line without its line feed.
-
-    Returns:
-        The text, stripped, without a byte order mark.
+    """Return a raw line, without its line feed, as stripped text with carriage returns as spaces.
 
     Raises:
         BadPairError: It is not UTF-8, or blank.
@@ -79,12 +73,7 @@ def decode(line: bytes) -> str:
 
 
 def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
-    """Return the tokens of a line.
-
-    Args:
-        text: Cleaned text of a line.
-        language: Language tag.
-        how: The dataset's tokenisation.
+    """Return the tokens of the cleaned `text` of a line in a `language`, tokenised `how` its dataset says.
 
     Raises:
         BadPairError: No token is left, e.g. of a line of control characters.
@@ -96,12 +85,7 @@ def tokenise_line(text: str, language: str, how: Tokenisation) -> str:
 
 
 def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:
-    """Check the length of a pair and the ratio of its sides, in words.
-
-    Args:
-        src_words: Words of the source line.
-        tgt_words: Words of the target line.
-        limits: Longest side in words, and largest ratio of the sides; None accepts any pair.
+    """Check `src_words`, `tgt_words` and their ratio against `limits`; None accepts any pair.
 
     Raises:
         BadPairError: A limit is exceeded.

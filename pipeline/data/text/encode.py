@@ -129,15 +129,7 @@ def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes:
 
 
 def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
-    """Encode some lines.
-
-    Args:
-        lines: Tokenised lines.
-        model: Subword model, loaded once per process.
-
-    Returns:
-        Ids of all lines in a row, and what the model loses.
-    """
+    """Encode tokenised `lines` by a subword `model`, loaded once per process; return ids and what the model loses."""
     subwords = load_once(model)
     ids = subwords.encode(lines)
     changed = sum(before != after for before, after in zip(lines, subwords.decode(ids), strict=True))
@@ -149,12 +141,7 @@ load_once = cache(Subwords)
 
 
 def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSplit:
-    """Return the record of a split from the counts of both sides.
-
-    Args:
-        src: Counts of the source side, from `encode_side`.
-        tgt: Counts of the target side.
-        where: Folder and split, for the message.
+    """Return the record of the split at `where` from the counts of both sides, `src` and `tgt`.
 
     Raises:
         UserError: The sides differ in length.

@@ -134,13 +134,9 @@ OPENING = frozenset("“«‹„")
 
 
 def apostrophe(left: str, right: str, language: str, quoted: bool) -> Spaces | None:
-    """Return the spaces around `’` if it is an apostrophe, None if it is a quotation mark.
+    """Return the spaces around `’` between tokens `left` and `right`, either may be empty; None for a quotation mark.
 
-    Args:
-        left: The token before it, or empty.
-        right: The token after it, or empty.
-        language: Language without script and region, such as `pt` of the tag `pt-BR`.
-        quoted: A quotation is open that `’` closes.
+    `language` lacks script and region, as `pt` of `pt-BR`; `quoted`: a quotation is open that `’` closes.
     """
     if not word_like(right[:1]):
         elided = language in ELISIONS and not quoted and right in OPENING and word_like(left[-1:])
@@ -177,14 +173,9 @@ def elides(left: str, right: str) -> bool:
 
 
 def straight_apostrophe(left: str, right: str, single: bool, quoted: bool, language: str) -> Spaces:
-    """Return the spaces around `'`, which Moses takes for a quotation mark unless the language has elision.
+    """Return the spaces around `'`, which Moses takes for a quotation mark except with elision; see `apostrophe`.
 
-    Args:
-        left: The token before it, or empty.
-        right: The token after it, or empty.
-        single: It is the only one in the line, so that it quotes nothing.
-        quoted: Another one follows.
-        language: Language without script and region, such as `pt` of the tag `pt-BR`.
+    `single`: the only one in the line, so it quotes nothing; `quoted`: another one follows.
     """
     if not word_like(left[-1:]) or not word_like(right[:1]) or language in ELISIONS:
         return None, None

@@ -90,13 +90,7 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
 
 
 def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str) -> None:
-    """Write a further reference of a dev or test set, and its tokens.
-
-    Args:
-        dataset: Dataset that sets the target language and the tokeniser.
-        corpus: Folder of the corpus.
-        raw: Name of the raw file, and of the cleaned text.
-        tokens: Name of the file of tokens.
+    """Write a further reference of the `dataset` in a `corpus`: file `raw` cleaned, and its file of `tokens`.
 
     Raises:
         UserError: A line is empty or not UTF-8.
@@ -116,13 +110,7 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
 
 
 def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:
-    """Return the raw source and target file of a split.
-
-    Args:
-        dataset: Dataset that names both languages.
-        corpus: Folder of the corpus.
-        split: Name of the split.
-    """
+    """Return the raw source and target file of a `split` of a `dataset` in a `corpus`."""
     return corpus / f"raw/{split}.{dataset.src}", corpus / f"raw/{split}.{dataset.tgt}"
 
 
@@ -233,11 +221,7 @@ class SplitCounts:
 
 
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
-    """Yield the lines of both files side by side, without line feeds.
-
-    Args:
-        src: Raw source file.
-        tgt: Raw target file.
+    """Yield the lines of the raw files `src` and `tgt` side by side, without line feeds.
 
     Raises:
         UserError: A file is missing, or has more lines than the other.
@@ -255,11 +239,7 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
 
 
 def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
-    """Check the number of lines and the digests of a split.
-
-    Args:
-        expected: Size and digests that the dataset file records.
-        files: Raw source and target file.
+    """Check the number of lines and the digests of `files`, source and target, against those `expected`.
 
     Raises:
         UserError: The split is not the one that the dataset file describes.

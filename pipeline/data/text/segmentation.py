@@ -21,14 +21,7 @@ SCRIPTS = {
 
 
 def any_of(scripts: tuple[str, ...]) -> str:
-    """Return a pattern for the letters and marks of some scripts.
-
-    Args:
-        scripts: Names of Unicode scripts.
-
-    Returns:
-        Pattern for `regex.V1`, which excludes the scripts' punctuation and digits.
-    """
+    """Return a pattern, for `regex.V1`, of letters and marks of Unicode scripts without punctuation and digits."""
     return "[{}--[\\p{{P}}\\p{{N}}]]".format("".join(f"\\p{{Script={script}}}" for script in scripts))
 
 
@@ -45,14 +38,9 @@ LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 
 
 def segment(line: str, segmenter: str) -> str:
-    """Separate the words of a line by single spaces; only white space is lost.
+    """Return the words of a `line`, separated by single spaces; only white space is lost.
 
-    Args:
-        line: Text.
-        segmenter: `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
-
-    Returns:
-        The words, separated by single spaces.
+    The `segmenter` is `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
 
     Raises:
         ValueError: The segmenter is unknown.

@@ -32,15 +32,9 @@ KOREAN_PARTICLE = re.compile(
 
 
 def correct_spaces(tokens: list[str], text: str, language: str) -> str:
-    """Correct the spaces at marks that Moses does not know.
+    """Return `text`, the `tokens` of a line as Moses joined them, with the spaces of the `language` at other marks.
 
-    Args:
-        tokens: Tokens of one line.
-        text: The tokens as Moses joined them.
-        language: Tag of the language.
-
-    Returns:
-        The text with corrected spaces; unchanged if Moses changed more than spaces.
+    The text is unchanged if Moses changed more than spaces.
     """
     if not UNKNOWN.search(text):
         return text
@@ -57,15 +51,7 @@ UNKNOWN = re.compile(r"[^\x00-\x7f]|[_/$':#@%&+(]")
 
 
 def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
-    """Find the spaces between tokens in their joined text.
-
-    Args:
-        tokens: Tokens of one line.
-        text: The tokens as Moses joined them.
-
-    Returns:
-        For each token but the last, whether a space follows it; None if the text differs in more than spaces.
-    """
+    """Return whether a space follows each of the `tokens` but the last in `text`; None if more than spaces differ."""
     spaces, end = [], 0
     for token in tokens:
         begin = end + (text[end : end + 1] == " " and bool(end))
@@ -77,15 +63,7 @@ def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
 
 
 def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
-    """Yield the gaps between tokens that a rule of this module decides.
-
-    Args:
-        tokens: Tokens of one line.
-        language: Language tag.
-
-    Yields:
-        Index of the token before the gap, and whether the gap is a space.
-    """
+    """Yield the index before each gap of `tokens` that a rule for the `language` decides, and if it is a space."""
     opened: list[str] = []
     unspaced, language = is_unspaced(language), base_language(language)
     after: bool | None = None

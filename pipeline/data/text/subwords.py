@@ -120,15 +120,7 @@ def learn_model(
 
 
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
-    """Draw the indices of the sampled pairs.
-
-    Args:
-        pairs: Number of training pairs.
-        settings: Size and seed of the sample.
-
-    Returns:
-        Indices in rising order, (pairs,) or (sample_pairs,), whichever is shorter.
-    """
+    """Return the indices of sampled `pairs` in rising order, at most `sample_pairs` of the `settings`."""
     if pairs <= settings.sample_pairs:
         return np.arange(pairs)
     generator = np.random.Generator(np.random.PCG64(settings.seed))
@@ -136,12 +128,7 @@ def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
 
 
 def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
-    """Yield the chosen lines of every file, file after file, without line feeds.
-
-    Args:
-        files: Text files with the same number of lines.
-        chosen: Indices of the lines from 0, in rising order, (lines,).
-    """
+    """Yield the lines `chosen` by rising index (lines,) of every one of `files`, without line feeds."""
     for path in files:
         wanted = iter(chosen.tolist())
         following = next(wanted, None)
@@ -193,13 +180,7 @@ def split_for_sentencepiece(lines: Iterator[str]) -> Iterator[str]:
 
 
 def warn_of_missing_characters(model: bytes, lines: Iterator[str], where: str) -> None:
-    """Log the characters of the sample that the vocabulary lacks.
-
-    Args:
-        model: Serialised model.
-        lines: Text that it was learnt from.
-        where: Dataset and setting, for the log.
-    """
+    """Log the characters of the `lines` of the sample `where` that the serialised `model` lacks."""
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
     characters = set[str]().union(*map(escape_reserved, lines))
@@ -208,12 +189,7 @@ def warn_of_missing_characters(model: bytes, lines: Iterator[str], where: str) -
 
 
 def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSError]) -> Iterator[str]:
-    """Yield lines up to a read error, which sentencepiece would hide.
-
-    Args:
-        lines: Lines of a file.
-        failed_reads: Receives the error.
-    """
+    """Yield `lines` up to a read error, which sentencepiece would hide; it goes to `failed_reads`."""
     try:
         yield from lines
     except (UserError, OSError) as error:

@@ -18,11 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def lines_of(path: Path, otherwise: str) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; a byte order mark is skipped.
-
-    Args:
-        path: File to read.
-        otherwise: Remedy for a missing file, for the message.
+    """Yield the lines of the UTF-8 file `path` without their ends; `otherwise` is the remedy if it is missing.
 
     Raises:
         UserError: The file is missing, unreadable, or not UTF-8.
@@ -56,14 +52,7 @@ def read_lines(path: Path, expected: int | None = None) -> list[str]:
 
 
 def count_lines(path: Path, otherwise: str) -> int:
-    """Count the lines of a file.
-
-    Args:
-        path: File to read.
-        otherwise: Remedy for a missing file, for the message.
-
-    Returns:
-        Number of line feeds, plus one if text follows the last.
+    """Return the number of lines of `path`; `otherwise` is the remedy if it is missing.
 
     Raises:
         UserError: The file is missing or unreadable.
@@ -89,15 +78,12 @@ class Quoting(NamedTuple):
 
 
 def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) -> list[Row]:
-    """Split lines at tabs and remove the quotation marks of a spreadsheet; log removed and doubtful ones.
+    """Return the rows of `lines`, split at tabs, without the quotation marks of a spreadsheet, which are logged.
 
     Args:
         lines: Lines with or without their ends.
         where: The file, for the log.
         level: Level of the log; lower where quotation marks are no text, as in transcripts.
-
-    Returns:
-        The rows with the number of their first line, from 1.
     """
     texts = ["\t".join(map(trimmed, line.rstrip("\r\n").split("\t"))) for line in lines]
     plain = [(number, text.split("\t")) for number, text in enumerate(texts, start=1)]
@@ -187,11 +173,6 @@ def parsed(lines: list[str]) -> list[Row] | None:
 
 
 def any_break(whole: list[Row], plain: list[Row]) -> bool:
-    """Return whether quoted cells span lines or hold tabs, so that only quotation marks make it a table.
-
-    Args:
-        whole: Rows as a parser of quoted cells finds them.
-        plain: The same lines, split at tabs only.
-    """
+    """Return whether cells span lines or hold tabs: `whole` rows of quoted cells beside `plain` lines split at tabs."""
     widths = {len(row) for _, row in plain if row != [""]}
     return len(widths) > 1 or len(whole) < sum(row != [""] for _, row in plain)

@@ -38,12 +38,7 @@ class Tokenisation:
         return cls(dataset.tokeniser, dataset.segmenter, dataset.lowercase)
 
     def tokens(self, text: str, language: str) -> str:
-        """Return the tokens of a line separated by spaces, empty if none is left.
-
-        Args:
-            text: Cleaned text of a line.
-            language: Language tag.
-        """
+        """Return the tokens of a line of cleaned `text` in a `language`, separated by spaces; empty if none is left."""
         if self.tokeniser == "none":
             tokens = text if VISIBLE.search(text) else ""
         elif self.segmenter and base_language(language) == "zh":
@@ -53,12 +48,7 @@ class Tokenisation:
         return tokens.lower() if self.lowercase else tokens
 
     def text(self, tokens: str, language: str) -> str:
-        """Return the text of a line of tokens.
-
-        Args:
-            tokens: Tokens of a line, separated by spaces.
-            language: Language tag.
-        """
+        """Return the text of a line of `tokens`, separated by spaces, in a `language`."""
         return tokens if self.tokeniser == "none" else detokenise(tokens, language)
 
     def words(self, tokens: str) -> int:
@@ -73,13 +63,7 @@ class Tokenisation:
         return "tokens"
 
     def scored(self, text: str, tokens: str, language: str) -> str:
-        """Return the tokens of a line that metrics of tokenised text compare.
-
-        Args:
-            text: Text of a line.
-            tokens: The same line as tokens.
-            language: Language tag.
-        """
+        """Return the tokens that metrics of tokens compare, of a line of `text` and `tokens` in a `language`."""
         if self.tokeniser == "moses":
             return tokens
         found = segment(text, "characters") if is_unspaced(language) else tokenise(text, language)
@@ -115,23 +99,13 @@ def detokenizer(language: str) -> "MosesDetokenizer":
 
 
 def tokenise(line: str, language: str) -> str:
-    """Return the tokens of a line, separated by single spaces.
-
-    Args:
-        line: Text of a line.
-        language: Language tag.
-    """
+    """Return the tokens of a `line` of text in a `language`, separated by single spaces."""
     # Joined here, because sacremoses' own string may end in a space, after `.'`.
     return " ".join(tokenizer(language).tokenize(line, escape=False))
 
 
 def detokenise(line: str, language: str) -> str:
-    """Return the text of a line of tokens.
-
-    Args:
-        line: Tokens of a line, separated by spaces.
-        language: Language tag.
-    """
+    """Return the text of a `line` of tokens, separated by spaces, in a `language`."""
     tokens = [token for token in line.split(" ") if token]
     if not tokens:
         return ""

@@ -108,13 +108,7 @@ def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs
 
 
 def close(builder: Builder, label: str, repairs: Repairs) -> None:
-    """Close the innermost open phrase of that label, if there is one.
-
-    Args:
-        builder: Builder with the open phrases; changed here.
-        label: Label of the closing symbol.
-        repairs: Counts of repairs; changed here.
-    """
+    """Let a `builder` close the innermost open phrase with a `label`, if there is one, and count `repairs`."""
     if not builder.open_labels[label]:
         repairs.surplus_closers += 1
         return
@@ -127,15 +121,7 @@ def close(builder: Builder, label: str, repairs: Repairs) -> None:
 
 
 def add_untagged_words(roots: tuple[Tree, ...], words: Sequence[str]) -> tuple[Tree, ...]:
-    """Add words without tags to the last phrase.
-
-    Args:
-        roots: Trees without TOP.
-        words: Words without tags, in order.
-
-    Returns:
-        The trees with all words.
-    """
+    """Add `words` without tags to the last phrase of the `roots`, trees without TOP."""
     extra = tuple(Tree(UNKNOWN_TAG, word=word) for word in words)
     if extra and roots and not roots[-1].is_tag:
         return (*roots[:-1], Tree(roots[-1].label, (*roots[-1].children, *extra)))
@@ -159,12 +145,7 @@ class TagLexicon:
         self.smoothed_total = self.of_all.total() + len(self.of_all) + 1  # any other tag counts as one
 
     def log_probability(self, tag: str, word: str) -> float:
-        """Return the log probability of a tag given the word, in nats.
-
-        Args:
-            tag: Any tag.
-            word: Any word.
-        """
+        """Return the log probability of any `tag` given any `word`, in nats."""
         anywhere = (self.of_all[tag] + 1) / self.smoothed_total
         counts = self.of_word.get(word, Counter())
         return log((counts[tag] + anywhere) / (counts.total() + 1))
@@ -201,12 +182,9 @@ def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon
 
 
 def align_words(tags: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[int | None]:
-    """Return the index of each tag's word in the best alignment, rising; None for surplus tags.
+    """Return the index of the word, in `words`, of each of the predicted `tags` by a `lexicon`; None for surplus tags.
 
-    Args:
-        tags: Predicted tags.
-        words: Words of the source sentence.
-        lexicon: Tags of the training trees.
+    Indices rise in the best alignment.
     """
     fit = [[lexicon.log_probability(tag, word) for tag in tags] for word in words]
     best = [[UNALIGNED * count for count in range(len(tags) + 1)]]

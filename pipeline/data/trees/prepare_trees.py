@@ -103,16 +103,7 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
 
 
 def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str, str, Tree]]:
-    """Yield the trees of a split, with simulated parser errors in extra trees.
-
-    Args:
-        dataset: Treebank, whose kind decides the folder.
-        corpus: Folder of the corpus.
-        split: Name of the split; only train has extra trees.
-
-    Yields:
-        File and line, text of the line, and its tree as annotated.
-    """
+    """Yield place, text and tree of each line of a `split` of a `dataset` in a `corpus`, with simulated errors."""
     folder = corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw"
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
@@ -124,15 +115,7 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
-    """Clean trees, and count what is read and repaired.
-
-    Args:
-        trees: Place, text and annotated tree of each line.
-        counts: Counts of the split; changed here.
-
-    Yields:
-        Place and cleaned tree.
-    """
+    """Yield place and cleaned tree of `trees` (place, text, tree), and add to the `counts` of the split."""
     for where, text, tree in trees:
         counts.read += 1
         counts.repaired["tag over several words"] += len(SEVERAL_WORDS.findall(text))
@@ -155,13 +138,7 @@ class SplitCounts:
         return max(self.words), max(self.symbols)
 
     def add(self, tree: Tree, sentence_words: int, symbols: int) -> None:
-        """Add the counts of a tree.
-
-        Args:
-            tree: Cleaned tree.
-            sentence_words: Number of its words.
-            symbols: Number of symbols of its linearised form.
-        """
+        """Add the counts of a cleaned `tree` with its numbers of `sentence_words` and `symbols`."""
         self.words.append(sentence_words)
         self.symbols.append(symbols)
         for kind, node in events(tree):
@@ -188,18 +165,10 @@ def percentiles(lengths: list[int]) -> dict[str, int]:
 
 
 def add_errors(tree: Tree, share: float, rng: Random) -> Tree:
-    """Attach the last child of a `share` of phrases with several children to the parent phrase.
+    """Return a `tree` with the last child of a `share` of phrases attached to the parent phrase, drawn by `rng`.
 
-    High attachment is the most frequent error of real parsers. Each error is one wrong bracket and one missing
-    bracket. Recursive, as trees of the grammar are shallow.
-
-    Args:
-        tree: Tree or phrase.
-        share: Probability that a phrase gets an error.
-        rng: Random state, changed here.
-
-    Returns:
-        The tree with errors; the words stay the same.
+    High attachment is the most frequent error of real parsers. Each error is one wrong bracket and one missing bracket.
+    Recursive, as trees of the grammar are shallow.
     """
     parts: list[Tree] = []
     for child in tree.children:

@@ -97,12 +97,7 @@ class Builder:
         self.parts.append([])
 
     def tag(self, label: str, word: str) -> None:
-        """Add a tag over a word.
-
-        Args:
-            label: Part-of-speech tag.
-            word: Word below it.
-        """
+        """Add a tag `label` over a `word`."""
         self.parts[-1].append(Tree(label, word=word))
 
     def close(self, keep_empty: bool = False) -> bool:
@@ -196,12 +191,7 @@ def parse_tree(text: str, where: str) -> Tree:
 
 
 def words_from(symbols: list[str], place: int) -> list[str]:
-    """Return the words from `place` to a closing bracket; none if an opening bracket comes first.
-
-    Args:
-        symbols: Symbols of a bracketing.
-        place: Index of the first word.
-    """
+    """Return the words of `symbols` from `place` to a closing bracket; none if an opening bracket comes first."""
     end = place
     while end < len(symbols) and symbols[end] not in BRACKETS:
         end += 1
