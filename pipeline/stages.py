@@ -47,11 +47,7 @@ class Parser(argparse.ArgumentParser):
     function: Callable[..., None] | None = None
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong, and exit with status 2.
-
-        Args:
-            message: What is wrong.
-        """
+        """Print the usage and what is wrong, and exit with status 2."""
         _, unknown, words = message.partition("unrecognized arguments: ")
         super().error(message + self.hint(words.split()[0]) if unknown else message)
 

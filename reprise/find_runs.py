@@ -67,12 +67,7 @@ class FoundRun:
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:
-    """Return whether a run has the outputs that a score counts.
-
-    Args:
-        folder: Folder of the run.
-        score: The score, which names a decoding and a split.
-    """
+    """Return whether a run has the outputs that a score counts."""
     outputs = [*folder.glob(f"translations/{score.decoding}/{score.split}.tok")]
     return bool(outputs or [*folder.glob(f"transcripts/{score.decoding}/{score.split}@*.txt")])
 

@@ -66,12 +66,7 @@ def claims(paper: str, **settings: Any) -> DataFrame:
 
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
-    """Return the rows of the CSV, in the order of claims.yaml.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-    """
+    """Return the rows of the CSV, in the order of claims.yaml."""
     return [row_of(claim) for claim in results_in_words(project, paper)]
 
 

@@ -178,10 +178,6 @@ def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> Decoding
 def tuned_weights(found: FoundRun, name: str) -> Path:
     """Return the file of the tuned fusion weights of a decoding.
 
-    Args:
-        found: The run.
-        name: Name of the decoding.
-
     Raises:
         UserError: It does not exist.
     """

@@ -128,12 +128,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
-    """Return the scores of a run with a decoding, by dev or test set and metric.
-
-    Args:
-        found: The run.
-        decoding: Name of the decoding.
-    """
+    """Return the scores of a run with a decoding, by dev or test set and metric."""
     scores: dict[str, dict[str, MetricValue]] = {}
     for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
         if path.with_suffix(".npz").exists():

@@ -71,11 +71,6 @@ def remove_on_failure(*folders: Path) -> Iterator[None]:
 def write_paper(project: Project, name: str, dataset: str) -> Path:
     """Write a new paper with two systems, a table and a claim.
 
-    Args:
-        project: The project.
-        name: Name of the paper.
-        dataset: Dataset on which its systems are trained.
-
     Returns:
         Its folder.
 

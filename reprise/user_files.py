@@ -61,11 +61,6 @@ def checked_path(path: Path) -> str:
 def source_name(dataset: str, split: str, path: Path) -> str:
     """Name a file among those of all datasets.
 
-    Args:
-        dataset: Name of the dataset.
-        split: Name of the split.
-        path: The file.
-
     Returns:
         A name of at most `LONGEST_NAME` bytes; a digest replaces a long file name.
     """

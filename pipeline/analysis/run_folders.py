@@ -163,11 +163,6 @@ class RunFolders:
     def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
         """Return the score files of a run: for each decoding, those of all splits.
 
-        Args:
-            run: The run.
-            scored: Metric and splits.
-            decodings: Names of the decodings.
-
         Raises:
             NotRun: One is missing.
             UserError: One is of other weights than the run's final ones.
@@ -181,11 +176,6 @@ class RunFolders:
         self, runs: Sequence[artifacts.RunId], scored: ScoredSplits, decodings: Sequence[str]
     ) -> list[list[np.ndarray]]:
         """Return the sentence statistics of each run, shape (N, F): for each decoding, those of all splits.
-
-        Args:
-            runs: Runs, one per seed.
-            scored: Metric and splits.
-            decodings: Names of the decodings.
 
         Raises:
             NotRun: A score file is missing.
@@ -230,11 +220,6 @@ class RunFolders:
 
     def sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         """Return the metric of each seed and on resampled sentences, without the noise of its family.
-
-        Args:
-            runs: Runs of one system, one per seed.
-            decodings: Names of the decodings, averaged.
-            scored: Metric and splits, averaged.
 
         Raises:
             UserError: A score is missing.

@@ -62,12 +62,7 @@ def as_term(term: str | Term) -> Term:
 
 
 def difference_name(larger: Term, smaller: Term) -> str:
-    """Return the name of the difference of two terms, as evidence shows it.
-
-    Args:
-        larger: Term that is expected to have the larger value.
-        smaller: The other term.
-    """
+    """Return the name of the difference of two terms, as evidence shows it."""
     return f"{larger.label} − {smaller.label}"
 
 
@@ -151,44 +146,22 @@ class PaperView:
         return self.experiment.layout
 
     def runs(self, system: str, dataset: str) -> list[RunId]:
-        """Return a system's run with each seed.
-
-        Args:
-            system: System as this paper writes it.
-            dataset: Dataset as the papers name it.
-        """
+        """Return a system's run with each seed."""
         return self.experiment.runs_of(self.paper, system, dataset)
 
     def trained(self, systems: Iterable[str], dataset: str) -> Iterator[Trained]:
-        """Yield the trainings of some systems.
-
-        Args:
-            systems: Systems as this paper writes them.
-            dataset: Dataset as the papers name it.
-        """
+        """Yield the trainings of some systems."""
         for system in systems:
             yield from map(Trained, self.runs(system, dataset))
 
     def scored(self, runs: Iterable[RunId], scored: ScoredSplits, decodings: Sequence[str]) -> Iterator[Product]:
-        """Yield for each run its training, then its scores.
-
-        Args:
-            runs: Runs, one per seed.
-            scored: Metric and splits.
-            decodings: Names of the decodings.
-        """
+        """Yield for each run its training, then its scores."""
         for run in runs:
             yield Trained(run)
             yield from self.scores(run, scored, decodings)
 
     def scores(self, run: RunId, scored: ScoredSplits, decodings: Iterable[str]) -> list[Score]:
-        """Return the scores of one run: for each decoding, those of all splits.
-
-        Args:
-            run: Trained run.
-            scored: Metric and splits.
-            decodings: Names of the decodings.
-        """
+        """Return the scores of one run: for each decoding, those of all splits."""
         measure = measure_of(scored.metric)
         apart = self.experiment.scored_apart(run.dataset, measure)
         where = self.experiment.stand_in(scored.scored_on) if scored.scored_on else apart

@@ -129,12 +129,9 @@ def attempt(order: JobOrder) -> Exit:
 
 
 def call_function(function: str, run: Path, key: str) -> None:
-    """Call the function. Rank 0 does so as the run's only owner, and records start and stop.
+    """Call a `function`, `module:name`, of the folder `run`; rank 0 does so as its only owner, and records the start.
 
-    Args:
-        function: `module:name` of the function.
-        run: The run folder.
-        key: Key with which `done.json` ends the work.
+    `done.json` has the `key` when the work is done.
 
     Raises:
         TakenOver: Another process claimed the run.
@@ -159,11 +156,7 @@ def call_function(function: str, run: Path, key: str) -> None:
 
 
 def imported(function: str) -> Callable[[Path], None]:
-    """Return a function whose module is imported, and exempt what was loaded from garbage collection.
-
-    Args:
-        function: `module:name` of the function.
-    """
+    """Return a function, `module:name`, with its module imported; exempt what was loaded from garbage collection."""
     loaded(function.partition(":")[0])
     gc.freeze()
     return pkgutil.resolve_name(function)
@@ -193,15 +186,7 @@ def recorded_start(run: Path) -> Iterator[None]:
 
 
 def report_failure(order: JobOrder, error: BaseException) -> Exit:
-    """Record an error that another start would meet again; the loss of a peer is not recorded.
-
-    Args:
-        order: The work of the job.
-        error: The exception that ended it.
-
-    Returns:
-        `Exit.FAILED`, always.
-    """
+    """Record an `error` that another start of the `order` would meet again, not the loss of a peer; return FAILED."""
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
@@ -215,15 +200,7 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
 
 
 def report_unfit_node(run: Path, reason: str) -> Exit:
-    """Record that this node is unfit. If even that fails, the launcher infers it from the job's silence.
-
-    Args:
-        run: The run folder.
-        reason: The failed check, in words.
-
-    Returns:
-        `Exit.UNFIT_NODE`, always.
-    """
+    """Record the `reason` why this node is unfit for `run`, and return `UNFIT_NODE`, even if that fails."""
     log.error("node %s is unfit: %s", state.node_name(), reason)
     with contextlib.suppress(UserError, OSError):
         state.record_unfit_node(run, state.node_name(), reason, state.job_name())
@@ -232,10 +209,6 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
 
 def handle_stop_signal(number: int, frame: object) -> None:
     """Exit at once; until the function sets its own handlers there is nothing to save.
-
-    Args:
-        number: The signal.
-        frame: Unused.
 
     Raises:
         SystemExit: Always, with `Exit.STOPPED`.

@@ -121,13 +121,9 @@ def launch(
 
 
 def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside: Path | None) -> bool:
-    """Return whether a stage reports that nothing is left to do.
+    """Return whether the stage of a `command` with a job in `folder` reports that nothing is left to do.
 
-    Args:
-        options: Where the job runs.
-        folder: Folder of the stage's job.
-        command: The stage with its arguments.
-        beside: Run whose training job is waited for first, while something is left to do.
+    `options` say where jobs run; `beside` is a run whose training job is waited for while something is left.
     """
     stage = parse(command)
     has_nothing_to_do = getattr(STAGES[stage.stage].load_module(), "is_complete", None)
@@ -142,13 +138,7 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
 
 
 def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], bool]) -> None:
-    """Wait until the job of a run's training has ended or has made everything.
-
-    Args:
-        run: The run.
-        queue: Jobs on Slurm.
-        is_done_already: Returns whether everything is made.
-    """
+    """Wait until the training job of `run` in the `queue` has ended or `is_done_already` says that all is made."""
     note, begun = state.read_submission(run), time.monotonic()
     while note and note.launcher == "slurm" and note.job and not is_done_already():
         job = queue.look_up(note.job, begun)
@@ -158,16 +148,9 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
 
 
 def run_until_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:
-    """Run the job of a folder until it is done, and return its done.json.
+    """Return the done.json of a `folder` after running its job, a `function` (module:function), with `options`.
 
-    Args:
-        options: Where the job runs, and what it asks for.
-        folder: The run, or the folder of a command.
-        function: Function of the job, as module:function.
-        then: Function that the job calls afterwards. On Slurm the launcher does not wait for it.
-
-    Returns:
-        Its `done.json`.
+    `then` is called afterwards. On Slurm the launcher does not wait for it.
 
     Raises:
         UserError: The job failed.
@@ -187,12 +170,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
 
 
 def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -> wait.Jobs:
-    """Return the jobs of a folder, on Slurm or on this machine.
-
-    Args:
-        options: Where the job runs, and what it asks for.
-        folder: The run, or the folder of a command.
-        order: The work of the job.
+    """Return the jobs of a `folder` with this `order`, on Slurm or on this machine as `options` say.
 
     Raises:
         UserError: The launcher is `slurm`, but sbatch is not installed.

@@ -59,13 +59,9 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None
 
 
 def acquire_free_gpus(gpus: list[str], count: int, jobs_per_gpu: int, alone: bool) -> None:
-    """Lock slots on free GPUs until `count` are acquired; a GPU gets a second job when all have one.
+    """Lock slots on free `gpus` until `count` are acquired in all; a GPU gets a second job when all have one.
 
-    Args:
-        gpus: All GPUs of this machine, as `visible_gpus` names them.
-        count: GPUs to hold in the end, those acquired before included.
-        jobs_per_gpu: Jobs that may share a GPU.
-        alone: Lock all slots of each GPU.
+    A GPU has slots for `jobs_per_gpu`; `alone` locks all of them.
     """
     choices = [range(jobs_per_gpu)] if alone else [range(slot, slot + 1) for slot in range(jobs_per_gpu)]
     for slots, gpu in product(choices, gpus):
@@ -74,15 +70,7 @@ def acquire_free_gpus(gpus: list[str], count: int, jobs_per_gpu: int, alone: boo
 
 
 def lock_slots(gpu: str, slots: Iterable[int]) -> list[int]:
-    """Lock slots of a GPU, or none if another job has one of them.
-
-    Args:
-        gpu: The GPU, as `visible_gpus` names it.
-        slots: Numbers of the slots, from 0.
-
-    Returns:
-        Descriptors of the locked files.
-    """
+    """Lock `slots` of a `gpu` and return the descriptors, or lock none if another job has one of them."""
     locked = []
     with contextlib.ExitStack() as closed_on_failure:
         for slot in slots:

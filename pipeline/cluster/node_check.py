@@ -49,13 +49,9 @@ def check_node(run: Path, gpu: int | None, report: Callable[[str], None]) -> Non
 
 @contextlib.contextmanager
 def deadline(what: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Log when the block is slow, and call `report` when it hangs.
+    """Log when `what` the block checks is slow, and `report` the reason when it hangs for `BROKEN_S` seconds.
 
     Both happen in another thread, because a hung mount cannot be interrupted.
-
-    Args:
-        what: The checked thing, for the messages.
-        report: Called in another thread with the reason after `BROKEN_S` seconds.
     """
     timers = [
         threading.Timer(SLOW_S, log.warning, (f"{what} is slow: no answer for {SLOW_S:g} s; still waiting",)),

@@ -118,11 +118,7 @@ class Queue:
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
-        """Return the user's jobs, or None if Slurm has not answered after `newer_than`.
-
-        Args:
-            newer_than: Seconds of the monotonic clock.
-        """
+        """Return the user's jobs, or None if Slurm has not answered after `newer_than`, in monotonic seconds."""
         snapshot = self._read()
         if snapshot.asked + snapshot.interval <= time.monotonic():
             snapshot = self._renew() or snapshot
@@ -131,15 +127,7 @@ class Queue:
         return [QueuedJob(*row) for row in snapshot.jobs]
 
     def look_up(self, job: str, newer_than: float) -> QueuedJob | None:
-        """Return a job by its id, or None without a new enough snapshot.
-
-        Args:
-            job: Id on Slurm.
-            newer_than: Seconds of the monotonic clock.
-
-        Returns:
-            The job, with the state GONE if Slurm no longer knows it.
-        """
+        """Return a `job` by its id, GONE if Slurm no longer knows it; None without a snapshot `newer_than` that."""
         jobs = self.jobs(newer_than)
         if jobs is None:
             return None
@@ -199,21 +187,12 @@ class Queue:
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:
-    """Return the next interval after nothing has changed, in seconds.
-
-    Args:
-        interval_s: The current interval, seconds.
-        shortest_s: The configured interval, seconds.
-    """
+    """Return the seconds to wait after `interval_s` without a change; `shortest_s` are configured."""
     return max(shortest_s, min(interval_s * GROWTH, 3 * shortest_s, LONGEST_INTERVAL_S))
 
 
 def query_slurm() -> list[list[str]] | None:
-    """Run squeue once for all of the user's jobs, including ended ones.
-
-    Returns:
-        Rows of (job, state, reason, nodes, name), or None if Slurm does not answer; its controller may be restarting.
-    """
+    """Return rows (job, state, reason, nodes, name) of one squeue of all the user's jobs; None without an answer."""
     # Variables that alter squeue's output or restrict it to a surrounding job are left out.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}
     command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]

@@ -51,11 +51,7 @@ class Resources:
         return min(LONGEST_WARNING_S, self.runtime * 60 // 6)
 
     def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
-        """Return the arguments of `SlurmExecutor.update_parameters`.
-
-        Args:
-            unfit: Further nodes to exclude.
-        """
+        """Return the arguments of `SlurmExecutor.update_parameters`, which exclude `unfit` nodes, too."""
         options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
         gpu_type, _, gres = gres_of(self.sbatch)
         excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
@@ -75,11 +71,7 @@ class Resources:
 
 
 def non_negative(text: str, least: int = 0) -> int:
-    """Return a whole number of at least 0.
-
-    Args:
-        text: The option's value.
-        least: Smallest allowed number.
+    """Return the whole number in a `text`, which is of the `least` size.
 
     Raises:
         argparse.ArgumentTypeError: The number is too small.
@@ -170,11 +162,7 @@ class Site(Closed):
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
-        """Return this record if launchers can parse its options.
-
-        Raises:
-            ValueError: They cannot.
-        """
+        """Refuse options that launchers cannot parse."""
         try:
             gres_of(self.options)
         except UserError as error:
@@ -192,10 +180,7 @@ def load_site(path: Path = SITE) -> Site:
 
 
 def parse_options(options: str) -> dict[str, object]:
-    """Parse `--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
-
-    Returns:
-        Values by name without dashes; True for an option without a value.
+    """Return `--qos=long --exclusive` by names without dashes: {"qos": "long", "exclusive": True}.
 
     Raises:
         UserError: The options have another form.
@@ -216,10 +201,7 @@ def parse_options(options: str) -> dict[str, object]:
 
 
 def gres_of(options: str) -> tuple[str, int | None, list[str]]:
-    """Parse `--gres=gpu:a100:8,nvme:1`.
-
-    Returns:
-        The type of the GPUs or "", their number on a node, and all other resources.
+    """Return type of GPUs ("" if unnamed), number on a node and other resources of `--gres=gpu:a100:8,nvme:1`.
 
     Raises:
         UserError: The option has another form.

@@ -62,10 +62,7 @@ class SlurmJobs:
         return job.job
 
     def submit(self) -> str:
-        """Submit a job; retry while Slurm does not answer or accepts no more jobs.
-
-        Returns:
-            The id of the job.
+        """Return the id of a new job; retry while Slurm does not answer or accepts no more jobs.
 
         Raises:
             UserError: sbatch refuses for good, or repeatedly for an unknown reason.
@@ -171,12 +168,7 @@ def delays(interval_s: float) -> Iterator[float]:
 
 
 def job_name(run: Path, key: str) -> str:
-    """Return a job name that identifies the run, its folder and its specification.
-
-    Args:
-        run: The run folder.
-        key: Its key.
-    """
+    """Return a job name that identifies the folder `run` and the `key` of its specification."""
     folder = run.resolve()
     digest = hashlib.sha256(f"{folder} {key}".encode()).hexdigest()[:10]
     return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(folder.parts[1:][-4:])) + "-" + digest

@@ -28,12 +28,7 @@ UNFIT_FOR_S = 24 * 3600  # a node is used again after a day, as it may have been
 
 
 def is_done(run: Path, key: str) -> bool:
-    """Return whether the run is done with this key, and its weights exist.
-
-    Args:
-        run: The run folder.
-        key: The run's key.
-    """
+    """Return whether `run` is done with this `key`, and its weights exist."""
     done = read_note(jobs.Done, run / DONE_FILE)
     if done is None or done.key != key:
         return False
@@ -41,15 +36,7 @@ def is_done(run: Path, key: str) -> bool:
 
 
 def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
-    """Return the last failure of a run, unless the run was started or retried since.
-
-    Args:
-        run: The run folder.
-        key: The run's key; None accepts a failure with any key.
-
-    Returns:
-        The failure; None if there is none.
-    """
+    """Return the last failure of `run` with a `key`, None for any, unless it was started or retried since."""
     for event in reversed(jobs.read_events(run)):
         if isinstance(event, jobs.Retry) or (isinstance(event, jobs.StartLine) and event.event == "start"):
             return None
@@ -59,14 +46,7 @@ def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
 
 
 def record_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
-    """Record that this process failed.
-
-    Args:
-        run: The run folder.
-        key: The run's key.
-        error: The error message.
-        trace: The traceback; None for an error that the user has to fix.
-    """
+    """Record that this process of `run` with a `key` failed by an `error`; no `trace` if the user has to fix it."""
     failure = jobs.Failure(key=key, job=job_name(), node=node_name(), rank=rank(), error=error, traceback=trace)
     jobs.record_event(run, failure)
 
@@ -82,14 +62,7 @@ def read_starts(run: Path) -> list[jobs.StartLine]:
 
 
 def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
-    """Record that a node failed its check.
-
-    Args:
-        run: The run folder.
-        node: Slurm's name of the node.
-        reason: The failed check, in words.
-        job: Id of the job that found it.
-    """
+    """Record that Slurm's `node` failed its check by a `reason` that `job` of `run` found."""
     jobs.record_event(run, jobs.UnfitNode(node=node, reason=reason, job=job))
 
 
@@ -136,15 +109,9 @@ def node_name() -> str:
 
 
 def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
-    """Record a command, and remove `done.json` of another command, of changed inputs, or of missing outputs.
+    """Return a command of a `folder`, its `arguments` and `outputs`, which is recorded with the key of its job.
 
-    Args:
-        folder: Folder of the job.
-        arguments: The stage with its arguments.
-        outputs: Files that it makes; those among the arguments do not count as inputs.
-
-    Returns:
-        The command with the key of its job.
+    `done.json` of another command, of changed inputs or of missing outputs is removed.
     """
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
@@ -157,11 +124,7 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> C
 
 
 def record_decodings(run: Path, planned: str) -> None:
-    """Record how a training job decodes its run at its end, if that has changed.
-
-    Args:
-        run: The run folder.
-        planned: JSON of a `PlannedTraining`.
+    """Record how a training job decodes `run` at its end, JSON of a `PlannedTraining`, if it is `planned` anew.
 
     Raises:
         UserError: It is not JSON of a `PlannedTraining`.

@@ -235,12 +235,7 @@ class LogTail:
 
 
 def last_lines(path: Path | None, number: int) -> str:
-    """Return the last lines of a log for an error message.
-
-    Args:
-        path: The log; None if the job wrote to the launcher's own output.
-        number: Largest number of lines to return.
-    """
+    """Return the last `number` of lines of the log `path` for an error message; without a path it is above."""
     if path is None:
         return "(the log is above)"
     if not path.exists():

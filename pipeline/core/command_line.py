@@ -80,12 +80,7 @@ class Parameter(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
-    """Give a parser the description and the arguments of a function.
-
-    Args:
-        parser: Parser of the command; its description and arguments are set.
-        function: The command.
-    """
+    """Give a `parser` the description and the arguments of a `function`."""
     parser.description = documented(function)[0]
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     groups: dict[str, Any] = {}
@@ -100,12 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
 
 
 def call(function: Callable[..., None], args: argparse.Namespace) -> None:
-    """Call a function with the arguments that its parser found.
-
-    Args:
-        function: The command.
-        args: What the parser made by `add_arguments` returned.
-    """
+    """Call a `function` with the `args` that its parser, made by `add_arguments`, found."""
 
     def value(name: str, kind: Any) -> Any:
         if isinstance(kind, type) and is_dataclass(kind):
@@ -134,14 +124,9 @@ def parameters(function: Callable[..., None]) -> Iterator[Parameter]:
 
 
 def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_option: bool) -> Parameter:
-    """Return one parameter, read from its annotation.
+    """Return the parameter `name`, read from its annotation `kind`, with its `default` or `MISSING`.
 
-    Args:
-        name: Its name.
-        kind: Its annotation, as `get_type_hints` returns it.
-        default: Its default, or `MISSING`.
-        about: Descriptions of all parameters by name.
-        is_option: Whether it is typed as an option.
+    `about` has the descriptions of all parameters by name; `is_option` says whether it is typed as an option.
     """
     extra: tuple[Any, ...] = ()
     if get_origin(kind) is Annotated:
@@ -199,11 +184,7 @@ def help_text(parameter: Parameter) -> str:
 
 
 def documented(thing: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Split a Google-style docstring into its description and the texts of its arguments or attributes.
-
-    Returns:
-        The description, and one text for each argument, without line breaks.
-    """
+    """Return the description in a Google-style docstring, and the texts of its arguments or attributes."""
     description, *sections = SECTIONS.split(inspect.cleandoc(thing.__doc__ or ""))
     about: dict[str, str] = {}
     for title, text in zip(sections[::2], sections[1::2], strict=True):

@@ -135,12 +135,7 @@ def sha256_json(value: Any) -> str:
 
 
 def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
-    """Check a file against an expected SHA-256.
-
-    Args:
-        path: The file.
-        expected: Its digest; None skips the check.
-        otherwise: What to do if the digest differs, for the message.
+    """Check `path` against an `expected` SHA-256, unless it is None; `otherwise` is the remedy.
 
     Raises:
         UserError: The digest differs.
@@ -179,11 +174,7 @@ def install_audit_hook() -> None:
 
 
 def on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Check a file that is opened for reading; the audit hook.
-
-    Args:
-        event: Name of the audit event.
-        arguments: Of the event `open`: path or descriptor, mode and flags.
+    """Check a file that is opened for reading; the audit hook of `event` "open" with path, mode and flags.
 
     Raises:
         UserError: The content is not what was recorded.
@@ -219,13 +210,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def commit() -> str:
-    """Return the commit of this checkout, or `unknown` if there is none.
+    """Return twelve digits of this checkout's commit, with `+changes` if tracked files differ, or `unknown`.
 
     Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a repository that
     this folder was unpacked in.
-
-    Returns:
-        Twelve digits, followed by `+changes` when tracked files differ from the commit.
     """
     head = git_output("rev-parse", "--short=12", "HEAD")
     changes = git_output("status", "--porcelain", "-uno")

@@ -18,12 +18,7 @@ SPARE_BYTES = 64 << 20
 
 
 def require_space(folder: Path, needed: float, what: str) -> None:
-    """Check that the disk of a folder can hold more bytes.
-
-    Args:
-        folder: The folder, which need not exist yet.
-        needed: Bytes that will be written.
-        what: What needs them, for the message.
+    """Check that the disk of a `folder`, which need not exist yet, can hold `needed` bytes of `what`.
 
     Raises:
         UserError: The disk has too little space.
@@ -39,11 +34,7 @@ def require_space(folder: Path, needed: float, what: str) -> None:
 
 
 def require_writable(folder: Path, option: str = "`work:`") -> None:
-    """Check that files can be written to a folder.
-
-    Args:
-        folder: The folder, which need not exist yet.
-        option: The option or setting that names it, for the message.
+    """Check that files can be written to a `folder`, which need not exist yet and which an `option` names.
 
     Raises:
         UserError: The folder is not writable.
@@ -106,11 +97,9 @@ LASTING = frozenset(getattr(errno, name) for name in LASTING_NAMES.split())
 
 
 def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """Return the bytes of a file, with the retries of `retry_read`.
+    """Return the bytes of `path`, with the retries of `retry_read`.
 
-    Args:
-        path: The file.
-        head: Returns how many bytes to read from the start of the opened file; None reads all.
+    `head` returns how many bytes to read from the start of the opened file; None reads all.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -131,14 +120,7 @@ def read_with_retries(path: Path, head: Callable[[IO[bytes]], int] | None = None
 
 
 def retry_read(path: Path, read: Callable[[], Found]) -> Found:
-    """Call `read`, and retry after a pause if the system cannot read.
-
-    Args:
-        path: The file, for messages.
-        read: Reads the file.
-
-    Returns:
-        The result of `read`.
+    """Return the result of `read`, which reads `path`; retry after a pause if the system cannot read.
 
     Raises:
         FileNotFoundError: There is no such file.

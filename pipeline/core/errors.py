@@ -41,12 +41,7 @@ REPAIR = f"run {command_advice('verify --repair')}, then the same command again"
 
 
 def one_line(text: str, longest: int = 5000) -> str:
-    """Return a text on one line, cut at `longest` characters, with unprintable characters escaped.
-
-    Args:
-        text: Any text, such as a message of a server.
-        longest: Characters to keep.
-    """
+    """Return a `text` on one line, cut at `longest` characters, with unprintable characters escaped."""
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
     return line if len(line) <= longest else f"{line[:longest]}…"
 
@@ -71,11 +66,6 @@ def without_secrets(text: str) -> str:
 
 
 def shown(value: Any, longest: int = 80) -> str:
-    """Return the representation of a value on one line, cut at `longest` characters.
-
-    Args:
-        value: Any value of a settings file.
-        longest: Characters to keep.
-    """
+    """Return the representation of a `value` on one line, cut at `longest` characters."""
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -25,11 +25,7 @@ WRITTEN_FILES: dict[Path, None] = {}
 
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
-    """Write an output of this process atomically, and remove its old digest.
-
-    Args:
-        path: The file to write; its folder need not exist yet.
-        mode: "w" or "wb".
+    """Write `path`, an output, atomically with `mode` "w" or "wb", and remove its old digest; see `replace_file`.
 
     Yields:
         The file, open for writing.
@@ -94,10 +90,7 @@ class Disk(io.FileIO):
         self.wanted = wanted
 
     def write(self, content: Any) -> int:
-        """Write bytes.
-
-        Returns:
-            The number of bytes written.
+        """Return the number of bytes written.
 
         Raises:
             UserError: The system cannot write them.
@@ -121,11 +114,7 @@ HINTS = {
 
 @contextlib.contextmanager
 def write_errors(path: Path, otherwise: str = "choose another `work:`") -> Iterator[None]:
-    """Turn a system error while writing `path` into a UserError.
-
-    Args:
-        path: The file that is written.
-        otherwise: What to do if the cause cannot be fixed.
+    """Turn a system error while writing `path` into a UserError; `otherwise` is what to do besides.
 
     Raises:
         UserError: The system cannot write the file.
@@ -229,16 +218,9 @@ def append_line(path: Path, line: bytes, shared: bool = False) -> int:
 
 
 def acquire_lock(descriptor: int, blocking: bool = True) -> bool:
-    """Acquire the exclusive lock on an open file, and return whether that succeeded.
+    """Return whether this process got the exclusive lock on the open file `descriptor`; wait for it if `blocking`.
 
     The kernel or the file server releases it when the file is closed or its process dies.
-
-    Args:
-        descriptor: The file, opened for writing.
-        blocking: Wait until the lock is free.
-
-    Returns:
-        Whether this process holds the lock now; always true if `blocking`.
 
     Raises:
         UserError: The file system has no locks, so nothing would keep two jobs apart.
@@ -261,11 +243,7 @@ def path_aside(path: Path) -> Path:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to the result of `path_aside`, and remove its note.
-
-    Returns:
-        The new path.
-    """
+    """Rename a damaged file to the result of `path_aside`, remove its note, and return the new path."""
     aside = path_aside(path)
     with contextlib.suppress(FileNotFoundError):  # another process has set it aside
         path.rename(aside)
@@ -274,11 +252,7 @@ def set_aside(path: Path) -> Path:
 
 
 def tail(path: Path, size: int) -> bytes:
-    """Return the last `size` bytes of a file, or all of a shorter one.
-
-    Args:
-        path: The file.
-        size: Maximum number of bytes to read.
+    """Return the last `size` bytes of `path`, or all of a shorter one.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON atomically, with sorted keys.
-
-    Args:
-        path: The file; its folder need not exist yet.
-        value: Anything that `json` can write.
+    """Write a `value` as JSON to `path` atomically, with sorted keys.
 
     Raises:
         UserError: The disk is full or the folder cannot be written.
@@ -72,12 +68,9 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def as_text(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would evaluate; numbers stay as they are.
+    """Return a text with an apostrophe before it if a spreadsheet would evaluate it; other values stay.
 
     A carriage return becomes a space, because many readers end a row there and the writer would not quote it.
-
-    Returns:
-        The text, or another kind of value unchanged.
     """
     if not isinstance(cell, str) or NUMBER.fullmatch(cell):
         return cell

@@ -75,15 +75,7 @@ class Layout:
         return self.run(run) / WEIGHTS_FILE
 
     def log(self, product: products.Product, stage: str) -> Path:
-        """Return the log of the stage that makes a product.
-
-        Args:
-            product: The product, which decides the folder.
-            stage: Name of the log, such as `decode-final`.
-
-        Returns:
-            Its path.
-        """
+        """Return the log, such as `decode-final`, of the `stage` that makes a `product`, which decides the folder."""
         match product:
             case products.DatasetArtifact():
                 folder = self.corpus(product.dataset)
@@ -127,12 +119,7 @@ class Layout:
         return self.path(product).with_suffix(".txt")
 
     def trees(self, product: products.Score, words: str = "") -> Path:
-        """Return the trees that a score of parses was computed from.
-
-        Args:
-            product: The score.
-            words: "", or `.aligned` for trees whose words were aligned with the tags in order.
-        """
+        """Return the trees that a score, `product`, was computed from; `words` is "", or `.aligned`."""
         return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
 
 

@@ -31,12 +31,9 @@ class Closed(BaseModel):
 
 
 def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = None) -> None:
-    """Refuse a setting that differs from its default although another setting leaves it unread.
+    """Refuse `written` settings that differ from their default although another one leaves them unread.
 
-    Args:
-        settings: The record.
-        where: File and key, for the message.
-        written: Settings to check; None checks all.
+    The `settings` are at `where`; None checks all.
 
     Raises:
         UserError: A setting is not read.
@@ -55,22 +52,14 @@ def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = 
 
 
 def no_truth_value(value: Any) -> Any:
-    """Return the value unless it is a boolean, which Python counts as an integer.
-
-    Raises:
-        ValueError: The value is a boolean.
-    """
+    """Refuse a boolean, which Python counts as an integer."""
     if isinstance(value, bool):
         raise ValueError("Input should be a valid number")
     return value
 
 
 def within_bounds(value: float) -> float:
-    """Return the value unless it overflows in float32.
-
-    Raises:
-        ValueError: The value is too large.
-    """
+    """Refuse a value that overflows in float32."""
     if abs(value) > LARGEST_NUMBER:
         raise ValueError(f"Input should be between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}")
     return value
@@ -91,12 +80,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 def known(name: Any, names: Iterable[str], where: str) -> None:
-    """Check that `name` is one of `names`.
-
-    Args:
-        name: A name from a settings file.
-        names: The allowed names.
-        where: File and key, for the message.
+    """Check that the `name` at `where`, file and key, is one of `names`.
 
     Raises:
         UserError: It is not. The message lists the names and the nearest spelling.
@@ -106,13 +90,7 @@ def known(name: Any, names: Iterable[str], where: str) -> None:
 
 
 def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
-    """Return the error message if `name` is none of `names`, else None.
-
-    Args:
-        name: A name from a settings file.
-        names: The allowed names.
-        where: File and key, for the message.
-    """
+    """Return the error message if the `name` at `where`, file and key, is none of `names`, else None."""
     names = set(names)
     if name in names:
         return None
@@ -124,12 +102,7 @@ MOST_CHOICES = 100
 
 
 def choices(name: Any, names: Collection[str]) -> str:
-    """Return the allowed names for an error message; of very many, only those that resemble a misspelt name.
-
-    Args:
-        name: A misspelt name.
-        names: The allowed names.
-    """
+    """Return the allowed `names` for an error message; of very many, only those that resemble `name`."""
     if len(names) <= MOST_CHOICES:
         return ", ".join(sorted(names)) or "none"
     alike = {allowed: difflib.SequenceMatcher(None, str(name), allowed).ratio() for allowed in names}
@@ -138,12 +111,7 @@ def choices(name: Any, names: Collection[str]) -> str:
 
 
 def nearest(name: Any, names: Iterable[str]) -> str:
-    """Return a suggestion with the nearest name for an error message, or an empty text.
-
-    Args:
-        name: A misspelt name.
-        names: The allowed names.
-    """
+    """Return a suggestion with the one of `names` nearest to `name` for an error message, or an empty text."""
     by_case = {allowed.lower(): allowed for allowed in sorted(names)}
     close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
@@ -156,12 +124,7 @@ def adapter(kind: Any) -> TypeAdapter:
 
 
 def validate(kind: Any, value: Any, where: str) -> Any:
-    """Return a value as a valid record class or annotated union of them.
-
-    Args:
-        kind: The type.
-        value: Data as read from YAML or JSON.
-        where: File or place, for messages.
+    """Return a `value` as a valid record of a `kind`, a class or annotated union; `where` names its place.
 
     Raises:
         UserError: One line per fault, with file, key, value and what is allowed.
@@ -179,12 +142,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:
-    """Return JSON as a valid record.
-
-    Args:
-        kind: A record class or an annotated union of them.
-        text: The JSON.
-        where: Option or file, for messages.
+    """Return the JSON `text` as a valid record; see `validate`.
 
     Raises:
         UserError: The text is not JSON, or as `validate` does.
@@ -196,13 +154,9 @@ def parse_json(kind: Any, text: str, where: str) -> Any:
 
 
 def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
-    """Return the faults by the keys that lead to them.
+    """Return the `faults` of a pydantic `ValidationError` about `value` by the keys that lead to them.
 
     Of a union without a tag, only the faults of the member that matched deepest are kept.
-
-    Args:
-        faults: Errors of a pydantic `ValidationError`.
-        value: The data that was validated.
     """
     found: dict[tuple, list[Any]] = {}
     for fault in faults:
@@ -212,12 +166,7 @@ def faults_by_key(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
 
 
 def key_path(fault: Any, value: Any) -> tuple:
-    """Return the keys from the file's top to a fault, with tags of unions but without names of types.
-
-    Args:
-        fault: One error of a pydantic `ValidationError`.
-        value: The data that was validated.
-    """
+    """Return the keys from the top of `value` to a pydantic `fault`, with tags of unions, without names of types."""
     place = []
     for step in fault["loc"]:
         if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
@@ -231,13 +180,7 @@ def key_path(fault: Any, value: Any) -> tuple:
 
 
 def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
-    """Return what is wrong at one key, what was found, and the nearest allowed name.
-
-    Args:
-        faults: Errors of pydantic at this key.
-        schema: JSON schema of the file.
-        place: Keys that lead there.
-    """
+    """Return what is wrong by `faults` of pydantic at `place`, what was found, and the nearest name in the `schema`."""
     fault, context = faults[0], faults[0].get("ctx", {})
     match fault["type"]:
         case "extra_forbidden":
@@ -266,12 +209,7 @@ def shown_key(key: str | int) -> str:
 
 
 def allowed_keys(schema: dict, place: tuple) -> list[str]:
-    """Return the keys of the record at a key path in a JSON schema; the tag of a union counts as a step.
-
-    Args:
-        schema: JSON schema of the file.
-        place: Keys that lead to the record.
-    """
+    """Return the keys of the record at `place` in a JSON `schema`; the tag of a union counts as a step."""
     records = alternatives(schema, schema)
     for step in place:
         inner = []
@@ -289,12 +227,7 @@ def allowed_keys(schema: dict, place: tuple) -> list[str]:
 
 
 def alternatives(part: dict, schema: dict) -> list[dict]:
-    """Return a part of a JSON schema with its references and unions resolved.
-
-    Args:
-        part: A part of the schema.
-        schema: The whole schema, which holds the definitions.
-    """
+    """Return a `part` of a whole JSON `schema` with its references and unions resolved."""
     if "$ref" in part:
         return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
     options = part.get("anyOf", part.get("oneOf"))

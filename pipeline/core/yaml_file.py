@@ -51,11 +51,7 @@ def load_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the one document of a text; None if it is empty.
-
-    Args:
-        text: The YAML.
-        where: Name of the text, for messages.
+    """Return the one document of the YAML `text` at `where`; None if it is empty.
 
     Raises:
         UserError: It is not YAML, or has a key twice.
@@ -156,12 +152,7 @@ class YamlReader:
         self.open.append(Collection(value, self.event.anchor))
 
     def add(self, value: Any, size: int, anchor: str | None) -> None:
-        """Put a complete value into the innermost open collection.
-
-        Args:
-            value: The value.
-            size: Number of values in it, including itself and expanded aliases.
-            anchor: Its name for aliases, if it has one.
+        """Put a complete `value` of `size` values, aliases expanded, and perhaps an `anchor`, into the open collection.
 
         Raises:
             UserError: The file has too many values, or the value is a faulty key.
@@ -192,14 +183,7 @@ class YamlReader:
         self.add(*self.anchored[name], anchor=None)
 
     def new_key(self, lines: dict[str, int], key: Any) -> str:
-        """Check a key of a mapping, and note its line.
-
-        Args:
-            lines: Lines of the keys so far.
-            key: The key.
-
-        Returns:
-            The key.
+        """Return a valid `key` of a mapping, and note its line among the `lines` of the keys so far.
 
         Raises:
             UserError: The key is not a printable text, merges another mapping, or is repeated.

@@ -115,10 +115,6 @@ class CapturedSearch:
     def search(self, batch: TextBatch | SpeechBatch, n_best: int = 1) -> list[list[Hypothesis]]:
         """Decode a batch; after any error by graphs, decode it again by eager steps. See `beam_search`.
 
-        Args:
-            batch: On its device.
-            n_best: Hypotheses per sentence.
-
         Returns:
             For each sentence its `n_best` hypotheses, best first; fewer if the search found fewer.
         """

@@ -246,11 +246,6 @@ class DecodedSplit:
 def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder: Decoder) -> DecodedSplit:
     """Return the best hypothesis of each sequence of a split, in order.
 
-    Args:
-        trained: The model.
-        batches: The split in batches.
-        decoder: The model's search.
-
     Raises:
         UserError: A source is longer than the model has positions for.
     """

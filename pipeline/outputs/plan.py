@@ -89,10 +89,6 @@ class ScoringPlan(Closed):
 def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
     """Return the digest of the inputs and settings of each output, by its file.
 
-    Args:
-        run_folder: Folder of a finished run.
-        plan: Decoding and its outputs.
-
     Raises:
         UserError: The run is not trained, or its language model, a corpus or the weights of another run are missing.
     """

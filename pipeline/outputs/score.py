@@ -118,10 +118,6 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:
     """Score one output.
 
-    Args:
-        run_folder: Folder of the run.
-        planned: The score file.
-
     Returns:
         The written files: the score file, the sentence statistics, and any trees.
 

@@ -194,39 +194,19 @@ class Catalogue:
         return dict(reversed(chain.items()))
 
     def table(self, paper: str, table: str) -> TableEntry:
-        """Return the entry of a measured table.
-
-        Args:
-            paper: Name of the paper.
-            table: Name of the table.
-        """
+        """Return the entry of a measured table."""
         return self.entry(paper, "tables", table)
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
-        """Return the entry of a table of transcripts.
-
-        Args:
-            paper: Name of the paper.
-            table: Name of the table.
-        """
+        """Return the entry of a table of transcripts."""
         return self.entry(paper, "transcripts", table)
 
     def figure(self, paper: str, figure: str) -> Figure:
-        """Return the entry of a figure.
-
-        Args:
-            paper: Name of the paper.
-            figure: Name of the figure.
-        """
+        """Return the entry of a figure."""
         return self.entry(paper, "figures", figure)
 
     def examples(self, paper: str, table: str) -> Examples:
-        """Return the entry of a table of example translations.
-
-        Args:
-            paper: Name of the paper.
-            table: Name of the table.
-        """
+        """Return the entry of a table of example translations."""
         return self.entry(paper, "examples", table)
 
     def entry(self, paper: str, section: str, name: str) -> Any:

@@ -190,12 +190,7 @@ class Project(Catalogue):
         return RunId(*self.locate(system, paper), self.stand_in(dataset), seed)
 
     def decoding_language_model(self, run: RunId, name: str) -> RunId | None:
-        """Return the language model that a decoding uses with a run; None if it uses none.
-
-        Args:
-            run: The run.
-            name: Name of the decoding.
-        """
+        """Return the language model that a decoding uses with a run; None if it uses none."""
         reference = self.decoding(run.paper, run.system, name).language_model
         return self.resolve_reference(reference, run.paper, run.seed) if reference else None
 
@@ -221,13 +216,7 @@ class Project(Catalogue):
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
-        """Return a system's runs, one per seed.
-
-        Args:
-            paper: Paper that refers to the system.
-            system: System as it is written there.
-            dataset: Dataset as the papers name it.
-        """
+        """Return a system's runs, one per seed."""
         owner, name = self.locate(system, paper)
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
         seeds = self.scale.seeds_of(f"{owner}/{name}", self.config.seed_list)

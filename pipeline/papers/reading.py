@@ -66,11 +66,6 @@ class Reading(Closed):
 def system_readings(project: "Project", paper: str, system: str) -> dict[str, str]:
     """Return the interpretations that a system follows, by reading.
 
-    Args:
-        project: The project.
-        paper: Paper whose readings are meant.
-        system: System as it is written in that paper.
-
     Raises:
         UserError: The system follows no interpretation of a reading that concerns it.
     """
@@ -88,10 +83,6 @@ def system_readings(project: "Project", paper: str, system: str) -> dict[str, st
 
 def check_readings(project: "Project", paper: str) -> None:
     """Check that the default of each reading exists and that some system follows each interpretation.
-
-    Args:
-        project: The project.
-        paper: Paper whose readings are checked.
 
     Raises:
         UserError: One of these does not hold.

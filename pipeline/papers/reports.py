@@ -14,37 +14,20 @@ if TYPE_CHECKING:
 
 
 def table_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts that a table is filled from.
-
-    Args:
-        project: The project.
-        paper: Paper that has the table.
-        table: Name of the table.
-    """
+    """Return the artifacts that a table is filled from."""
     view, cells = PaperView(project, paper), project.table(paper, table).cells.values()
     rows = project.printed[paper][table]
     return list(dict.fromkeys(product for row in rows for cell in cells for product in cell.needs(view, row)))
 
 
 def transcript_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts of a table of transcripts: the corpus and each system's transcripts.
-
-    Args:
-        project: The project.
-        paper: Paper that has the table.
-        table: Name of the table.
-    """
+    """Return the artifacts of a table of transcripts: the corpus and each system's transcripts."""
     corpus = project.stand_in(project.transcript_table(paper, table).scored_on)
     return [Encoded(corpus), *dict.fromkeys(transcripts(project, paper, table).values())]
 
 
 def transcripts(project: "Project", paper: str, table: str) -> dict[str, Transcript]:
     """Return the transcripts that a table shows or selects utterances by.
-
-    Args:
-        project: The project.
-        paper: Paper that has the table.
-        table: Name of the table.
 
     Returns:
         Transcripts of the first seed by system.
@@ -59,11 +42,6 @@ def transcripts(project: "Project", paper: str, table: str) -> dict[str, Transcr
 def example_runs(project: "Project", paper: str, table: str) -> dict[str, RunId]:
     """Return the run of each row of a table of example translations.
 
-    Args:
-        project: The project.
-        paper: Paper that has the table.
-        table: Name of the table.
-
     Returns:
         Runs of the first seed by row.
     """
@@ -73,13 +51,7 @@ def example_runs(project: "Project", paper: str, table: str) -> dict[str, RunId]
 
 
 def example_products(project: "Project", paper: str, table: str) -> list[Product]:
-    """Return the artifacts of a table of examples: the corpus, its translations and their scores.
-
-    Args:
-        project: The project.
-        paper: Paper that has the table.
-        table: Name of the table.
-    """
+    """Return the artifacts of a table of examples: the corpus, its translations and their scores."""
     entry, runs = project.examples(paper, table), example_runs(project, paper, table).values()
     found: list[Product] = [Encoded(project.stand_in(entry.dataset))]
     for run in runs:
@@ -89,23 +61,12 @@ def example_products(project: "Project", paper: str, table: str) -> list[Product
 
 
 def figure_products(project: "Project", paper: str, figure: str) -> list[Product]:
-    """Return the artifacts that a figure is drawn from.
-
-    Args:
-        project: The project.
-        paper: Paper that has the figure.
-        figure: Name of the figure.
-    """
+    """Return the artifacts that a figure is drawn from."""
     return list(dict.fromkeys(project.figure(paper, figure).needs(PaperView(project, paper))))
 
 
 def claim_products(project: "Project", paper: str) -> list[Product]:
-    """Return the artifacts that a paper's claims need at this scale, including all trainings.
-
-    Args:
-        project: The project.
-        paper: Paper that makes the claims.
-    """
+    """Return the artifacts that a paper's claims need at this scale, including all trainings."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = [claim for claim in claims.claims.values() if claim.is_tested(project.config.scale)]
     return list(dict.fromkeys(product for claim in tested for product in claim.needs(view, claims.scores)))

@@ -44,12 +44,7 @@ class Design:
 
 
 def designs(project: Project, paper: str) -> Iterator[Design]:
-    """Yield the design of every claim that compares systems, whether or not the noise is known.
-
-    Args:
-        project: The project.
-        paper: Paper that makes the claims.
-    """
+    """Yield the design of every claim that compares systems, whether or not the noise is known."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
     pools = NoisePools(view, claims.model_copy(update={"claims": tested}).systems)
@@ -137,14 +132,7 @@ def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> 
 
 
 def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:
-    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it.
-
-    Args:
-        project: The project.
-        paper: Paper that makes the claim.
-        term: System and decodings.
-        score: Metric, splits and decoding.
-    """
+    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it."""
     where, decodings = project.locate(term.system, paper), term.decodings or [score.decoding]
     for owner in dict.fromkeys((paper, where[0])):
         for name, table in project.papers[owner].tables.items():

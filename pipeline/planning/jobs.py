@@ -194,12 +194,7 @@ class Jobs:
             yield from self.following_jobs(product, forecast)
 
     def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
-        """Yield the job that makes a product after a training; scoring takes so little time that it has none.
-
-        Args:
-            product: Product of the run.
-            forecast: Forecast of its training.
-        """
+        """Yield the job that makes a product after a training; scoring takes so little time that it has none."""
         run = product.run
         match product:
             case products.Averaged(_, decoding):

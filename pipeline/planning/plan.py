@@ -56,12 +56,7 @@ def write_plan(
 
 
 def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
-    """Return a job as a row of the CSV; empty cells are unknown or do not apply.
-
-    Args:
-        job: The job.
-        devices: GPUs by name.
-    """
+    """Return a job as a row of the CSV; empty cells are unknown or do not apply."""
     forecast = job.forecast
     return {
         "job": job.kind,
@@ -99,13 +94,7 @@ def gpu_hours(job: Job, device: Device) -> float:
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
-    """Return the plan as Markdown.
-
-    Args:
-        project: The project.
-        found: Jobs of the papers.
-        devices: GPUs by name.
-    """
+    """Return the plan as Markdown."""
     jobs = found.all
 
     def trained(paper: str) -> list[Job]:
@@ -160,12 +149,7 @@ def design_cells(design: Design) -> list[str]:
 
 
 def notes(project: Project, found: Jobs) -> list[str]:
-    """Return notes about the numbers and the disk.
-
-    Args:
-        project: The project.
-        found: Jobs of the papers.
-    """
+    """Return notes about the numbers and the disk."""
     gpus, calibration = project.scale.resources["train"].gpus, found.calibration
     measures = snakemake_command(project, project.layout.path(Measured()))
     here = (
@@ -194,13 +178,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
 
 
 def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) -> list[str]:
-    """Return a row of the table of trainings.
-
-    Args:
-        job: A training.
-        forecast: Its forecast.
-        devices: GPUs by name.
-    """
+    """Return a row of the table of trainings."""
     return [
         job.name,
         f"{100 * job.done:.0f} %",

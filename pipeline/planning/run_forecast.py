@@ -94,12 +94,7 @@ class RunForecast:
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
-    """Return the forecast of a whole training from its settings and the sizes of its corpus.
-
-    Args:
-        spec: The run.
-        corpus: Sizes of the corpus that it is trained on.
-    """
+    """Return the forecast of a whole training from its settings and the sizes of its corpus."""
     training = spec.training
 
     step = corpus.step_shape(training)

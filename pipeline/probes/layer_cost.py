@@ -49,10 +49,6 @@ def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None
 def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
     """Count the trainable parameters of each size that a table of a paper shows.
 
-    Args:
-        project: The project with the paper.
-        paper: Name of the paper.
-
     Returns:
         Parameters by system and rows of its embeddings.
     """

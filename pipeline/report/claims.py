@@ -36,13 +36,7 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
 
 
 def results_in_words(project: Project, paper: str, faults: Faults = (NotRun,)) -> list[ClaimResult]:
-    """Return the evaluated claims of a paper; their texts name systems and metrics as readers know them.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        faults: Exceptions that make a claim count as not run.
-    """
+    """Return the evaluated claims of a paper; their texts name systems and metrics as readers know them."""
     view = PaperView(project, paper)
     labels = Labels(view)
     return [labels.result(result) for result in project.claims[paper].evaluate(view, faults)]
@@ -81,13 +75,7 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
-    """Return the verdicts as a Markdown table, then every claim with all its evidence, for a terminal.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        claims: Results of its claims.
-    """
+    """Return the verdicts as a Markdown table, then every claim with all its evidence, for a terminal."""
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
@@ -106,12 +94,7 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
 
 
 def not_judged(project: Project, paper: str) -> list[str]:
-    """Return the paper's statements that can't be decided here, with the reasons, in Markdown; empty if none.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-    """
+    """Return the paper's statements that can't be decided here, with the reasons, in Markdown; empty if none."""
     found = project.claims[paper].not_judged
     rows = [[name, claim.statement, claim.printed, claim.why] for name, claim in found.items()]
     return ["## Statements that are not judged", grid(["name", "statement", "printed", "why"], rows)] if rows else []

@@ -111,14 +111,7 @@ def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], s
 
 
 def table_rows(project: Project, paper: str, table: str, choice: ChosenSentence) -> list[dict[str, str]]:
-    """Return the printed texts beside ours.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: Name of the table.
-        choice: The chosen sentence.
-    """
+    """Return the printed texts beside ours."""
     entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_one_of(project.datasets[name], CorpusRecord, "parallel text")
@@ -137,15 +130,7 @@ def table_rows(project: Project, paper: str, table: str, choice: ChosenSentence)
 
 
 def render(project: Project, paper: str, table: str, choice: ChosenSentence, rows: list[dict[str, str]]) -> str:
-    """Return the table in Markdown, for a terminal.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: Name of the table.
-        choice: The chosen sentence.
-        rows: Rows of the CSV.
-    """
+    """Return the table in Markdown, for a terminal."""
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
         f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "

@@ -38,11 +38,6 @@ def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions)
 def draw(project: Project, paper: str, figure: str) -> Drawing:
     """Return the picture of a figure and its numbers.
 
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        figure: Name of the figure.
-
     Raises:
         UserError: A file that it is drawn from is missing.
     """
@@ -54,14 +49,7 @@ def draw(project: Project, paper: str, figure: str) -> Drawing:
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:
-    """Return the figure's caption in Markdown: its data, the facts of its runs, and a link to the picture.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        figure: Name of the figure.
-        facts: Sentences on the runs.
-    """
+    """Return the figure's caption in Markdown: its data, the facts of its runs, and a link to the picture."""
     entry, record = project.figure(paper, figure), project.papers[paper]
     used = project.stand_in(entry.dataset)
     data = f"Data: {used}" + ("" if used == entry.dataset else f", which stands in for {entry.dataset}")

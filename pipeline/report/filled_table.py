@@ -158,13 +158,7 @@ def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -
 
 
 def steps_in_words(project: Project, run: RunId, trained: TrainedRun) -> str:
-    """Return the training steps, and the budget if the training ended before it.
-
-    Args:
-        project: The project at its scale.
-        run: The run.
-        trained: Its record.
-    """
+    """Return the training steps, and the budget if the training ended before it."""
     budget = project.run_spec(run).training.max_steps
     return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
 

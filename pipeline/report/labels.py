@@ -74,12 +74,7 @@ def pair_of(project: Project, dataset: str) -> str:
 
 
 def column_titles(project: Project, cells: Mapping[str, Cell]) -> dict[str, str]:
-    """Return a title for each measured column of a table, as short as possible.
-
-    Args:
-        project: The project at its scale.
-        cells: Cells of the table.
-    """
+    """Return a title for each measured column of a table, as short as possible."""
     datasets = {cell.scored_on or cell.dataset for cell in cells.values() if isinstance(cell, ScoreCell)}
     titles = {}
     for key, cell in cells.items():
@@ -183,10 +178,6 @@ class Labels:
     def in_words(self, text: str, systems: Collection[str]) -> str:
         """Put names into a text that refers to systems and metrics as settings files do.
 
-        Args:
-            text: The text.
-            systems: Systems that it may refer to.
-
         Returns:
             The text with the names that readers know.
         """
@@ -208,12 +199,7 @@ class Labels:
 
 
 def names_of_rows(entry: TableEntry, rows: Sequence[Row]) -> list[str]:
-    """Return the names of rows: their labels and, if those are equal, the settings that differ.
-
-    Args:
-        entry: Entry of the table.
-        rows: Its printed rows.
-    """
+    """Return the names of rows: their labels and, if those are equal, the settings that differ."""
     labels = [" ".join(filter(None, (row[key] for key in entry.label))) for row in rows]
     found = []
     for row, label in zip(rows, labels, strict=True):
@@ -224,12 +210,7 @@ def names_of_rows(entry: TableEntry, rows: Sequence[Row]) -> list[str]:
 
 
 def names_of_systems(entry: TableEntry, rows: Sequence[Row]) -> dict[str, str]:
-    """Return the name of the first row of each system of a table.
-
-    Args:
-        entry: Entry of the table.
-        rows: Its printed rows.
-    """
+    """Return the name of the first row of each system of a table."""
     found: dict[str, str] = {}
     for row, name in zip(rows, names_of_rows(entry, rows), strict=True):
         for cell in entry.cells.values():
@@ -244,23 +225,12 @@ def short_title(title: str) -> str:
 
 
 def run_title(project: Project, run: RunId) -> str:
-    """Return the description of a run's system with its paper's name.
-
-    Args:
-        project: The project.
-        run: The run.
-    """
+    """Return the description of a run's system with its paper's name."""
     return f"{run.paper}: {project.system_entry(run.paper, run.system).description}"
 
 
 def output_name(project: Project, run: RunId, decoding: str) -> str:
-    """Return the name of the outputs of a run.
-
-    Args:
-        project: The project.
-        run: The run.
-        decoding: Name of the decoding.
-    """
+    """Return the name of the outputs of a run."""
     return f"{run_title(project, run)} ({decoding})"
 
 

@@ -45,12 +45,7 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
 
 
 def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
-    """Return the row of a layer type: printed cells, fitted exponents, and its formulas for the longest sequence.
-
-    Args:
-        printed: Printed row.
-        times: Measured times.
-    """
+    """Return the row of a layer type: printed cells, fitted exponents, and its formulas for the longest sequence."""
     layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
     operations, path = theoretical_costs(layer, n, times.record.kernel, times.record.window)
     row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
@@ -100,15 +95,7 @@ def theoretical_costs(layer: str, n: int, kernel: int, window: int) -> tuple[int
 
 
 def render(project: Project, paper: str, table: str, times: LayerTimings, rows: list[dict[str, Any]]) -> str:
-    """Return the table in Markdown, for a terminal.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: Name of the table.
-        times: Measured times.
-        rows: Rows of the CSV.
-    """
+    """Return the table in Markdown, for a terminal."""
     header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
     header += ["operations", "at this n", "path", "at this n"]
     cells = [grid_cells(row) for row in rows]

@@ -49,12 +49,7 @@ class WrittenReport:
 
 
 def score_decoded(graph: Graph, reports: Iterable[artifacts.Report]) -> None:
-    """Score outputs of decodings that failed in part, for which the rule `score` did not start.
-
-    Args:
-        graph: The graph of all products.
-        reports: Reports that need the scores.
-    """
+    """Score outputs of decodings that failed in part, for which the rule `score` did not start."""
     plans, layout = Plans(graph), graph.project.layout
     for scores in dict.fromkeys(map(artifacts.manifest_of, graph.closure(reports))):
         if not isinstance(scores, artifacts.Scores) or layout.path(scores).exists():
@@ -137,11 +132,6 @@ class PartialReports:
     def table(self, report: artifacts.Report, paper: str, name: str) -> str:
         """Write a table; a row without its numbers says why.
 
-        Args:
-            report: The table.
-            paper: Name of the paper.
-            name: Name of the table.
-
         Returns:
             The missing rows in words; empty if there are none.
         """
@@ -161,10 +151,6 @@ class PartialReports:
     def claims(self, report: artifacts.Report, paper: str) -> str:
         """Write claims; one that cannot be evaluated says why.
 
-        Args:
-            report: The claims.
-            paper: Name of the paper.
-
         Returns:
             The missing claims in words; empty if there are none.
         """
@@ -181,11 +167,6 @@ class PartialReports:
 
     def figure(self, report: artifacts.Report, paper: str, name: str) -> str:
         """Draw a figure without the systems that miss something; its caption names them.
-
-        Args:
-            report: The figure.
-            paper: Name of the paper.
-            name: Name of the figure.
 
         Returns:
             The systems that are left out, with the causes; empty if there are none.

@@ -64,12 +64,7 @@ def write_results(
 
 
 def summary(campaign: Campaign, made: list[WrittenReport]) -> Iterator[str]:
-    """Yield lines about incomplete reports, failures, and progress.
-
-    Args:
-        campaign: State of the campaign.
-        made: The reports.
-    """
+    """Yield lines about incomplete reports, failures, and progress."""
     for report in made:
         if report.lacks:
             yield f"{report.path}: {f'without {report.lacks}' if report.is_written else f'not made: {report.lacks}'}"

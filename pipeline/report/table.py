@@ -39,14 +39,7 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
-    """Return a table in Markdown, with its caption above, and data, metrics, scale and deviations below.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        name: Name of the table.
-        filled: The filled table.
-    """
+    """Return a table in Markdown, with its caption above, and data, metrics, scale and deviations below."""
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {name}, scale {project.config.scale}",
         prose(filled.entry.caption),
@@ -85,12 +78,7 @@ def other_choices(readings: dict[str, Reading], choices: str) -> str:
 
 
 def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
-    """Return Markdown lines on the readings that the rows of a table follow; none without readings.
-
-    Args:
-        readings: Readings of the paper.
-        filled: The filled table.
-    """
+    """Return Markdown lines on the readings that the rows of a table follow; none without readings."""
     used = {reading.split()[0] for text in filled.runs["readings"] for reading in text.split("; ") if reading}
     lines = []
     for name in filter(used.__contains__, readings):
@@ -105,13 +93,7 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
 
 
 def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
-    """Return Markdown notes below a table: data, metrics, scale rules, readings and deviations.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        filled: The filled table.
-    """
+    """Return Markdown notes below a table: data, metrics, scale rules, readings and deviations."""
     lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name, literal)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
@@ -158,10 +140,6 @@ def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = s
 def column_remark(filled: FilledTable, name: str) -> str:
     """Name the substituted data of a column, and why it is not comparable with the printed one.
 
-    Args:
-        filled: The table.
-        name: The column.
-
     Returns:
         Part of a sentence; empty if the column has the paper's data and is comparable.
     """
@@ -193,12 +171,7 @@ def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequen
 
 
 def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
-    """Return a line for each rule of the scale that changes a setting of runs, or of runs whose weights they load.
-
-    Args:
-        project: The project at its scale.
-        of_runs: The runs.
-    """
+    """Return a line for each rule of the scale that changes a setting of runs, or of runs whose weights they load."""
     runs = set(of_runs)
     runs |= {taken for run in runs for taken in project.weight_sources(run).values()}
     runs = {run for run in runs if not project.papers[run.paper].as_published}

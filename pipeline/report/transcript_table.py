@@ -44,13 +44,7 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
 
 
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
-    """Return the printed examples in their order with each model's text; empty if a run is missing.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: Name of the table.
-    """
+    """Return the printed examples in their order with each model's text; empty if a run is missing."""
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
     texts = Texts(project, entry, transcripts(project, paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
@@ -124,14 +118,7 @@ class Texts:
 
 
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
-    """Return one example after the other in Markdown, the printed text above ours.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: Name of the table.
-        rows: Rows of the CSV.
-    """
+    """Return one example after the other in Markdown, the printed text above ours."""
     entry, record = project.transcript_table(paper, table), project.papers[paper]
     parts = [f"# {literal(record.title)}: {table}, scale {project.config.scale}", prose(entry.caption)]
     for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):

@@ -153,12 +153,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/loops.py).
-
-    Args:
-        device: Where the model is.
-        spec: Specification of the run.
-    """
+    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/loops.py)."""
     narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)

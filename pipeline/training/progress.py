@@ -157,12 +157,7 @@ class Progress:
 
 
 def progress_line(name: str, record: records.ProgressLine) -> str:
-    """Return a progress record as a log line.
-
-    Args:
-        name: Name of the run.
-        record: The progress.
-    """
+    """Return a progress record as a log line."""
     return (
         f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
         f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "

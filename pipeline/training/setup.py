@@ -118,16 +118,7 @@ def log_setup(
     description: Machine,
     state: TrainingState,
 ) -> None:
-    """Log what will be trained, on which data and machine.
-
-    Args:
-        spec: Specification of the run.
-        model: Its model.
-        batches: Its training batches.
-        group: The processes that train the model.
-        description: Machine that trains.
-        state: State from which it starts.
-    """
+    """Log what will be trained, on which data and machine."""
     training = spec.training
     where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
     log.info("%s: %.2f M parameters", where, millions)
@@ -154,12 +145,7 @@ def log_setup(
 
 
 def format_step_size(training: TrainingConfig, batches: corpus_batches.AnyTrainingBatches) -> str:
-    """Return in words how much data a training step uses.
-
-    Args:
-        training: Settings of the training.
-        batches: Its training batches.
-    """
+    """Return in words how much data a training step uses."""
     if training.sentences_per_update:
         return f"{training.sentences_per_update} pairs"
     return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"

@@ -82,12 +82,7 @@ def key_of(spec: RunSpec) -> str:
 
 
 def run_flops(spec: RunSpec, shape: BatchShape) -> float:
-    """Return the FLOPs of forward and backward pass of a batch, including a fused language model.
-
-    Args:
-        spec: Specification of the run.
-        shape: Sizes of the batch.
-    """
+    """Return the FLOPs of forward and backward pass of a batch, including a fused language model."""
     if spec.fusion is None or spec.language_model is None:
         return training_flops(spec.model, shape)
     frozen = spec.fusion.kind == "deep" or spec.training.trained_part == "fusion"

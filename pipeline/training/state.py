@@ -63,10 +63,6 @@ class TrainingState:
         """Return whether the dev loss is finite and far from that of an exploded model.
 
         An over-fitted model or one that has hardly begun is sane.
-
-        Args:
-            dev: Loss on the development set.
-            vocab_size: Size of the target vocabulary.
         """
         worst = max(math.log(vocab_size), self.best_dev.nll_per_token if self.best_dev else 0.0)
         return dev.nll_per_token <= EXPLODED * worst  # false for NaN

@@ -19,12 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def log_siblings(run_folder: Path, spec: RunSpec) -> None:
-    """Log the runs of the same system, dataset and seed, and how their settings differ.
-
-    Args:
-        run_folder: Folder of the run.
-        spec: Its specification.
-    """
+    """Log the runs of the same system, dataset and seed, and how their settings differ."""
     for folder in sibling_runs(run_folder):
         differences = "; ".join(spec.differences(load_run(folder / layout.RUN_FILE))) or "the same settings"
         log.info("another run of this system and seed is %s: there, %s", folder.name, differences)
@@ -40,10 +35,6 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
 
     They differ only in a smaller number of steps or patience. If steps depend on the length of the training, they
     differ only in patience.
-
-    Args:
-        run_folder: Folder of the run.
-        spec: Its specification.
 
     Returns:
         Their folders.

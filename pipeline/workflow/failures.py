@@ -102,12 +102,7 @@ CORPUS_STAGES: dict[type[products.DatasetArtifact], tuple[str, ...]] = {
 
 
 def logs_of(layout: Layout, product: products.Product) -> list[Path]:
-    """Return the logs of the jobs that make a product.
-
-    Args:
-        layout: Paths of the project.
-        product: The product.
-    """
+    """Return the logs of the jobs that make a product."""
     return [layout.log(product, stage) for stage in stages_of(product)]
 
 

@@ -199,22 +199,12 @@ class Graph:
         return translation | prepared
 
     def weights(self, run: products.RunId, decoding: str) -> products.Product:
-        """Return the weights that a decoding loads: averaged checkpoints, or the final weights of the training.
-
-        Args:
-            run: The run.
-            decoding: Name of the decoding.
-        """
+        """Return the weights that a decoding loads: averaged checkpoints, or the final weights of the training."""
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
         return products.Averaged(run, decoding) if averages else products.Trained(run)
 
     def decoding_inputs(self, run: products.RunId, decoding: str) -> Inputs:
-        """Return the weights of a decoding, and its external language model if there is one.
-
-        Args:
-            run: The run.
-            decoding: Name of the decoding.
-        """
+        """Return the weights of a decoding, and its external language model if there is one."""
         other = self.project.decoding_language_model(run, decoding)
         language_model = {"language_model": products.Trained(other)} if other else {}
         return {"weights": self.weights(run, decoding), **language_model}

@@ -35,10 +35,6 @@ class RuleFunctions:
     def product(self, kind: type[artifacts.Product], wildcards: Wildcards) -> artifacts.Product:
         """Return the product that wildcards name.
 
-        Args:
-            kind: Class of the product.
-            wildcards: Values of a job's wildcards.
-
         Raises:
             UserError: The digest in the wildcards is outdated, because settings or data changed.
         """
@@ -50,10 +46,6 @@ class RuleFunctions:
 
     def inputs(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
         """Return the files that the job for a product reads; empty for a report that no paper describes.
-
-        Args:
-            kind: Class of the product.
-            wildcards: Values of a job's wildcards.
 
         Raises:
             UserError: The table exists at other scales only, or `product` or `Plans.inputs` raised it.

@@ -255,10 +255,6 @@ class OtherTraining:
 def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
     """Return the newest finished training with other settings; None if there is none or its settings cannot be read.
 
-    Args:
-        project: The project.
-        run: The run.
-
     Returns:
         The training, or None.
     """
@@ -281,12 +277,7 @@ def listed_differences(differences: list[str]) -> str:
 
 
 def describe_other_training(project: Project, run: RunId) -> str:
-    """Return a line on a finished training with other settings; empty if there is none.
-
-    Args:
-        project: The project.
-        run: The run.
-    """
+    """Return a line on a finished training with other settings; empty if there is none."""
     other = newest_other_training(project, run)
     if other is None:
         return ""

@@ -61,12 +61,7 @@ def before_first_job(
 
 
 def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
-    """Print in a few lines what a dry run would make; nothing if there is nothing to make.
-
-    Args:
-        scale: Name of the scale.
-        jobs: Jobs that would run.
-    """
+    """Print in a few lines what a dry run would make; nothing if there is nothing to make."""
     plan, forecast = RESULTS / scale / "plan.csv", []
     with contextlib.suppress(OSError, ValueError):  # absent, or no text
         forecast = [*csv.DictReader(plan.read_text(encoding="utf-8").splitlines())]
@@ -104,12 +99,7 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
 
 
 def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """Yield the forecast hours of all trainings, on this machine or an A100; nothing if one has no forecast.
-
-    Args:
-        jobs: Jobs that would run.
-        forecast: Rows of `plan.csv`.
-    """
+    """Yield the forecast hours of all trainings, on this machine or an A100; nothing if one has no forecast."""
     rows = {row["name"]: row for row in forecast if row.keys() >= {"name", "job"} and row["job"] == "train"}
     paths = [Path(job.makes[0]).parts[-5:-1] for job in jobs if job.rule == "train"]
     names = ["/".join([*parts[:3], parts[3].partition("-")[0]]) for parts in paths]
@@ -124,11 +114,7 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
 
 
 def print_refusal(rules: RuleFunctions) -> None:
-    """Repeat why a target was refused as the last line, below Snakemake's traceback; nothing if none was.
-
-    Args:
-        rules: The project's rules.
-    """
+    """Repeat why a target was refused as the last line, below Snakemake's traceback; nothing if none was."""
     if rules.refusal:
         print(f"error: {rules.refusal}", file=sys.stderr, flush=True)
 

@@ -176,22 +176,12 @@ def not_here(project: Project, paper: str) -> str | None:
 
 
 def scales_of(project: Project, paper: str) -> list[str]:
-    """Return the scales that tables of a paper are restricted to.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-    """
+    """Return the scales that tables of a paper are restricted to."""
     return sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
 
 
 def scale_with_tables(project: Project, paper: str) -> str:
-    """Return the current scale, or the first one with tables of a paper if only others have some.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-    """
+    """Return the current scale, or the first one with tables of a paper if only others have some."""
     others = [] if project.tables_here(paper) else scales_of(project, paper)
     return others[0] if others else project.config.scale
 
@@ -232,13 +222,7 @@ def unknown_report(project: Project, paper: str, file: str, target: str, picture
 
 
 def other_scales(project: Project, paper: str, table: str) -> list[str]:
-    """Return the scales at which a table is made, if the current one is not among them.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-        table: Name of the table.
-    """
+    """Return the scales at which a table is made, if the current one is not among them."""
     scales = getattr(project.papers[paper].tables.get(table), "scales", None) or [project.config.scale]
     return [] if project.config.scale in scales else scales
 

@@ -59,10 +59,6 @@ def restore_inputs(graph: Graph, product: Product) -> int:
 def restore_report(graph: Graph, report: Report) -> int:
     """Compare a report with the files made from it: the site, and the view of the configured paper's tables.
 
-    Args:
-        graph: The papers of the project.
-        report: The report.
-
     Returns:
         The number of its files whose time was restored.
     """
@@ -79,10 +75,6 @@ def output_files(graph: Graph, product: Product) -> list[Path]:
 
     Outputs and scores of a decoding are declared by their manifest alone. The job that encodes speech also writes its
     report of preparation.
-
-    Args:
-        graph: The papers of the project.
-        product: The product.
 
     Returns:
         The paths, which need not exist.

@@ -194,12 +194,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
-    """Yield the raw and prepared training text of a corpus that is encoded.
-
-    Args:
-        project: The project.
-        name: Name of the dataset.
-    """
+    """Yield the raw and prepared training text of a corpus that is encoded."""
     folder, form = project.layout.corpus(name), project.dataset_records[name].form
     found = [path for kind in ("raw", "prepared") for path in sorted((folder / kind).glob("train.*"))]
     files = [path for path in found if is_read_by_training_alone(path, form)]
@@ -209,12 +204,7 @@ def training_text(project: Project, name: str) -> Iterator[Unneeded]:
 
 
 def audio(project: Project, name: str) -> Iterator[Unneeded]:
-    """Yield the audio of a speech corpus that is encoded.
-
-    Args:
-        project: The project.
-        name: Name of the dataset.
-    """
+    """Yield the audio of a speech corpus that is encoded."""
     folder = project.layout.corpus(name)
     files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
     if files and project.layout.path(Encoded(name)).exists():
@@ -222,12 +212,7 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
 
 
 def existing(project: Project, *products: Product) -> list[Path]:
-    """Return the files of products that exist.
-
-    Args:
-        project: The project.
-        products: The products.
-    """
+    """Return the files of products that exist."""
     return [path for path in map(project.layout.path, products) if path.exists()]
 
 

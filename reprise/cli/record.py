@@ -53,10 +53,6 @@ class RunRecord(Record):
     def of(cls, folder: Path, run: RunSpec) -> "RunRecord":
         """Return the record of a run, without names and folders of the machine.
 
-        Args:
-            folder: Folder of the run.
-            run: Its settings.
-
         Raises:
             UserError: The run is not finished or not scored, or a score belongs to an earlier training.
         """

@@ -40,10 +40,6 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
 def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
     """Report on a prepared dataset.
 
-    Args:
-        project: The project.
-        dataset: The dataset.
-
     Yields:
         The report, line by line.
 

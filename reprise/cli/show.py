@@ -92,12 +92,7 @@ def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str
 
 
 def usual_table(project: Project, paper: str) -> str:
-    """Return the table that is shown by default: table2, else the first.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-    """
+    """Return the table that is shown by default: table2, else the first."""
     tables = list(project.tables_here(paper) or project.papers[paper].tables)
     return "table2" if "table2" in tables or not tables else tables[0]
 

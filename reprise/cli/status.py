@@ -181,11 +181,6 @@ def runs_to_request(project: Project, requested: Iterable[Product], campaign: Ca
 
     Snakemake does not look at the inputs of reports that exist.
 
-    Args:
-        project: The project.
-        requested: Reports that the user asked for.
-        campaign: State of the campaign.
-
     Returns:
         The target files of the trainings; none if a report is missing.
     """

@@ -240,13 +240,7 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
 
 
 def folder_of(project: Project, product: Product, path: Path) -> Path:
-    """Return the corpus, run or other folder of a file.
-
-    Args:
-        project: The project at its scale.
-        product: Product of the file.
-        path: The file.
-    """
+    """Return the corpus, run or other folder of a file."""
     match product:
         case DatasetArtifact(dataset):
             corpus = project.layout.corpus(dataset)

@@ -52,21 +52,11 @@ class Cell(Closed):
         return set()
 
     def runs(self, view: PaperView, row: Row) -> list[RunId]:
-        """Return the runs that fill in a row; none if its system is not ours to run.
-
-        Args:
-            view: The paper at one scale.
-            row: Row of the printed table.
-        """
+        """Return the runs that fill in a row; none if its system is not ours to run."""
         return []
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        """Return the products that fill in a row; none if its system is not ours to run.
-
-        Args:
-            view: The paper at one scale.
-            row: Row of the printed table.
-        """
+        """Return the products that fill in a row; none if its system is not ours to run."""
         return iter(())
 
     def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:

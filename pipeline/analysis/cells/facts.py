@@ -32,10 +32,6 @@ class FactCell(RunCell):
     def value(self, folders: RunFolders, run: RunId) -> float | None:
         """Return the fact about one run; None if it was not run, NaN if an older version did not measure it.
 
-        Args:
-            folders: Reader of the paper's runs.
-            run: The run.
-
         Raises:
             NotImplementedError: The kind does not override it.
         """

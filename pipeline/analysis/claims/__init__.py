@@ -100,13 +100,7 @@ class Claims(Closed):
     def evaluate(
         self, view: PaperView, faults: Faults = (NotRun,), folders: RunFolders | None = None
     ) -> list[ClaimResult]:
-        """Return one result for each claim of the paper, or for each link of a chain, in order.
-
-        Args:
-            view: The paper at one scale.
-            faults: Exceptions that make a claim count as not run.
-            folders: Reader of the paper's runs that may have read some already.
-        """
+        """Return one result for each claim of the paper, or for each link of a chain, in order."""
         measured = Measurements(folders or RunFolders(view), self.scores, NoisePools(view, self.systems))
         return evaluate_claims(self.claims, self.primary, measured, faults)
 

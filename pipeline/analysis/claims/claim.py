@@ -130,12 +130,7 @@ class Claim(Closed):
         return self.scales is None or scale in self.scales
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        """Yield all products from which it is evaluated, including every training.
-
-        Args:
-            view: The paper at one scale.
-            scores: Scores of the paper's claims by name.
-        """
+        """Yield all products from which it is evaluated, including every training."""
         for system, dataset in self.trainings:
             yield from view.trained([system], dataset)
         for score in (scores[name] for name in self.score_names):

@@ -66,11 +66,6 @@ class TrainedPair(Claim):
     def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
         """Test how far the system's quantity `name` is below the baseline's.
 
-        Args:
-            name: Name of the quantity.
-            ours: Sample of the system.
-            theirs: Sample of the baseline.
-
         Returns:
             The baseline's quantity minus the system's.
         """

@@ -58,10 +58,6 @@ class NoisePools:
     def alike(self, system: str, dataset: str) -> dict[str, str]:
         """Return the systems of the same family that are trained on the same data.
 
-        Args:
-            system: System whose family is meant.
-            dataset: Dataset that it is trained on, as the papers name it.
-
         Returns:
             Systems by what their runs have in common (`training`), so that two names of one system count once.
         """
@@ -88,30 +84,15 @@ class NoisePools:
         return self.known[key]
 
     def training(self, system: str, dataset: str) -> str:
-        """Return what the runs of a system have in common: paper, system and dataset.
-
-        Args:
-            system: System as the paper writes it.
-            dataset: Dataset as the papers name it.
-        """
+        """Return what the runs of a system have in common: paper, system and dataset."""
         return "/".join((*self.view.experiment.locate(system, self.view.paper), dataset))
 
     def corpus(self, system: str, dataset: str) -> str:
-        """Return the dataset that a system is trained on at this scale.
-
-        Args:
-            system: System as the paper writes it.
-            dataset: Dataset as the papers name it.
-        """
+        """Return the dataset that a system is trained on at this scale."""
         return self.view.runs(system, dataset)[0].dataset
 
     def family(self, system: str, dataset: str) -> str:
-        """Return the model family of a system.
-
-        Args:
-            system: System as the paper writes it.
-            dataset: Dataset as the papers name it.
-        """
+        """Return the model family of a system."""
         return self.view.experiment.run_spec(self.view.runs(system, dataset)[0]).model.family
 
 
@@ -179,22 +160,13 @@ class Measurements:
     def statistics(self, system: str, score: NamedScore) -> list[list[np.ndarray]]:
         """Return the statistics of each seed, split by split, under the score's own decoding.
 
-        Args:
-            system: System as the paper writes it.
-            score: Metric, splits and decoding.
-
         Returns:
             For each seed, the statistics of each split, shape (N, F).
         """
         return self.folders.statistics(self.view.runs(system, score.dataset), score, [score.decoding])
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
-        """Return the statistics of each seed by the name of the split.
-
-        Args:
-            system: System as the paper writes it.
-            score: Metric, splits and decoding.
-        """
+        """Return the statistics of each seed by the name of the split."""
         rows = self.statistics(system, score)
         return [dict(zip(score.splits, of_seed, strict=True)) for of_seed in rows]
 
@@ -234,11 +206,6 @@ class Measurements:
 
     def below_score_floor(self, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
         """Name the systems whose score, under its own decoding, is below the floor; empty if there is none.
-
-        Args:
-            score: Metric, splits and decoding.
-            terms: Terms that a claim compares.
-            samples: Sample of each term.
 
         Returns:
             One clause for each such system. A system that was not run is left out.

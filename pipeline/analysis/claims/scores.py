@@ -28,12 +28,7 @@ class ScoreClaim(Claim):
         return [self.score]
 
     def trained_on(self, scores: Scores, terms: Sequence[Term]) -> list[System]:
-        """Return the terms' systems, each with the dataset of the score.
-
-        Args:
-            scores: Scores of the paper's claims by name.
-            terms: Terms that the claim compares.
-        """
+        """Return the terms' systems, each with the dataset of the score."""
         return [(term.system, scores[self.score].dataset) for term in terms]
 
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:

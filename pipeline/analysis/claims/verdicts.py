@@ -67,12 +67,6 @@ def evaluate_claims(
 ) -> list[ClaimResult]:
     """Evaluate every link of every claim, in order.
 
-    Args:
-        claims: Claims by name.
-        primary: Names of the primary claims.
-        measured: Measurements of the paper's runs.
-        faults: Exceptions that make a claim count as not run.
-
     Returns:
         One result for each link, with its adjusted p-value if the claim can be decided.
     """
@@ -160,12 +154,7 @@ def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
 
 
 def fewest_seeds(claim: Claim, measured: Measurements) -> int:
-    """Return the smallest number of trainings of any system that a claim needs; `ENOUGH_SEEDS` if it needs none.
-
-    Args:
-        claim: The claim or link.
-        measured: Measurements of the paper's runs.
-    """
+    """Return the smallest number of trainings of any system that a claim needs; `ENOUGH_SEEDS` if it needs none."""
     products = claim.needs(measured.view, measured.scores)
     runs = {product.run for product in products if isinstance(product, Trained)}
     return min(Counter((run.paper, run.system, run.dataset) for run in runs).values(), default=ENOUGH_SEEDS)

@@ -56,12 +56,7 @@ class LossCurves(Figure):
 
 
 def label_of(view: PaperView, system: str) -> str:
-    """Return the paper's own words for a system; those of the Transformer's table are only symbols.
-
-    Args:
-        view: The paper at one scale.
-        system: System as the paper writes it.
-    """
+    """Return the paper's own words for a system; those of the Transformer's table are only symbols."""
     description = view.experiment.system_entry(view.paper, system).description
     owner, _ = view.experiment.locate(system, view.paper)
     return f"Transformer, {description}" if owner == "attention" else description

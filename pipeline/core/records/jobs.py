@@ -123,14 +123,7 @@ Kind = TypeVar("Kind", bound=Event)
 
 
 def record_event(folder: Path, event: Event) -> int:
-    """Append an event to the `state.jsonl` of a folder, which is made if needed.
-
-    Args:
-        folder: Folder of a run or of another job.
-        event: The event.
-
-    Returns:
-        Position of the end of its line in the file, in bytes.
+    """Return the end of the line, in bytes, of an `event` appended to the `state.jsonl` of a `folder`, made if needed.
 
     Raises:
         UserError: The file cannot be written, or its file system has no locks.
@@ -141,16 +134,10 @@ def record_event(folder: Path, event: Event) -> int:
 
 
 def read_events(folder: Path, after: int = 0) -> list[Event]:
-    """Read the events of a folder, oldest first; lines that a crash cut or altered are left out and logged once.
+    """Return the events of a `folder`, oldest first, that stand `after` this byte; none if it cannot be read.
 
-    As in `read_note`, the folder is listed first, because NFS may hide a fresh file.
-
-    Args:
-        folder: Folder of a run or of another job.
-        after: Position in the file, in bytes, before which events are not read.
-
-    Returns:
-        The events; none if the file is missing, or cannot be read after all retries.
+    As in `read_note`, the folder is listed first, because NFS may hide a fresh file. Lines that a crash cut or altered
+    are left out and logged once.
     """
     try:
         names = retry_read(folder, lambda: os.listdir(folder))
@@ -170,20 +157,12 @@ def read_events(folder: Path, after: int = 0) -> list[Event]:
 
 @cache
 def log_damage(path: Path, number: int) -> None:
-    """Log a damaged line, once per process.
-
-    Args:
-        path: The file.
-        number: Number of the line, from 1.
-    """
+    """Log that line `number` (from 1) of `path` is damaged, once per process."""
     log.warning("%s: line %d is damaged and left out", path, number)
 
 
 def remove_damaged_lines(path: Path) -> Path:
-    """Remove the lines of a `state.jsonl` that hold no event, under the lock that appending takes.
-
-    Returns:
-        Path of a copy of the whole file as it was.
+    """Return a copy of a `state.jsonl`, from which lines without an event are removed, under the lock of appending.
 
     Raises:
         UserError: A file cannot be written, or the file system has no locks.
@@ -214,12 +193,7 @@ def holds_event(line: bytes) -> bool:
 
 
 def last_event(kind: type[Kind], folder: Path) -> Kind | None:
-    """Return the last event of a kind; None if there is none.
-
-    Args:
-        kind: Class of the event.
-        folder: Folder of a run or of another job.
-    """
+    """Return the last event of a `kind` in a `folder`; None if there is none."""
     return next((event for event in reversed(read_events(folder)) if isinstance(event, kind)), None)
 
 

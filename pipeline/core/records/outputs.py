@@ -136,11 +136,7 @@ class ScoreFile(Scored, Record):
         return self.test_set, self.references, VERSION.sub("", self.metrics[metric].signature)
 
     def require_training(self, digest: str, path: Path) -> None:
-        """Check that the scores belong to the run's current training.
-
-        Args:
-            digest: Digest of the weights that the training ended with.
-            path: The score file.
+        """Check that the scores in `path` belong to the run's training, which ended with this `digest`.
 
         Raises:
             UserError: The scores are of other weights.

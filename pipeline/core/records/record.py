@@ -30,11 +30,7 @@ class Record(Closed):
     @field_validator("format")
     @classmethod
     def check_format(cls, value: int) -> int:
-        """Return the format if it is the current one.
-
-        Raises:
-            ValueError: The format is not the one that this version reads.
-        """
+        """Refuse a format that is not the one that this version reads."""
         known = cls.model_fields["format"].default
         if value != known:
             raise ValueError(f"is of format {value}, this version of Reprise reads {known}")
@@ -72,12 +68,7 @@ class Record(Closed):
 
 
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
-    """Return the content of a file as a record class or an annotated union of them.
-
-    Args:
-        kind: A record class or an annotated union of them.
-        path: The file.
-        remedy: What to do about a faulty file, for messages.
+    """Return the content of `path` as a record of a `kind`, a class or annotated union; `remedy` is for messages.
 
     Raises:
         UserError: The file is missing or truncated, has another format, or has other fields.
@@ -93,12 +84,7 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
-    """Return each line of a file as a record, except a last one that a crash cut.
-
-    Args:
-        kind: A record class or an annotated union of them.
-        path: A JSON lines file.
-        remedy: What to do about a faulty file, for messages.
+    """Return each line of `path` as a record, except a last one that a crash cut; see `read_as`.
 
     Raises:
         UserError: The file is missing, or a line is faulty; the message names it.
@@ -109,14 +95,10 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
 
 
 def read_note(kind: type[Note], path: Path) -> Note | None:
-    """Return the record in a file of state; None if it does not exist.
+    """Return the record of a `kind` in `path`, a file of state; None if it does not exist.
 
     The folder is listed first, because NFS may hide a fresh file. A file that was just removed, is empty after a
     crash, or has another format counts as missing.
-
-    Args:
-        kind: Class of the record.
-        path: The file.
     """
     try:
         return kind.read(path) if path.name in os.listdir(path.parent) else None
@@ -125,13 +107,7 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
 
 
 def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:
-    """Return JSON as a record.
-
-    Args:
-        kind: A record class or an annotated union of them.
-        content: UTF-8 JSON.
-        where: File and line, for messages.
-        remedy: What to do about a faulty file, for messages.
+    """Return the UTF-8 JSON `content` at `where` as a record; see `read_as`.
 
     Raises:
         UserError: It is not one.

@@ -130,12 +130,7 @@ def all_anchors(site: SiteData) -> list[Anchors]:
 
 
 def anchors_of(site: SiteData, paper: str) -> Anchors:
-    """Return published numbers at this scale, or at the first that has tables of them.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the folder of recipes.
-    """
+    """Return published numbers at this scale, or at the first that has tables of them."""
     project, record = site.project, site.project.papers[paper]
     scale = scale_with_tables(project, paper)
     if not (here := scale == project.config.scale):

@@ -20,23 +20,12 @@ from pipeline.report.site.site_data import SiteData, run_page
 
 
 def compare_page(paper: str, table: str) -> str:
-    """Return the name of the page.
-
-    Args:
-        paper: Name of the paper.
-        table: Name of the table.
-    """
+    """Return the name of the page."""
     return f"compare-{paper}-{table}.html"
 
 
 def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -> bool:
     """Write the page that compares rows of a table.
-
-    Args:
-        pages: Folder of the site.
-        paper: Name of the paper.
-        name: Name of the table.
-        filled: The table.
 
     Returns:
         Whether it was written: the table has two scores of ours to compare.
@@ -97,24 +86,13 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
 
 
 def outputs_page(cell: ScoreCell, run: RunId, view: PaperView) -> str:
-    """Return the page of the outputs behind a score.
-
-    Args:
-        cell: The cell.
-        run: The run that is scored.
-        view: The project in the names of the paper.
-    """
+    """Return the page of the outputs behind a score."""
     dataset = view.experiment.stand_in(cell.scored_on) if cell.scored_on else run.dataset
     return f"outputs-{dataset}-{cell.splits[0]}.html"
 
 
 def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
-    """Return the development losses of a run: steps, and nats per token.
-
-    Args:
-        site: Data of the site.
-        run: The run.
-    """
+    """Return the development losses of a run: steps, and nats per token."""
     folder = site.project.layout.run(run)
     if not (folder / PROGRESS_FILE).exists():
         return []

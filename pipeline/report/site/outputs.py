@@ -26,12 +26,7 @@ FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 
 
 def write_outputs(pages: Pages, of: OutputSet) -> None:
-    """Write the page of a test set.
-
-    Args:
-        pages: Folder of the site.
-        of: The outputs.
-    """
+    """Write the page of a test set."""
     if shown := pages.site.is_shown(of.dataset):
         audio = recordings(pages, of.dataset, of.split, of.shown) if of.record.form == "speech" else {}
         pages.script(f"{of.dataset}-{of.split}", "outputs", data(of, audio))

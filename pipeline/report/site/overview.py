@@ -124,12 +124,6 @@ class Difference:
 def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
     """Sum up a paper.
 
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        results: Results of its claims.
-        tables: Its filled tables.
-
     Returns:
         The card of the first screen.
     """
@@ -155,12 +149,6 @@ def main_differences(
     site: SiteData, paper: str, results: Sequence[ClaimResult], labels: Labels
 ) -> tuple[NamedScore | None, list[Difference]]:
     """Return the score under which most order claims were measured, and their differences.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        results: Results of its claims.
-        labels: Names of systems.
 
     Returns:
         The score, None if nothing was measured; the differences, primary ones first.
@@ -198,13 +186,7 @@ def main_differences(
 
 
 def printed_number(labels: Labels, score: NamedScore, term: Term) -> float | None:
-    """Return the number that a table prints for a system under a score; None if no table does.
-
-    Args:
-        labels: Names of systems, with the tables.
-        score: The score.
-        term: System and decodings.
-    """
+    """Return the number that a table prints for a system under a score; None if no table does."""
     decodings = term.decodings or [score.decoding]
     for entry, rows in labels.tables.values():
         for cell in entry.cells.values():
@@ -245,11 +227,6 @@ def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Differen
 def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResult]) -> str:
     """Answer the question of a paper in a sentence or two.
 
-    Args:
-        scale: Name of the scale.
-        found: Measured differences.
-        results: Results of the claims.
-
     Returns:
         The answer.
     """
@@ -286,11 +263,6 @@ def mark_of(verdict: str) -> str:
 
 def run_totals(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> RunTotals:
     """Add up the resources that the runs of a paper took.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        tables: Its filled tables.
 
     Returns:
         The sums.

@@ -42,10 +42,6 @@ def paper_page(paper: str) -> str:
 def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, dict[str, str]]]:
     """Write the page of a paper, and the pages that compare rows of its tables.
 
-    Args:
-        pages: Folder of the site.
-        paper: Name of the paper.
-
     Returns:
         The card of the paper, and the links of the tables that show each run, by their names.
     """
@@ -87,11 +83,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
 
 
 def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
-    """Return the title of each column, by its key, that all tables with such a column agree on.
-
-    Args:
-        tables: Tables of a paper.
-    """
+    """Return the title of each column, by its key, that all tables with such a column agree on."""
     found: dict[str, set[str]] = {}
     for table in tables:
         for key, title in table.titles.items():
@@ -100,13 +92,7 @@ def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
 
 
 def table_links(paper: str, title: str, tables: dict[str, FilledTable]) -> dict[RunId, dict[str, str]]:
-    """Return the links of the tables that show each run, by their names.
-
-    Args:
-        paper: Name of the paper.
-        title: Its short title.
-        tables: Its filled tables.
-    """
+    """Return the links of the tables that show each run, by their names."""
     found: dict[RunId, dict[str, str]] = {}
     for name, filled in tables.items():
         for row in filled.table.rows:
@@ -194,13 +180,7 @@ class ShownClaim:
 
 
 def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -> list[tuple[str, list[ShownClaim]]]:
-    """Return (verdict, claims) in the order of the verdicts; primary claims come first.
-
-    Args:
-        labels: Names of systems.
-        results: Results of the claims.
-        scores: Scores of the paper's claims, by name.
-    """
+    """Return (verdict, claims) in the order of the verdicts; primary claims come first."""
     shown = [shown_claim(labels, result, scores) for result in results]
     groups = [(str(verdict), [claim for claim in shown if claim.verdict == verdict]) for verdict in Verdict]
     return [(name, sorted(found, key=lambda claim: claim.group != "primary")) for name, found in groups if found]
@@ -208,11 +188,6 @@ def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -
 
 def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim:
     """Put a claim into words.
-
-    Args:
-        labels: Names of systems.
-        result: Result of the claim.
-        scores: Scores of the paper's claims, by name.
 
     Returns:
         The claim as its page shows it.
@@ -235,13 +210,7 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
 
 
 def about(labels: Labels, result: ClaimResult, scores: dict) -> str:
-    """Return the systems and data of a claim as `systems: data`; either may be missing.
-
-    Args:
-        labels: Names of systems.
-        result: Result of the claim.
-        scores: Scores of the paper's claims, by name.
-    """
+    """Return the systems and data of a claim as `systems: data`; either may be missing."""
     systems = [labels.term(term) for term in result.claim.compared]
     systems = systems or [labels.system(system) for system, _ in result.claim.trainings]
     named = [scores[name] for name in result.claim.score_names]

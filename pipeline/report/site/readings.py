@@ -56,13 +56,7 @@ Context = frozenset[tuple[str, str]]
 
 
 def shown_readings(site: SiteData, paper: str, tables: Mapping[str, FilledTable]) -> list[ShownReading]:
-    """Return the readings of a paper with their scores.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        tables: Its filled tables.
-    """
+    """Return the readings of a paper with their scores."""
     readings = site.project.papers[paper].readings
     return [shown_reading(site, paper, tables, name, reading) for name, reading in readings.items()]
 
@@ -73,13 +67,6 @@ def shown_reading(
     """Find rows of one table that differ in this reading alone.
 
     Rows with most of its choices are taken, if possible with the defaults of the other readings.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        tables: Its filled tables.
-        name: Name of the reading.
-        reading: The reading.
 
     Returns:
         The reading with the scores of these rows.
@@ -108,14 +95,7 @@ def shown_reading(
 
 
 def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str) -> dict[Context, dict[str, int]]:
-    """Return the first row of each choice, by the choices of the other readings of its system.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-        filled: The table.
-        name: Name of the reading.
-    """
+    """Return the first row of each choice, by the choices of the other readings of its system."""
     found: dict[Context, dict[str, int]] = {}
     for index, row in enumerate(filled.table.rows):
         cells = (filled.entry.cells[key] for key in scores(filled) if is_ours(row))

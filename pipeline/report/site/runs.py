@@ -72,12 +72,7 @@ FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.s
 
 
 def settings(site: SiteData, run: RunId) -> list[dict[str, str]]:
-    """Return each setting here, in the paper, and of the system that this one's lineage begins with.
-
-    Args:
-        site: Data of the site.
-        run: The run.
-    """
+    """Return each setting here, in the paper, and of the system that this one's lineage begins with."""
     outermost = next(iter(site.project.lineage(run.paper, run.system)))
     owner, _, system = outermost.partition("/")
     base = RunId(owner, system, run.dataset, run.seed)
@@ -101,10 +96,6 @@ def flat(spec: RunSpec) -> dict[str, str]:
 
 def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
     """Draw losses and other quantities over a training.
-
-    Args:
-        site: Data of the site.
-        run: The run.
 
     Yields:
         The charts.
@@ -132,10 +123,6 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
 def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
     """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint.
 
-    Args:
-        site: Data of the site.
-        run: The run.
-
     Yields:
         The charts; none if the text may not be shown.
     """
@@ -157,12 +144,7 @@ def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
 
 
 def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLine]]]:
-    """Return the first sentences that were followed, each with its hypotheses over the training.
-
-    Args:
-        site: Data of the site.
-        run: The run.
-    """
+    """Return the first sentences that were followed, each with its hypotheses over the training."""
     path = site.project.layout.run(run) / SAMPLES_FILE
     if not path.exists() or not site.is_shown(run.dataset):
         return []
@@ -173,34 +155,20 @@ def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLin
 
 
 def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded, str]]:
-    """Return the decoded outputs with their records and settings.
-
-    Args:
-        site: Data of the site.
-        run: The run.
-    """
+    """Return the decoded outputs with their records and settings."""
     made = decoded_outputs(site, run)
     found = ((product, read_note(Decoded, site.path(product).with_suffix(".json"))) for product in made)
     return [(product, record, decoding_in_words(record.decoding)) for product, record in found if record]
 
 
 def decoding_in_words(decoding: dict[str, Any]) -> str:
-    """Return beam, length penalty, and the settings of a decoding that are not defaults, in words.
-
-    Args:
-        decoding: All settings.
-    """
+    """Return beam, length penalty, and the settings of a decoding that are not defaults, in words."""
     usual = DecodingConfig().model_dump(mode="json")
     shown = {key: value for key, value in decoding.items() if key in USUAL or value != usual.get(key)}
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sorted(shown.items()))
 
 
 def scores(site: SiteData, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
-    """Return each score that reports need, with the target that rebuilds it.
-
-    Args:
-        site: Data of the site.
-        run: The run.
-    """
+    """Return each score that reports need, with the target that rebuilds it."""
     target = site.project.layout.target
     return [(score, ScoreFile.read(site.path(score)), str(target(score))) for score in site.existing(Score, run)]

@@ -180,12 +180,7 @@ class PlainTable:
 
 
 def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
-    """Return each measured table of a paper, or the reason why it cannot be filled in at this scale.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-    """
+    """Return each measured table of a paper, or the reason why it cannot be filled in at this scale."""
     found: dict[str, FilledTable | str] = {}
     for name in site.project.tables_here(paper):
         try:
@@ -196,14 +191,7 @@ def measured_tables(site: SiteData, paper: str) -> dict[str, FilledTable | str]:
 
 
 def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> ShownTable:
-    """Return a table in the words and marks of its page.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        name: Name of the table.
-        filled: The table.
-    """
+    """Return a table in the words and marks of its page."""
     entry = filled.entry
     order = sorted(entry.cells, key=lambda key: not isinstance(entry.cells[key], ScoreCell))
     cells = {key: filled.values(key) for key in order}
@@ -260,12 +248,7 @@ def shown_row(
 
 
 def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
-    """Return why a row lacks a number, or how many of its runs are done.
-
-    Args:
-        site: Data of the site.
-        runs: Its runs.
-    """
+    """Return why a row lacks a number, or how many of its runs are done."""
     states = [site.status(run) for run in dict.fromkeys(runs)]
     why = site.why_missing(runs)
     return f"{states.count(DONE)} of {len(states)} runs done" if why == NOT_RUN and DONE in states else why
@@ -351,12 +334,7 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, value
 
 
 def other_tables(site: SiteData, paper: str) -> list[PlainTable]:
-    """Return the tables of sentences, transcripts and layer types, without rows if they are not made.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-    """
+    """Return the tables of sentences, transcripts and layer types, without rows if they are not made."""
     record, found = site.project.papers[paper], []
     kinds = ((ExampleTable, record.examples), (TranscriptTable, record.transcripts), (LayerTable, record.layer_costs))
     for kind, entries in kinds:
