@@ -114,12 +114,7 @@ class Sample:
         return self.pool or (self.by_seed,)
 
     def rescaled(self, scale: Scale, weight: float = 1) -> "Sample":
-        """Return the sample on a scale, times a weight; groups that became infinite are dropped from its pool.
-
-        Args:
-            scale: Maps scores to the scale on which they are compared, e.g. a logarithm.
-            weight: Weight of the sample in a sum over systems.
-        """
+        """Return the sample on a scale, times a weight; groups that became infinite are dropped from its pool."""
         by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
         return replace(
             self, by_seed=by_seed, draws=draws, pool=tuple(group for group in pool if np.isfinite(group).all())
@@ -246,14 +241,7 @@ def contrast(
 
 
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
-    """Return evidence that the factor b / a is smaller than d / c, by the difference of logarithms.
-
-    Args:
-        a: First value of the smaller factor.
-        b: Second value of the smaller factor.
-        c: First value of the larger factor.
-        d: Second value of the larger factor.
-    """
+    """Return evidence that the factor b / a is smaller than d / c, by the difference of logarithms."""
     return contrast("logarithm of both factors' ratio", [(1, d), (-1, c), (-1, b), (1, a)], scale=np.log)
 
 

@@ -120,22 +120,11 @@ class RunFolders:
             raise NotRun(str(error)) from error
 
     def branch_curves(self, run: artifacts.RunId, layer: int, stack: Stack = "encoder") -> list[BranchCurve]:
-        """Return the curves of kappa and alpha of one layer of a finished training.
-
-        Args:
-            run: The run.
-            layer: Number of the layer from 1; the last one if there are fewer.
-            stack: Side of the model that the layer is in.
-        """
+        """Return the curves of kappa and alpha of one layer, from 1 or else the last, of a finished training."""
         return branch_curves(self.require(artifacts.Trained(run)).parent, layer, stack)
 
     def gates(self, run: artifacts.RunId, name: str) -> np.ndarray:
-        """Return gate values: for each sentence the sum of z and the number of words, shape (N, 2).
-
-        Args:
-            run: The run.
-            name: `<channel>.<kind of words>`.
-        """
+        """Return gates (N, 2) by `<channel>.<kind of words>`: for each sentence the sum of z and the words."""
         return read_statistics(self.require(artifacts.Gates(run)), name)
 
     def attention_map(self, product: artifacts.AttentionMaps) -> AttentionMap:
@@ -188,11 +177,6 @@ class RunFolders:
     ) -> Measurement | None:
         """Return the score of a table cell; None as long as a score file is missing.
 
-        Args:
-            runs: Runs that stand in the cell, one per seed.
-            decodings: Decodings, averaged.
-            scored: Metric and splits.
-
         Raises:
             UserError: A score file does not have the metric, or seeds were scored differently.
         """
@@ -238,12 +222,7 @@ class RunFolders:
         return replace(found, basis=basis(files, scored.metric))
 
     def source_lengths(self, dataset: str, splits: Iterable[str]) -> np.ndarray:
-        """Return the lengths of source sentences in entries of the vocabulary (words or subwords), shape (N,).
-
-        Args:
-            dataset: Dataset of the corpus, after the scale replaced it.
-            splits: Names of the splits, concatenated in this order.
-        """
+        """Return the lengths (N,) of source sentences of `splits`, in this order, in entries of the vocabulary."""
         corpus = self.layout.corpus(dataset)
         return np.concatenate([TokenStore(corpus / f"encoded/{split}.src").lengths() for split in splits])
 
@@ -271,12 +250,7 @@ def present(path: Path) -> Path:
 
 
 def basis(scores: Iterable[ScoreFile], metric: str) -> str:
-    """Return in words what comparable scores of two systems have in common besides the test set.
-
-    Args:
-        scores: Score files of one seed, one per split.
-        metric: Name of the metric.
-    """
+    """Return in words what comparable scores of two systems have in common besides the test set."""
     return ", ".join(
         dict.fromkeys(f"references {score.references[:12]} by {score.basis(metric)[2]}" for score in scores)
     )

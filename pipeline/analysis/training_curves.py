@@ -99,10 +99,6 @@ class BranchCurve:
 def read_progress_lines(run_folder: Path, kind: type[Line]) -> list[Line]:
     """Return the lines of one kind from a run's progress log, in order.
 
-    Args:
-        run_folder: Folder of the run.
-        kind: Record of the lines to return.
-
     Raises:
         UserError: The log is missing, or a line is faulty.
     """
@@ -171,10 +167,6 @@ def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
     """Return the mean of upper's minus lower's dev loss at equal training loss; None if they share no training loss.
 
     Both curves are taken on their way down: validations after a rise of the training loss are left out.
-
-    Args:
-        lower: Curve that is expected below the other.
-        upper: The other curve.
     """
     ours, theirs = (descent(curve) for curve in (lower, upper))
     low = max(ours[0][0], theirs[0][0])
@@ -186,12 +178,7 @@ def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
 
 
 def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndarray | None:
-    """Return `mean_gap` of every pair, shape (lower, upper); None if a pair has none.
-
-    Args:
-        lower: Curves of the system that is expected below, one per seed.
-        upper: Curves of the other system.
-    """
+    """Return `mean_gap` of every pair, shape (lower, upper); None if a pair has none."""
     gaps = [[mean_gap(curve, other) for other in upper] for curve in lower]
     return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
 
@@ -252,15 +239,7 @@ def below_floor(floors: Floors, metric: str, score: float) -> str:
 
 
 def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[LossCurve]]) -> str:
-    """Name the first system whose dev loss was still falling; empty if there is none.
-
-    Args:
-        systems: Systems to check.
-        curves: For each system, the loss curve of each seed.
-
-    Returns:
-        One sentence, with the share by which the loss fell.
-    """
+    """Name the first system whose dev loss still fell, and by which share; empty if there is none."""
     for system in systems:
         if (gain := float(np.mean([curve.late_gain for curve in curves[system]]))) >= PLATEAU:
             fell = f"fell by {gain:.1%} over" if np.isfinite(gain) else "was not measured before"
@@ -269,11 +248,7 @@ def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[L
 
 
 def over_fitted(curves: Mapping[System, Sequence[LossCurve]]) -> str:
-    """Name the systems that ended far above their lowest dev loss; empty if there is none.
-
-    Returns:
-        One clause for each such system, with the share by which its loss rose.
-    """
+    """Name each system that ended far above its lowest dev loss, and by which share; empty if there is none."""
     rises = [(system, np.mean([curve.rise for curve in of_seeds])) for (system, _), of_seeds in curves.items()]
     return "; ".join(
         f"{system}: its dev loss ended {by:.0%} above its lowest" for system, by in rises if by >= OVER_FITTED

@@ -94,43 +94,22 @@ class Experiment(Protocol):
         """Return the run-to-run variance measured for a family of systems."""
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
-        """Return a system's run with each seed; `paper` is the one that names system and dataset.
-
-        Args:
-            paper: Paper in which the system and the dataset are written.
-            system: `name`, or `other/name` of another paper.
-            dataset: Dataset as the papers name it, before the scale replaces it.
-        """
+        """Return a system's run with each seed; `paper` is the one that names system and dataset."""
 
     def stand_in(self, dataset: str) -> str:
         """Return the dataset that stands in for `dataset` at this scale."""
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """Return the dataset that is part of the name of a run's scores on its own dataset, if any.
-
-        Args:
-            dataset: Dataset that the run is trained on.
-            measure: Subfolder of the score files, as `measure_of` returns it.
-        """
+        """Return the dataset that is part of the name of a run's scores on its own dataset, if any."""
 
     def run_spec(self, run: RunId) -> RunSpec:
         """Return all settings that the training of `run` reads."""
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
-        """Return the names of the paper that owns a system, and of the system.
-
-        Args:
-            reference: `name`, or `other/name` of another paper.
-            paper: Paper in which it is written.
-        """
+        """Return the names of paper and system of a `reference`, `name` or `other/name`, written in `paper`."""
 
     def system_entry(self, paper: str, reference: str) -> SystemRecord:
-        """Return the entry of a system in its paper.yaml.
-
-        Args:
-            paper: Paper in which the reference is written.
-            reference: `name`, or `other/name` of another paper.
-        """
+        """Return the entry of a system in its paper.yaml."""
 
 
 @dataclass(frozen=True)

@@ -36,16 +36,10 @@ class Sharing(NamedTuple):
 
 
 def share_gpus(workflow: Any) -> Sharing:
-    """Let Snakemake run as many trainings on each GPU as `--resources trainings_per_gpu` says.
+    """Return the number of GPUs and of jobs that may share one, by `--resources trainings_per_gpu`.
 
     Snakemake lends whole units of a resource, so its limit of `gpus` becomes the number of places on all GPUs. With
     the profile `slurm` nothing changes, because Slurm lends GPUs by its own rules.
-
-    Args:
-        workflow: Snakemake's workflow, before its first rule.
-
-    Returns:
-        The number of GPUs, and how many jobs may share one.
 
     Raises:
         UserError: The number is 0, or `gpus` is less than the number of visible GPUs: jobs would spread over all.
@@ -96,11 +90,7 @@ def start_mps() -> None:
 
 
 def stop_unused_mps(users: int) -> None:
-    """Stop the MPS daemon unless another Snakemake uses it.
-
-    Args:
-        users: Descriptor of the file that each Snakemake that uses the daemon has locked.
-    """
+    """Stop the MPS daemon unless another Snakemake has locked the file with the descriptor `users`."""
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

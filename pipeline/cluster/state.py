@@ -124,7 +124,7 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> C
 
 
 def record_decodings(run: Path, planned: str) -> None:
-    """Record how a training job decodes `run` at its end, JSON of a `PlannedTraining`, if it is `planned` anew.
+    """Record the JSON of a `PlannedTraining`, what is `planned` at the end of the training of `run`, if it is new.
 
     Raises:
         UserError: It is not JSON of a `PlannedTraining`.

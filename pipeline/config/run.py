@@ -107,11 +107,7 @@ class RunSpec(Closed):
         return {key: folder for key, folder in named.items() if folder}
 
     def content(self, exclude_defaults: bool = True) -> dict[str, Any]:
-        """Return the settings that decide the weights, without folders and without settings of other output files.
-
-        Args:
-            exclude_defaults: Leave out settings at their defaults.
-        """
+        """Return the settings that decide the weights, without folders and without settings of other output files."""
         excluded: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
         excluded["training"] = {"keep_checkpoints", "tensorboard", "cuda_graphs"}
         return self.model_dump(mode="json", exclude_defaults=exclude_defaults, exclude=excluded)

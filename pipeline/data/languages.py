@@ -18,9 +18,6 @@ HAN = frozenset({"Hani", "Hans", "Hant"})
 def canonical(code: str) -> str:
     """Return the standard tag of a language: `zh` for `zho`, `chi` and `cmn`, `zh-TW` for `zh_tw`.
 
-    Args:
-        code: A BCP 47 tag of language, script, region and variants; an ISO 639 code is the shortest form.
-
     Raises:
         ValueError: There is no such language, script or region, or the tag has an extension.
     """

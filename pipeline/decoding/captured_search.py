@@ -61,9 +61,6 @@ def without_cached_casts(device_type: str) -> Iterator[None]:
     """Let autocast cast weights at each use inside the block.
 
     A graph would read casts that autocast frees at its end.
-
-    Args:
-        device_type: cpu or cuda.
     """
     if not torch.is_autocast_enabled(device_type):
         yield
@@ -154,14 +151,7 @@ class CapturedSearch:
         return CapturedBeam(self, fitted, limits)
 
     def load(self, state: BeamState) -> BeamState:
-        """Copy a state into the memory of the graphs.
-
-        Args:
-            state: Tensors anywhere on the device.
-
-        Returns:
-            The same values in static memory.
-        """
+        """Copy a `state` anywhere on the device into the static memory (…) of the graphs."""
         leaves, structure = tree_flatten(state)
         static = []
         for number, leaf in enumerate(leaves):

@@ -100,9 +100,6 @@ def transcribe(
 def parse_decoding(text: str) -> DecodingConfig:
     """Return the whole decoding of the option `--decoding`.
 
-    Args:
-        text: JSON of the settings that differ from the default.
-
     Raises:
         UserError: `text` is not JSON or has an invalid setting.
     """
@@ -111,10 +108,6 @@ def parse_decoding(text: str) -> DecodingConfig:
 
 def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:
     """Replace learned branch weights by equal or random ones (Weighted Transformer Network, Table 3).
-
-    Args:
-        trained: Its model is changed.
-        config: Names the weights, and the seed of random ones.
 
     Raises:
         UserError: The model has no branches.
@@ -130,14 +123,7 @@ def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> Non
 
 
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
-    """Return the decoding with the weights that were chosen on the development set.
-
-    Args:
-        config: A decoding.
-        tuned: File of the chosen weights; None if the decoding is not tuned.
-
-    Returns:
-        The decoding, with `lm_weight` and `word_bonus` of the file.
+    """Return the decoding with `lm_weight` and `word_bonus` from the file `tuned`; None if it is not tuned.
 
     Raises:
         UserError: The decoding asks for tuned weights and none are given, or the reverse.
@@ -217,17 +203,7 @@ class DecodedSplit:
     cut: int
 
     def report(self, trained: TrainedModel, split: str, config: DecodingConfig, corpus: Path | None = None) -> Decoded:
-        """Build the record that is written beside the outputs.
-
-        Args:
-            trained: The model that decoded.
-            split: Name of the decoded split.
-            config: Settings of the decoding.
-            corpus: Encoded corpus of the split; None for the run's own.
-
-        Returns:
-            Record of weights, settings, device and speed.
-        """
+        """Return the record beside the outputs; `corpus` is the encoded corpus of the split, None for the run's own."""
         return Decoded(
             split=split,
             lines=len(self.outputs),

@@ -179,15 +179,7 @@ def prepare_language_model(
 def load_external_lm(
     trained: TrainedModel, config: DecodingConfig, run_folder: Path | None
 ) -> LanguageModel | Ngram | None:
-    """Load the language model of a run, or count n-grams on its training data.
-
-    Args:
-        trained: The model to decode with.
-        config: Names the language model or n-grams.
-        run_folder: Run of the language model, or None; see `prepare_language_model`.
-
-    Returns:
-        The language model on the model's device; None if the decoding uses none.
+    """Return the language model of a run, or count n-grams; see `prepare_language_model`. None if there is none.
 
     Raises:
         UserError: The language model is missing or does not fit, or exactly one of `config.language_model` and
@@ -211,10 +203,6 @@ def load_external_lm(
 
 def replace_language_model(trained: TrainedModel, language_model: LanguageModel | Ngram) -> None:
     """Replace the language model of a fused model (Cold Fusion, section 3).
-
-    Args:
-        trained: Its model is changed.
-        language_model: The new language model.
 
     Raises:
         UserError: The model has none, or reads its hidden state.

@@ -58,10 +58,6 @@ def choose_weights(
 def tuned_run(path: Path, expected: list[TunedPoint]) -> Tuned:
     """Return the error rates of another run, by pair of weights.
 
-    Args:
-        path: File that `choose_weights` wrote.
-        expected: Points with the weights that it must have.
-
     Raises:
         UserError: Its weights are others.
     """
@@ -73,11 +69,7 @@ def tuned_run(path: Path, expected: list[TunedPoint]) -> Tuned:
 
 
 def mean_grid(grids: list[list[TunedPoint]]) -> list[TunedPoint]:
-    """Return the means of error rates over runs, by pair of weights.
-
-    Args:
-        grids: Points of each run, in the same order.
-    """
+    """Return the means of error rates over runs, by pair of weights."""
     return [
         points[0].model_copy(update={rate: fmean(getattr(point, rate) for point in points) for rate in ("wer", "cer")})
         for points in zip(*grids, strict=True)
@@ -120,15 +112,7 @@ def scored_grid(
 
 
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
-    """Select evenly spaced utterances of the dev set, sorted by length.
-
-    Args:
-        trained: The model; gives corpus and device.
-        config: Gives the number of utterances and the size of a batch.
-
-    Returns:
-        Batches on the model's device, and the transcripts in the same order.
-    """
+    """Return evenly spaced utterances of the dev set by length, in batches on the device, and transcripts."""
     corpus = Path(trained.spec.corpus)
     pairs = source_split(corpus, "dev", normalisation_corpus(trained.spec))
     count = min(config.tuning_sentences, len(pairs.tgt))

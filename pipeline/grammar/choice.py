@@ -30,12 +30,7 @@ class Zipf(Generic[Item]):
 
 
 def held_out_combination(verb: str, noun: Noun) -> bool:
-    """Return whether a verb with an object is reserved for the test split; the hash is the same everywhere.
-
-    Args:
-        verb: Key of the verb.
-        noun: The object.
-    """
+    """Return whether a verb with an object is reserved for the test split; the hash is the same everywhere."""
     return zlib.crc32(f"{verb}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
 
 
@@ -49,12 +44,7 @@ def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
 
 
 def nouns_of(classes: Mapping[str, list[Noun]], names: Iterable[str]) -> list[Noun]:
-    """Return all nouns of some classes, each once.
-
-    Args:
-        classes: Nouns by class.
-        names: Names of the classes.
-    """
+    """Return all nouns of some classes, each once."""
     return list(dict.fromkeys(noun for name in names for noun in classes[name]))
 
 

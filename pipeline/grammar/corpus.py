@@ -43,10 +43,6 @@ class Sentence:
 def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
     """Return the next sentence that is new in every language.
 
-    Args:
-        stream: Sentences without end.
-        seen: Texts by language; the sentence is added.
-
     Raises:
         AssertionError: The stream ended.
     """
@@ -85,12 +81,7 @@ class Limits:
     vocabulary: int | None = None
 
     def kept(self, sentences: Iterator[Sentence], domain: Domain) -> Iterator[Sentence]:
-        """Yield the sentences within the limits.
-
-        Args:
-            sentences: Sentences to filter.
-            domain: Domain that the vocabulary is counted on.
-        """
+        """Yield the sentences within the limits."""
         known = None if self.vocabulary is None else frequent_words(domain, self.vocabulary)
         for sentence in sentences:
             fits = self.words[0] <= sentence.phenomena["length"] <= self.words[1]
@@ -100,12 +91,7 @@ class Limits:
 
 @cache
 def frequent_words(domain: Domain, count: int) -> frozenset[str]:
-    """Return the most frequent English words of a domain, without names.
-
-    Args:
-        domain: Domain whose sentences are counted.
-        count: Number of words.
-    """
+    """Return the most frequent English words of a domain, without names."""
     sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
     counts = Counter(word for sentence in sample for word in plain_words(sentence))
     return frozenset(word for word, _ in counts.most_common(count))

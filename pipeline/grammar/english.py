@@ -165,12 +165,7 @@ def place(p: structure.Place) -> str:
 
 
 def noun_phrase(nominal: structure.Nominal, case: int = 0) -> str:
-    """Return the NP of a nominal.
-
-    Args:
-        nominal: The nominal.
-        case: Case of pronouns: 0 for subjects, 1 elsewhere.
-    """
+    """Return the NP of a nominal; the `case` of pronouns is 0 for subjects, 1 elsewhere."""
     match nominal:
         case structure.Pronoun():
             return f"(NP (PRP {pronoun(nominal, case)}))"
@@ -227,12 +222,7 @@ def _determiner(np: structure.NounPhrase) -> str:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
-    """Return a pronoun in a case.
-
-    Args:
-        p: The pronoun.
-        case: 0 for subjects, 1 elsewhere.
-    """
+    """Return a pronoun in a `case`: 0 for subjects, 1 elsewhere."""
     return (HE_SHE_IT[p.gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 

@@ -225,12 +225,7 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]:
-    """Return the words of a noun phrase; after prepositions, pronouns are stressed.
-
-    Args:
-        nominal: Noun phrase, name, pronoun or pair.
-        stressed: Use stressed pronouns, as after prepositions.
-    """
+    """Return the words of a noun phrase; after prepositions, pronouns are stressed."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, stressed)]
@@ -244,12 +239,7 @@ def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]
 
 
 def pronoun(p: structure.Pronoun, stressed: bool = False) -> str:
-    """Return a subject pronoun or a stressed one.
-
-    Args:
-        p: The pronoun.
-        stressed: Return the stressed form.
-    """
+    """Return a subject pronoun or a stressed one."""
     feminine = p.fr_gender == "f"
     if p.person == THIRD:
         return "elle" if feminine else "lui" if stressed else "il"

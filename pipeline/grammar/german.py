@@ -220,12 +220,7 @@ def _with_preposition(preposition: str, words: list[str]) -> list[str]:
 
 
 def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
-    """Return the words of a noun phrase.
-
-    Args:
-        nominal: The nominal.
-        case: NOMINATIVE, ACCUSATIVE, DATIVE or GENITIVE.
-    """
+    """Return the words of a noun phrase."""
     match nominal:
         case structure.Pronoun():
             return [pronoun(nominal, case)]
@@ -239,12 +234,7 @@ def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
-    """Return a pronoun in a case.
-
-    Args:
-        p: The pronoun.
-        case: NOMINATIVE, ACCUSATIVE or DATIVE.
-    """
+    """Return a pronoun in a case."""
     return (HE_SHE_IT[p.de_gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 

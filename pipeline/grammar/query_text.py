@@ -28,12 +28,7 @@ CASES = {"N": german.NOMINATIVE, "A": german.ACCUSATIVE, "D": german.DATIVE, "G"
 
 
 def query(pattern: str, **parts: Part | str) -> Query:
-    """Return a query of a pattern of query_patterns.txt.
-
-    Args:
-        pattern: Name of the pattern.
-        **parts: Parts by the name of their gap; a text is the same in every language.
-    """
+    """Return a query of a pattern of query_patterns.txt."""
     en, de, fr, zh = PATTERNS[pattern]
     return Query(
         filled(en, parts, in_english),
@@ -63,22 +58,12 @@ def filled(template: str, parts: Mapping[str, Part | str], realise: Callable[[Pa
 
 
 def in_english(part: Part, mark: str) -> str:
-    """Return a part in English.
-
-    Args:
-        part: A part of a query.
-        mark: Unused.
-    """
+    """Return a part in English."""
     return english.noun_phrase(part) if isinstance(part, NounPhrase | Name) else part.en
 
 
 def in_german(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in German.
-
-    Args:
-        part: A part of a query.
-        mark: A case (N, A, D or G), or 3 for the third person of a task.
-    """
+    """Return a part in German; the `mark` is a case (N, A, D or G), or 3 for the third person of a task."""
     match part:
         case NounPhrase():
             return german.noun_phrase(part, CASES[mark])
@@ -90,12 +75,7 @@ def in_german(part: Part, mark: str) -> str | Iterable[str]:
 
 
 def in_french(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in French.
-
-    Args:
-        part: A part of a query.
-        mark: A preposition before the part.
-    """
+    """Return a part in French; the `mark` is a preposition before it."""
     match part:
         case NounPhrase():
             words = french.noun_phrase(part)
@@ -107,12 +87,7 @@ def in_french(part: Part, mark: str) -> str | Iterable[str]:
 
 
 def in_chinese(part: Part, mark: str) -> str | Iterable[str]:
-    """Return a part in Chinese, without measure word and number.
-
-    Args:
-        part: A part of a query.
-        mark: `counted` adds measure word and number.
-    """
+    """Return a part in Chinese, without measure word and number unless the `mark` is `counted`."""
     match part:
         case NounPhrase() if mark == "counted":
             return chinese.noun_phrase(part)

@@ -42,23 +42,13 @@ def metric_named(name: str) -> Metric[Any]:
 
 
 def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
-    """Return every metric that reads given inputs and is defined for them.
-
-    Returns:
-        Metrics in alphabetical order of their names.
-    """
+    """Return every metric that reads given inputs and is defined for them, in alphabetical order."""
     metrics = [METRICS[name] for name in metric_names()]
     return [metric for metric in metrics if isinstance(inputs, metric.reads) and metric.applies(inputs)]
 
 
 def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
-    """Score `inputs` by every metric that reads them, and write the score file with its statistics.
-
-    Args:
-        out: JSON file to write; the statistics go to the .npz file beside it.
-        inputs: Hypotheses and references that the metrics read.
-        scored: Identity of the scored outputs; copied into the score file.
-    """
+    """Score `inputs` by every metric that reads them, and write `out` with what is `scored`, statistics beside it."""
     statistics, metrics = dict[str, np.ndarray](), dict[str, MetricValue]()
     for metric in metrics_of(inputs):
         statistics[metric.name] = metric.statistics(inputs)
@@ -73,25 +63,13 @@ def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
 
 
 def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
-    """Write arrays compressed and atomically; equal statistics give equal bytes.
-
-    Args:
-        path: The .npz file to write.
-        statistics: Arrays (N, F) by name of the metric.
-    """
+    """Write arrays (N, F) by metric to the .npz file `path` atomically; equal `statistics` give equal bytes."""
     with atomic_write(path, "wb") as handle:
         np.savez_compressed(handle, **statistics)
 
 
 def read_statistics(score: Path, name: str) -> np.ndarray:
-    """Read the statistics of one metric of a score file.
-
-    Args:
-        score: The JSON file of the scores, beside which the statistics are.
-        name: Name of the metric.
-
-    Returns:
-        Shape (N, F).
+    """Return the statistics (N, F) of the metric `name`, beside the JSON file `score`.
 
     Raises:
         UserError: The statistics are missing or damaged.

@@ -76,17 +76,7 @@ def bleu_metric(
     smoothing: Smoothing = "none",
     applies: Callable[[Translations], bool] = lambda texts: True,
 ) -> Metric[Translations]:
-    """Build a BLEU metric whose recipe depends on the test set.
-
-    Args:
-        name: Key in score files.
-        recipe: Chooses the recipe.
-        smoothing: Smoothing of orders without a match.
-        applies: Says whether the metric is defined for a test set.
-
-    Returns:
-        Metric with statistics (N, 10).
-    """
+    """Return the BLEU metric `name` of statistics (N, 10), whose recipe depends on the test set."""
     return Metric(
         name,
         Translations,
@@ -98,12 +88,7 @@ def bleu_metric(
 
 
 def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
-    """Return sacreBLEU's BLEU counter, a `sacrebleu.metrics.BLEU`.
-
-    Args:
-        recipe: Preparation and counting.
-        smoothing: Smoothing of orders without a match.
-    """
+    """Return sacreBLEU's BLEU counter, a `sacrebleu.metrics.BLEU`."""
     from sacrebleu.metrics.bleu import BLEU
 
     counter: Any = BLEU(lowercase=recipe.lowercase, tokenize=recipe.tokenizer, smooth_method=smoothing, force=True)
@@ -113,16 +98,7 @@ def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
 
 
 def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> np.ndarray:
-    """Count N hypotheses against one or more lists of N references.
-
-    Args:
-        texts: Translations of a test set.
-        recipe: Preparation and counting.
-        smoothing: Smoothing of orders without a match.
-
-    Returns:
-        Int32 statistics of each sentence, shape (N, 10).
-    """
+    """Return int32 statistics (N, 10) of N hypotheses against one or more lists of references."""
     lines = texts.raw if recipe.text == "raw" else texts.tokenised
     hypotheses, references = lines.hypotheses, lines.references
     if recipe.compound_split:
@@ -137,13 +113,7 @@ def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -
 
 
 def bleu_signature(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> str:
-    """Return how the score is counted: our own fields, then sacreBLEU's signature.
-
-    Args:
-        texts: Translations of a test set.
-        recipe: Preparation and counting.
-        smoothing: Smoothing of orders without a match.
-    """
+    """Return how the score is counted: our own fields, then sacreBLEU's signature."""
     counter = bleu_counter(recipe, smoothing)
     counter.num_refs = len(texts.raw.references)
     own = [f"text:{'raw' if recipe.text == 'raw' else texts.tokeniser}"]
@@ -187,14 +157,7 @@ def bleu(totals: np.ndarray, smoothing: Smoothing = "none") -> np.ndarray:
 
 
 def gleu_statistics(bleu_statistics: np.ndarray) -> np.ndarray:
-    """Derive the statistics of GLEU from those of BLEU with one reference.
-
-    Args:
-        bleu_statistics: Shape (N, 10).
-
-    Returns:
-        Shape (N, 2): matching 1…4-grams, and 1…4-grams of the longer side.
-    """
+    """Return matching 1…4-grams and those of the longer side, (N, 2), from `bleu_statistics` (N, 10)."""
     matches = bleu_statistics[:, 2 : 2 + MAX_ORDER].sum(axis=1)
     in_hypothesis = bleu_statistics[:, 2 + MAX_ORDER :].sum(axis=1)
     in_reference = np.maximum(bleu_statistics[:, 1:2] - np.arange(MAX_ORDER), 0).sum(axis=1)
@@ -209,24 +172,13 @@ def chrf_counter(texts: Translations) -> Any:
 
 
 def chrf_statistics(texts: Translations) -> np.ndarray:
-    """Count n-grams of hypothesis, reference and both, for each order.
-
-    Returns:
-        Int32 statistics, shape (N, 18); of several references, the counts of the best one.
-    """
+    """Return int32 counts (N, 18) of n-grams of hypothesis, best reference and both, for each order."""
     rows = chrf_counter(texts)._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
     return np.array(rows, dtype=np.int32)
 
 
 def chrf(totals: np.ndarray) -> np.ndarray:
-    """Compute chrF from summed statistics.
-
-    Args:
-        totals: Shape (…, 18).
-
-    Returns:
-        ChrF in percent, shape (…,).
-    """
+    """Compute chrF in percent, shape (…,), from the summed statistics `totals` (…, 18)."""
     ngrams = np.asarray(totals, dtype=np.float64).reshape(*np.shape(totals)[:-1], -1, 3)
     found, wanted, both = ngrams[..., 0], ngrams[..., 1], ngrams[..., 2]
     counted = (found > 0) & (wanted > 0)

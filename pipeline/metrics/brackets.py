@@ -35,15 +35,7 @@ Bracket = tuple[str, int, int]
 
 
 def brackets(tree: Tree, kept: list[bool]) -> Counter[Bracket]:
-    """Count the brackets of a tree.
-
-    Args:
-        tree: A parse.
-        kept: For each word, False if it is deleted before spans are numbered.
-
-    Returns:
-        Number of brackets of each label, first word and word after the last.
-    """
+    """Count brackets of a tree by label, first word and word after the last; words not `kept` are deleted before."""
     found: Counter[Bracket] = Counter()
     begins: list[int] = []
     word = position = 0
@@ -62,14 +54,7 @@ def brackets(tree: Tree, kept: list[bool]) -> Counter[Bracket]:
 
 
 def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
-    """Count brackets and tags of one sentence, without punctuation.
-
-    Args:
-        gold: Tree of the treebank.
-        parse: Parse of the same words.
-
-    Returns:
-        Matched, gold and parsed brackets, right tags, and words.
+    """Return matched, gold and parsed brackets, right tags, and words of one sentence, without punctuation.
 
     Raises:
         UserError: The words of the trees differ.
@@ -84,15 +69,7 @@ def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
 
 
 def corpus_counts(gold: list[Tree], parses: list[Tree]) -> np.ndarray:
-    """Count brackets and tags of every sentence.
-
-    Args:
-        gold: N trees of the treebank.
-        parses: Parses in the same order.
-
-    Returns:
-        `sentence_counts` of each pair, shape (N, 5).
-    """
+    """Return the `sentence_counts` (N, 5) of every sentence."""
     return np.array([sentence_counts(*pair) for pair in zip(gold, parses, strict=True)])
 
 
@@ -120,38 +97,17 @@ class Parses(MetricInputs):
 
 
 def f1(totals: np.ndarray) -> np.ndarray:
-    """Compute labelled F1 from summed counts.
-
-    Args:
-        totals: Matched, gold and parsed brackets, shape (…, 3).
-
-    Returns:
-        F1 in percent, shape (…,); 0 if there are no brackets.
-    """
+    """Compute labelled F1 in percent, shape (…,), from `totals` (…, 3): matched, gold and parsed brackets."""
     return percentage(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
 
 
 def recall(totals: np.ndarray) -> np.ndarray:
-    """Compute labelled recall from summed counts.
-
-    Args:
-        totals: Matched, gold and parsed brackets, shape (…, 3).
-
-    Returns:
-        Recall in percent, shape (…,).
-    """
+    """Compute labelled recall in percent, shape (…,), from `totals` (…, 3), as `f1`."""
     return percentage(totals[..., 0], totals[..., 1])
 
 
 def precision(totals: np.ndarray) -> np.ndarray:
-    """Compute labelled precision from summed counts.
-
-    Args:
-        totals: Matched, gold and parsed brackets, shape (…, 3).
-
-    Returns:
-        Precision in percent, shape (…,).
-    """
+    """Compute labelled precision in percent, shape (…,), from `totals` (…, 3), as `f1`."""
     return percentage(totals[..., 0], totals[..., 2])
 
 

@@ -91,14 +91,7 @@ class LogLikelihoods(MetricInputs):
 
 
 def perplexity(totals: np.ndarray) -> np.ndarray:
-    """Compute perplexity from summed statistics.
-
-    Args:
-        totals: Summed nats and target symbols, shape (…, 2).
-
-    Returns:
-        Shape (…,); infinite if it overflows.
-    """
+    """Compute perplexity (…,) from `totals` (…, 2), nats and target symbols; infinite if it overflows."""
     with np.errstate(over="ignore"):
         return np.exp(totals[..., 0] / totals[..., 1])
 

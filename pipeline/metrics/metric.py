@@ -33,11 +33,7 @@ class MetricInputs:
 
     @classmethod
     def exist_for(cls, dataset: DatasetKind) -> bool:
-        """Return whether these inputs exist for a dataset.
-
-        Returns:
-            True if metrics of these inputs can be computed on it.
-        """
+        """Return whether metrics of these inputs can be computed on a dataset."""
         return dataset.form in cls.forms and cls.collector in (None, dataset.collector)
 
 
@@ -94,39 +90,17 @@ class Metric(Generic[Inputs]):
 
 
 def percentage(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Compute `part` in percent of `whole`.
-
-    Args:
-        part: Any shape.
-        whole: Same shape.
-
-    Returns:
-        Same shape; zero where `whole` is zero.
-    """
+    """Compute `part` (…,) in percent of `whole` (…,); zero where that is zero."""
     return 100 * np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)
 
 
 def success_rate(totals: np.ndarray) -> np.ndarray:
-    """Compute successes in percent of trials.
-
-    Args:
-        totals: Summed successes and trials, shape (…, 2).
-
-    Returns:
-        Shape (…,).
-    """
+    """Compute successes in percent of trials, shape (…,), from `totals` (…, 2)."""
     return percentage(totals[..., 0], totals[..., 1])
 
 
 def mean_of_totals(totals: np.ndarray) -> np.ndarray:
-    """Compute a mean from its sum and count.
-
-    Args:
-        totals: Sum and count, shape (…, 2).
-
-    Returns:
-        Shape (…,); NaN where the count is zero.
-    """
+    """Compute the mean (…,) from `totals` (…, 2), sum and count; NaN where the count is zero."""
     with np.errstate(invalid="ignore"):
         return totals[..., 0] / totals[..., 1]
 

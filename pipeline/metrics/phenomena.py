@@ -91,36 +91,18 @@ def share_found(
 
 
 def contains(words: list[str], wanted: list[str]) -> bool:
-    """Return whether a word sequence is a contiguous part of a sentence.
-
-    Args:
-        words: The sentence.
-        wanted: The sequence.
-    """
+    """Return whether the sequence `wanted` is a contiguous part of a sentence of `words`."""
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
 
 
 def in_order(words: list[str], wanted: list[str]) -> bool:
-    """Return whether a word sequence is a subsequence of a sentence.
-
-    Args:
-        words: The sentence.
-        wanted: The sequence, with gaps allowed.
-    """
+    """Return whether the sequence `wanted`, perhaps with gaps, is part of a sentence of `words`."""
     rest = iter(words)
     return all(word in rest for word in wanted)
 
 
 def rare_names(translations: GrammarTranslations, sentence: GrammarSentence) -> list[list[str]]:
-    """List the known names in a sentence that have a rare word.
-
-    Args:
-        translations: Give the vocabularies.
-        sentence: Sentence of the grammar.
-
-    Returns:
-        Words of each name.
-    """
+    """List the words of each known name in a sentence that has a rare word."""
     return [name for name in translations.names(sentence) if translations.rare_words.intersection(name)]
 
 

@@ -61,15 +61,7 @@ def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> 
 
 
 def make_missing(run_folder: Path, plan: DecodingPlan, threads: int | None) -> ManifestWriter:
-    """Make the missing outputs of a decoding and list them in `outputs.json.part`.
-
-    Args:
-        run_folder: Folder of a finished run.
-        plan: Decoding and its outputs.
-        threads: CPU threads; None = all cores that this process may use.
-
-    Returns:
-        The manifest, to be finished.
+    """Return the manifest in `outputs.json.part`, after making the missing outputs of a decoding; see `decode`.
 
     Raises:
         UserError: An input is missing, or an output failed. All other outputs are made before it is raised.
@@ -84,28 +76,15 @@ def make_missing(run_folder: Path, plan: DecodingPlan, threads: int | None) -> M
 
 
 def manifest_at(run_folder: Path, plan: DecodingPlan) -> ManifestWriter:
-    """Return the manifest of a decoding.
-
-    Args:
-        run_folder: Folder of the run.
-        plan: The decoding; its name is the folder of the manifest.
-    """
+    """Return the manifest of a decoding."""
     return ManifestWriter(run_folder, run_folder / plan.name / OUTPUTS_FILE)
 
 
 def missing(run_folder: Path, plan: DecodingPlan, manifest: ManifestWriter) -> dict[str, str]:
-    """Return the keys of the missing outputs, in the order of the plan.
+    """Return the digest of inputs and settings of each missing output, by its file, in the order of the plan.
 
     Averaged weights count as missing only if another output is missing too or some checkpoints exist. Otherwise
     `reprise free` has removed weights and checkpoints, and nothing needs them.
-
-    Args:
-        run_folder: Folder of the run.
-        plan: Decoding and its outputs.
-        manifest: Manifest of the existing outputs.
-
-    Returns:
-        The digest of inputs and settings of each missing output, by its file.
     """
     keys = output_keys(run_folder, plan)
     names = manifest.lacks(keys)

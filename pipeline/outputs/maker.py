@@ -30,10 +30,7 @@ class OutputMaker:
         self.planned = {output.file: output for output in plan.outputs}
 
     def make(self, name: str) -> list[Path]:
-        """Make one output.
-
-        Returns:
-            The file that reports read, and those beside it.
+        """Return the file that reports read and those beside it, after making one output.
 
         Raises:
             UserError: It cannot be made.
@@ -101,12 +98,7 @@ def required(value: Value | None) -> Value:
 
 
 def files_of(output: PlannedOutput, out: Path) -> list[Path]:
-    """Return the files of an output: the one that reports read, and those written beside it.
-
-    Args:
-        output: The planned output.
-        out: Its path.
-    """
+    """Return the files of an output: the one that reports read, and those written beside it."""
     match output.kind:
         case "averaged" | "parse" | "transcript":
             return [out, out.with_suffix(".json")]

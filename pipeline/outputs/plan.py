@@ -109,12 +109,7 @@ def output_keys(run_folder: Path, plan: DecodingPlan) -> dict[str, str]:
 
 
 def identify_weights(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
-    """Return the digest of the final weights and, if checkpoints are averaged, which and how many.
-
-    Args:
-        run_folder: Folder of a finished run.
-        plan: Decoding, which says what is averaged.
-    """
+    """Return the digest of the final weights and, if checkpoints are averaged, which and how many."""
     found: dict[str, Any] = {"training": final_digest(run_folder)}
     if plan.settings and plan.config.reads_checkpoints:
         found |= {"averaged": plan.config.averaged, "count": plan.config.average_last}
@@ -123,9 +118,6 @@ def identify_weights(run_folder: Path, plan: DecodingPlan) -> dict[str, Any]:
 
 def identify_search(plan: DecodingPlan) -> dict[str, Any]:
     """Return what the search depends on.
-
-    Returns:
-        Its settings without those of averaging, the digest of its language model, and those of other runs' weights.
 
     Raises:
         UserError: The language model is not trained, or a file of tuned weights is missing.

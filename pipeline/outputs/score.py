@@ -58,10 +58,6 @@ def score_available(run_folder: Path, plan: ScoringPlan) -> None:
     """Score the outputs of an incomplete decoding, for partial reports.
 
     The scores are listed in `scores.json.part`, from which the rule `score` continues.
-
-    Args:
-        run_folder: Folder of a run whose decoding may be incomplete.
-        plan: Decoding and its score files.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE)
     there = {name for name, entry in decoded.items() if not entry.error}
@@ -72,15 +68,7 @@ def score_available(run_folder: Path, plan: ScoringPlan) -> None:
 def score_outputs(
     run_folder: Path, plan: ScoringPlan, scores: Sequence[PlannedScore]
 ) -> tuple[ManifestWriter, dict[str, str], int]:
-    """Make those of some score files that are missing or out of date.
-
-    Args:
-        run_folder: Folder of the run.
-        plan: Decoding, whose name is the manifest's folder.
-        scores: Score files to make.
-
-    Returns:
-        The manifest, the key of each score file, and how many were made.
+    """Return the manifest, the key of each score file, and how many were missing or out of date, and made.
 
     Raises:
         UserError: An output could not be scored; the others are.
@@ -97,11 +85,6 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
     """Return the digest of a score's inputs: the output, the references, and the names of the metrics.
 
     The report beside an output is left out, because it has the time that decoding took.
-
-    Args:
-        run_folder: Folder of the run.
-        plan: Decoding, whose manifest has the digests of the output.
-        planned: The score file.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE).get(planned.output)
     corpus = Path(planned.corpus)
@@ -116,10 +99,7 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
 
 
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:
-    """Score one output.
-
-    Returns:
-        The written files: the score file, the sentence statistics, and any trees.
+    """Return the files of one scored output: scores, sentence statistics, and any trees.
 
     Raises:
         UserError: The output has other lines than the test set.
@@ -212,14 +192,7 @@ def rebuild_parses(gold: list[Tree], sentences: list[str], sequences: list[str],
 
 
 def tag_lexicon(training: list[Path]) -> TagLexicon:
-    """Read which words bear which tags from the first training trees.
-
-    Args:
-        training: Files of the sentences and of their linearised trees.
-
-    Returns:
-        Counts of words and tags in the first `EXAMPLES` trees.
-    """
+    """Count words and tags in the first trees of the `training` files, sentences and linearised trees."""
     texts = (lines_of(path, "delete `report.json` in its folder and rerun") for path in training)
     examples = islice(zip(*texts, strict=True), EXAMPLES)
     return TagLexicon((sentence.split(" "), tree.split(" ")) for sentence, tree in examples)

@@ -81,14 +81,7 @@ def score_text(
 
 
 def scored_tokens(how: Tokenisation, language: str, raw: Texts, tokens: Texts) -> Texts:
-    """Return tokenised hypotheses and references in the form that metrics of tokenised text compare.
-
-    Args:
-        how: Tokenisation of the dataset.
-        language: Language of the text.
-        raw: Untokenised hypotheses and references.
-        tokens: Tokenised hypotheses and references.
-    """
+    """Return tokenised hypotheses and references in the form that metrics of tokenised text compare."""
 
     def both(texts: list[str], lines: list[str]) -> list[str]:
         return [how.scored(*pair, language) for pair in zip(texts, lines, strict=True)]

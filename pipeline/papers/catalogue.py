@@ -113,12 +113,7 @@ class Catalogue:
                 yield f"{lacks}, so {record.otherwise} is used instead of {name}"
 
     def scored_apart(self, dataset: str, measure: str) -> str | None:
-        """Return the dataset if its scores have files of their own, as those of recognisers do.
-
-        Args:
-            dataset: Dataset that is scored.
-            measure: Kind of scores.
-        """
+        """Return the dataset if its scores have files of their own, as those of recognisers do."""
         record = self.dataset_records.get(dataset)
         return dataset if record and record.form == "speech" and measure == "scores" else None
 

@@ -183,13 +183,6 @@ def decoding_seconds(
     """Return FLOPs and seconds of a beam search over one batch.
 
     Untrained weights end no sequence before its limit. A language model decodes nothing, so its forward pass is timed.
-
-    Args:
-        model: In evaluation mode.
-        forecast: Run of this shape, with the lengths of its mean step.
-        corpus: Vocabulary sizes and kind of its corpus.
-        sequences: Returns a batch with a number of random sequences.
-        device: Device of the model.
     """
     step = forecast.step
     rows = max(1, DECODING.batch_tokens // max(1, round(step.src_length)))

@@ -90,11 +90,6 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
 def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
     """Check that domains of speech differ as their dataset files say.
 
-    Args:
-        project: The project.
-        names: Datasets to check; those without `gap` are skipped.
-        runs: Runs of recognisers, whose encoder positions are checked.
-
     Raises:
         UserError: Some do not. The message lists them.
     """
@@ -116,13 +111,7 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
 
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
-    """Return all files that a dataset needs; none if its raw text was extracted already.
-
-    Args:
-        project: The project.
-        name: Name of the dataset.
-        verify: Hash large files too.
-    """
+    """Return all files that a dataset `name` needs, hashed if `verify`; none if its raw text was extracted already."""
     if is_extracted(project.layout.corpus(name)):
         return []
     dataset, config = project.dataset_records[name], project.config
@@ -179,13 +168,7 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
 
 
 def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
-    """Yield which files cannot be obtained, and what to do.
-
-    Args:
-        project: The project.
-        record: The dataset.
-        lost: Its files that are missing and that no address serves.
-    """
+    """Yield which files cannot be obtained, and what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (

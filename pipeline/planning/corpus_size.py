@@ -73,10 +73,6 @@ class Corpus:
     def of(cls, dataset: datasets.AnyDataset, corpus: Path) -> "Corpus":
         """Return the sizes of an encoded corpus, or those that its dataset file expects.
 
-        Args:
-            dataset: Dataset whose sizes are wanted.
-            corpus: Folder of its corpus, which need not exist.
-
         Raises:
             UserError: The corpus is not encoded, and its dataset file expects nothing.
         """
@@ -99,12 +95,7 @@ class Corpus:
     def measured(
         cls, record: records.ParallelCorpus | records.SpeechCorpus | records.TextCorpus, encoded: Path
     ) -> "Corpus":
-        """Return the sizes of an encoded corpus.
-
-        Args:
-            record: Record of the encoded corpus.
-            encoded: Its folder.
-        """
+        """Return the sizes of an encoded corpus."""
         train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
             pairs={
@@ -204,21 +195,12 @@ class Corpus:
 
 
 def by_split(dataset: datasets.AnyDataset, counts: Sequence[int]) -> dict[datasets.SplitName, int]:
-    """Return the sizes of a dataset by the name of the split.
-
-    Args:
-        dataset: Dataset that has the splits.
-        counts: Size of each split, in the order of the dataset file.
-    """
+    """Return the sizes of a dataset by the name of the split."""
     return dict(zip(dataset.split_names, counts, strict=True))
 
 
 def expected_tgt_vocab(dataset: datasets.TokenisedDataset, size: datasets.CorpusSize) -> int:
     """Return the expected number of entries of the target vocabulary.
-
-    Args:
-        dataset: Dataset of parallel text.
-        size: Sizes that its file expects.
 
     Raises:
         UserError: The vocabulary is all symbols of the text, and their number is not given.

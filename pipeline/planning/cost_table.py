@@ -52,10 +52,6 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
     """Return the forecast, a row per job.
 
-    Args:
-        path: CSV that `plan` wrote.
-        project: The project, for the command in the message.
-
     Raises:
         UserError: The file cannot be read. The message names the command that writes it.
     """

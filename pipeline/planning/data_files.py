@@ -103,12 +103,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
 
 
 def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile]:
-    """Return the files of licensed packages that a dataset reads, in the folders that config.yaml names.
-
-    Args:
-        dataset: Dataset that may read licensed packages.
-        folders: Folders of licensed packages by name.
-    """
+    """Return the files of licensed packages that a dataset reads, in the folders that config.yaml names."""
     if not isinstance(dataset, LicensedPackages):
         return []
     named = [package for package in dataset.packages if package in folders]

@@ -113,14 +113,7 @@ def scale_of(quantity: str) -> Scale:
 
 
 def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> float | None:
-    """Return the printed difference of two terms or factors, larger first; None if no table prints all of them.
-
-    Args:
-        project: The project.
-        paper: Paper that makes the claim.
-        claim: The claim, or a link of it.
-        scale: Scale on which values are compared.
-    """
+    """Return the printed difference of two terms or factors, larger first; None if no table prints all of them."""
     if not isinstance(claim, ScoreClaim):
         return None
     score = project.claims[paper].scores[claim.score]

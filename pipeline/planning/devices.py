@@ -195,12 +195,7 @@ def device_seconds(
 
 
 def micro_batches(spec: RunSpec, step: "StepShape") -> int:
-    """Return the number of micro-batches of a step.
-
-    Args:
-        spec: The run.
-        step: Shape of the mean step.
-    """
+    """Return the number of micro-batches of a step."""
     positions = spec.training.micro_batch_frames if spec.model.reads == "speech" else spec.training.micro_batch_tokens
     return int(-(-max(step.src_positions, step.tgt_positions) // positions))
 

@@ -131,13 +131,7 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
 
 
 def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId]) -> list[str]:
-    """Return a message for each recogniser whose encoder positions hold more characters than allowed.
-
-    Args:
-        project: The project.
-        gap: Limits between the domains.
-        runs: Trainings on either domain; those that are no attention recognisers are skipped.
-    """
+    """Return a message for each recogniser whose encoder positions hold more characters than allowed."""
     found: dict[tuple[str, int], float] = {}
     for run in runs:
         if isinstance(model := project.run_spec(run).model, AttentionRecogniserConfig):
@@ -153,12 +147,7 @@ def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId])
 
 
 def transcripts(project: Project, name: str) -> Transcripts:
-    """Return the text of each split that is or will be read aloud. Text that only a mirror has is fetched.
-
-    Args:
-        project: The project.
-        name: Name of a dataset that is read aloud.
-    """
+    """Return the text of each split that is or will be read aloud. Text that only a mirror has is fetched."""
     record, corpus = project.dataset_records[name], project.layout.corpus(name)
     assert isinstance(record, ReadAloudDataset)
     splits: tuple[SplitName, ...] = ("train", "test")

@@ -172,12 +172,7 @@ class Jobs:
         return self.forecasts[key]
 
     def run_jobs(self, run: RunId, following: Iterable[RunArtifact]) -> Iterator[Job]:
-        """Yield the training of a run and the jobs that follow.
-
-        Args:
-            run: The run.
-            following: Products that follow from its training.
-        """
+        """Yield the training of a run and the jobs that follow."""
         forecast = self.forecast(run)
         yield Job(
             "train",
@@ -239,13 +234,7 @@ class Jobs:
         return self.computing_job(kind, product, forecast, f"{run.folder} {name}", flops)
 
     def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
-        """Return the job that runs over some utterances with each kept checkpoint.
-
-        Args:
-            product: Alignments that it makes.
-            forecast: Forecast of the training.
-            split: Split whose utterances are aligned.
-        """
+        """Return the job that runs over some utterances with each kept checkpoint."""
         training, dataset = forecast.spec.training, product.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
         flops = passes * forward_flops(forecast.spec, self.corpus(dataset), ALIGNED_UTTERANCES, 1, 1.0)
@@ -273,12 +262,7 @@ class Jobs:
 
 
 def done_share(folder: Path, steps: int) -> float:
-    """Return the fraction of a training that is done, by its newest checkpoint.
-
-    Args:
-        folder: Folder of the run.
-        steps: Steps of the whole training.
-    """
+    """Return the fraction of a training of so many `steps` in `folder` that is done, by its newest checkpoint."""
     if (folder / DONE_FILE).exists():
         return 1.0
     return newest_checkpoint(folder) / steps

@@ -79,12 +79,7 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 
 
 def gpu_hours(job: Job, device: Device) -> float:
-    """Return the hours that a job takes on one GPU, in the precision of its run.
-
-    Args:
-        job: A job that computes with a model.
-        device: The GPU.
-    """
+    """Return the hours that a job takes on one GPU, in the precision of its run."""
     if (found := job.forecast) is not None:
         each = step_seconds(
             found.spec, found.step, found.parameters, job.flops / found.steps, device, triton_asked_for()
@@ -121,12 +116,7 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
 
 
 def shown_designs(paper: str, found: list[Design]) -> str:
-    """Return a table of the effects that a paper's claims can detect; empty if none compares systems.
-
-    Args:
-        paper: Name of the paper.
-        found: Designs of its claims.
-    """
+    """Return a table of the effects that a paper's claims can detect; empty if none compares systems."""
     if not found:
         return ""
     header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]

@@ -171,12 +171,7 @@ def family_of(spec: RunSpec) -> str:
 
 
 def shape_of(spec: RunSpec, vocab_sizes: tuple[int, int]) -> str:
-    """Return the settings and sizes that speed depends on, as text. A dropout counts only as present or absent.
-
-    Args:
-        spec: The run.
-        vocab_sizes: Entries of the source and the target vocabulary.
-    """
+    """Return the settings and sizes that speed depends on, as text. A dropout counts only as present or absent."""
     model = spec.model.model_dump()
     model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
     training = spec.training
@@ -199,12 +194,7 @@ class Calibration(Record):
         return forecast.flops / self.rate("training", forecast)
 
     def decoding_seconds(self, forecast: RunForecast, flops: float) -> float:
-        """Return the device seconds of a decoding.
-
-        Args:
-            forecast: Forecast of the training of the decoded model.
-            flops: FLOPs of the decoding.
-        """
+        """Return the device seconds of a decoding."""
         return flops / self.rate("decoding", forecast)
 
     def rate(self, what: str, forecast: RunForecast) -> float:
@@ -212,10 +202,6 @@ class Calibration(Record):
 
         A shape that was not measured is interpolated by FLOPs per step within its family, or within all shapes if its
         family was not measured.
-
-        Args:
-            what: `training` or `decoding`.
-            forecast: Forecast of the training of the model.
         """
         if exact := [point for point in self.points if point.shape == forecast.shape]:
             return getattr(exact[0], f"{what}_rate")

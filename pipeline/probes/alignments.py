@@ -92,10 +92,6 @@ class AttentionOverSpeech(Protocol):
 def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
     """Return the part of a model that attends to speech.
 
-    Args:
-        model: A recogniser, or a fusion whose task model is one.
-        name: Names the run in the error.
-
     Raises:
         UserError: There is none.
     """
@@ -106,22 +102,10 @@ def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
 
 
 def median_length(lengths: np.ndarray) -> int:
-    """Return the index of the first utterance of median length.
-
-    Args:
-        lengths: Shape (N,).
-    """
+    """Return the index of the first utterance of median length among `lengths` (N,)."""
     return int(np.flatnonzero(lengths == np.sort(lengths)[len(lengths) // 2])[0])
 
 
 def mean_entropy(alignments: Tensor, real: Tensor) -> float:
-    """Compute the mean entropy of alignments.
-
-    Args:
-        alignments: Attention weights, shape (B, T, S).
-        real: Mask of the positions that count, shape (B, T).
-
-    Returns:
-        Entropy in nats.
-    """
+    """Compute the mean entropy, in nats, of `alignments` (B, T, S) at the `real` positions (B, T)."""
     return float(-torch.xlogy(alignments, alignments).sum(-1)[real].mean())

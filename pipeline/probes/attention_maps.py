@@ -98,13 +98,6 @@ def best_map(
 ) -> AttentionMap:
     """Return the attention map of the sentence of a split that fits a rule best.
 
-    Args:
-        trained: The model.
-        batches: The split in batches.
-        subwords: Subword model of the corpus.
-        rule: Rule that chooses the sentence.
-        split: Name of the split, for the record.
-
     Raises:
         UserError: The model has no self-attention, or no sentence of the split fits the rule.
     """
@@ -161,26 +154,12 @@ def sentences(
 
 
 def piece(subwords: Subwords, token: int) -> str:
-    """Return the text of a subword.
-
-    Args:
-        subwords: Subword model of the corpus.
-        token: Symbol id.
-    """
+    """Return the text of a subword."""
     return "</s>" if token == EOS else subwords.model.id_to_piece(token)
 
 
 def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Candidate | None:
-    """Choose word and heads of a sentence by a rule.
-
-    Args:
-        rule: Rule that chooses.
-        tokens: Subwords of the sentence, EOS included.
-        maps: Attention of each head, shape (H, n, n).
-
-    Returns:
-        None if the sentence does not fit the rule.
-    """
+    """Choose word and heads of a sentence of `tokens` from `maps` (H, n, n) by a `rule`; None if it does not fit."""
     inner = maps[:, :-LAST, :-LAST]
     match rule:
         case "distant":
@@ -192,13 +171,9 @@ def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Candidate | None:
 
 
 def farthest(maps: Tensor) -> Candidate:
-    """Choose the query whose heads put most weight on positions at least a third of the sentence away.
+    """Return the query, with all heads of `maps` (H, n, n), that looks farthest.
 
-    Args:
-        maps: Attention of each head, shape (H, n, n).
-
-    Returns:
-        The query with all heads; its score is the mean weight on these positions.
+    Its score is the mean weight on positions at least a third of the sentence away.
     """
     positions = torch.arange(maps.shape[1])
     far = (positions[:, None] - positions).abs() >= -(-maps.shape[1] // 3)
@@ -207,17 +182,7 @@ def farthest(maps: Tensor) -> Candidate:
 
 
 def sharpest(tokens: list[str], maps: Tensor) -> Candidate | None:
-    """Choose the word whose two sharpest heads put most weight on one earlier word, not its neighbour.
-
-    Pronouns are preferred.
-
-    Args:
-        tokens: Subwords of the sentence.
-        maps: Attention of each head, shape (H, n, n).
-
-    Returns:
-        None if there is a single head or no word with words before it.
-    """
+    """Choose the word, a pronoun if any, whose two sharpest heads of `maps` (H, n, n) see one of `tokens` before."""
     if len(maps) < 2:
         return None
     best = None
@@ -235,14 +200,7 @@ def is_pronoun(token: str) -> bool:
 
 
 def most_different(maps: Tensor) -> Candidate | None:
-    """Choose the two heads of largest total variation distance, averaged over positions.
-
-    Args:
-        maps: Attention of each head, shape (H, n, n).
-
-    Returns:
-        Two heads without a query; None if there is a single head.
-    """
+    """Choose two heads of `maps` (H, n, n) of largest total variation, averaged over positions; None for one head."""
     pairs = combinations(range(len(maps)), 2)
     distances = {(i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in pairs}
     if not distances:

@@ -44,21 +44,11 @@ class Gated(Protocol):
     gated_channels: list[str]
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """Compute the gate z of each blend.
-
-        Args:
-            batch: Source of B sentences.
-
-        Returns:
-            Gates (B, S, D), by the channel that each adds.
-        """
+        """Return the gate z (B, S, D) of each blend, by the channel that it adds."""
 
 
 def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
     """Return the record of a dataset that the grammar translates from Chinese.
-
-    Args:
-        dataset_file: YAML file of the dataset.
 
     Raises:
         UserError: The dataset is another one.
@@ -164,15 +154,7 @@ def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]
 
 
 def covered(words: list[str], phrases: list[str]) -> set[int]:
-    """Find the words that are part of some phrases, however these were segmented.
-
-    Args:
-        words: Words of the sentence.
-        phrases: Phrases to find; spaces and case do not count.
-
-    Returns:
-        Positions of words that are entirely inside a phrase.
-    """
+    """Return positions of `words` that are entirely inside one of the `phrases`, however segmented or cased."""
     ends = list(accumulate(map(len, words)))
     text = "".join(words).lower()
     wanted = (re.escape(phrase.replace(" ", "").lower()) for phrase in phrases)

@@ -47,11 +47,7 @@ def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None
 
 
 def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
-    """Count the trainable parameters of each size that a table of a paper shows.
-
-    Returns:
-        Parameters by system and rows of its embeddings.
-    """
+    """Count the trainable parameters of each system and vocabulary that a table of the paper shows."""
     found: dict[tuple[str, int], int] = {}
     for table, entry in project.papers[paper].tables.items():
         cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]
@@ -132,15 +128,7 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
 
 
 def layers(d: int, device: torch.device) -> dict[str, Layer]:
-    """Build one layer of each type of Table 1 and of `TIMED_BESIDE`.
-
-    Args:
-        d: Width.
-        device: Where the layers compute.
-
-    Returns:
-        Layers by type; each maps (1, n, d) to (1, n, d).
-    """
+    """Build one layer of width `d` on a `device` of each type of Table 1 and of `TIMED_BESIDE`, on (1, n, d)."""
     recurrent = nn.RNN(d, d, batch_first=True).to(device)
     convolution = nn.Conv1d(d, d, KERNEL, padding=KERNEL // 2).to(device)
     return {
@@ -155,32 +143,17 @@ def layers(d: int, device: torch.device) -> dict[str, Layer]:
 
 
 def multi_head_layer(d: int, heads: int, device: torch.device) -> Layer:
-    """Build self-attention with its projections; each head has width d / `heads` (section 3.2.2).
-
-    Args:
-        d: Width.
-        heads: Number of heads, which divides d.
-        device: Where the layer computes.
-
-    Returns:
-        Layer that maps (1, n, d) to (1, n, d).
-    """
+    """Build self-attention of `heads` of width `d` / `heads` on a `device`, with projections (section 3.2.2)."""
     config = TransformerConfig(architecture="transformer", num_layers=1, d_model=d, d_ff=d, num_heads=heads)
     attention = SelfAttention(config, OutputProjection(config)).to(device).eval()
     return lambda x: attention(x, None, False)
 
 
 def additive_attention(x: Tensor) -> Tensor:
-    """Attend by a hidden layer in place of dot products: scores sum_k tanh(q_k + k_k).
+    """Return `x` (1, n, d) attended by a hidden layer in place of dot products: scores sum_k tanh(q_k + k_k).
 
     Projections and the weights of the sum are left out, as those of dot-product attention are. Queries are taken in
     blocks, because all of them would need n^2 d numbers.
-
-    Args:
-        x: Queries, keys and values, shape (1, n, d).
-
-    Returns:
-        Outputs, shape (1, n, d).
     """
     block = max(1, 2**22 // x[0].numel())
     scores = [torch.tanh(queries.unsqueeze(1) + x).sum(dim=-1) for queries in x[0].split(block)]
@@ -188,14 +161,7 @@ def additive_attention(x: Tensor) -> Tensor:
 
 
 def restricted_self_attention(x: Tensor) -> Tensor:
-    """Attend from every position to the `WINDOW` positions around it.
-
-    Args:
-        x: Queries, keys and values, shape (1, n, d).
-
-    Returns:
-        Outputs, shape (1, n, d).
-    """
+    """Attend from every position of `x` (1, n, d) to the `WINDOW` positions around it."""
     before, after = WINDOW // 2, WINDOW - WINDOW // 2 - 1
     # shape (n, d, WINDOW), a view without a copy
     around = nn.functional.pad(x[0], (0, 0, before, after)).unfold(0, WINDOW, 1)
@@ -204,16 +170,9 @@ def restricted_self_attention(x: Tensor) -> Tensor:
 
 
 def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
-    """Measure the mean duration of a call over at least `SHORTEST_S` seconds.
+    """Return the mean seconds of a call of `work` on a `device`, over at least `SHORTEST_S` seconds.
 
     A first call warms up; if it takes that long by itself, it is the measurement.
-
-    Args:
-        work: The call; its result, of any shape, is ignored.
-        device: Where it computes.
-
-    Returns:
-        Seconds per call.
     """
     started = clock(device)
     work()
@@ -230,9 +189,6 @@ def clock(device: torch.device) -> float:
     """Return the seconds on a clock.
 
     On a CPU it counts the CPU time of this process per thread, so that other processes do not count.
-
-    Args:
-        device: Where the work to be timed computes; a GPU is synchronised first.
     """
     if device.type == "cpu":
         return time.process_time() / torch.get_num_threads()
@@ -242,13 +198,6 @@ def clock(device: torch.device) -> float:
 
 @torch.inference_mode()
 def matmul_rate(device: torch.device) -> float:
-    """Measure the sustained single-precision FLOP/s of multiplying two square matrices.
-
-    Args:
-        device: Where to measure.
-
-    Returns:
-        FLOP/s, two FLOPs per multiply-add.
-    """
+    """Measure the sustained float32 FLOP/s of multiplying two square matrices; a multiply-add has two FLOPs."""
     a, b = torch.randn(2, MATMUL_SIZE, MATMUL_SIZE, device=device)
     return 2 * MATMUL_SIZE**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))

@@ -30,12 +30,7 @@ class Comparison:
 
 
 def compare_scores(a: Path, b: Path, name: str) -> Comparison:
-    """Return the difference of two score files.
-
-    Args:
-        a: Score file of system a, with its statistics beside it.
-        b: Score file of system b.
-        name: Metric that both have.
+    """Return the difference of the score files `a` and `b`, each with its statistics, by the metric `name`.
 
     Raises:
         UserError: Their test sets, references or signatures differ.
@@ -83,15 +78,7 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, total: Total, resamples: int 
 
 
 def compare_resamples(difference: float, differences: np.ndarray) -> Comparison:
-    """Compare a difference with the differences on resamples.
-
-    Args:
-        difference: Difference on the test set.
-        differences: Differences on resamples of its sentences, shape (resamples,).
-
-    Returns:
-        The difference with its interval and p-value.
-    """
+    """Return a `difference` with interval and p-value by the `differences` (resamples,) of resampled sentences."""
     low, high = np.percentile(differences, [2.5, 97.5])
     as_far = np.abs(differences - differences.mean()) >= abs(difference)
     return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))

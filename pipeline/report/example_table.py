@@ -66,16 +66,7 @@ def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOp
 
 
 def choose_sentence(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> ChosenSentence:
-    """Choose the sentence on which the systems differ most.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        entry: Settings of the table: splits and range of lengths.
-        runs: Run of each row.
-
-    Returns:
-        The sentence whose scores have the largest standard deviation; ties go to the first.
+    """Return the sentence whose scores have the largest standard deviation; ties go to the first.
 
     Raises:
         UserError: No sentence has a length in the range.
@@ -97,14 +88,7 @@ def choose_sentence(project: Project, paper: str, entry: Examples, runs: dict[st
 
 
 def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
-    """Return the BLEU of each sentence alone, shape (N,), by row of the table.
-
-    Args:
-        project: The project at its scale.
-        entry: Settings of the table.
-        runs: Run of each row.
-        split: Split of N sentences.
-    """
+    """Return the BLEU of each sentence alone, shape (N,), by row of the table."""
     metric = metric_named(METRIC)
     paths = {item: project.layout.path(Score(run, "scores", entry.decoding, split)) for item, run in runs.items()}
     return {item: metric.total(read_statistics(path, METRIC)) for item, path in paths.items()}

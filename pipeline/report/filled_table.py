@@ -92,14 +92,7 @@ class FilledTable:
 
 
 def fill(project: Project, paper: str, name: str, folders: RunFolders | None = None) -> FilledTable:
-    """Return a table with all results that exist.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        name: Name of the table.
-        folders: Reader of the paper's runs that may have read some already; None means a new one.
-    """
+    """Return a table with all results that exist."""
     entry, view = project.table(paper, name), PaperView(project, paper)
     table = PrintedTable(view, project.printed[paper][name], entry.cells, folders or RunFolders(view))
     comparability, places = Comparability(project, paper), range(len(table.rows))
@@ -116,13 +109,7 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
 
 
 def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
-    """Return whether a row has all its required numbers: `run`, `not run` or `cited`.
-
-    Args:
-        table: The printed table.
-        cells: Columns of each filled cell.
-        index: Number of the row, from 0.
-    """
+    """Return whether a row has all its required numbers: `run`, `not run` or `cited`."""
     row = table.rows[index]
     if not is_ours(row):
         return CITED
@@ -131,14 +118,7 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
 
 
 def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
-    """Return steps, hours, FLOPs and provenance of a row's trainings, added up, and its deviations.
-
-    Args:
-        project: The project at its scale.
-        paper: Name of the paper.
-        table: The printed table.
-        index: Number of the row, from 0.
-    """
+    """Return steps, hours, FLOPs and provenance of a row's trainings, added up, and its deviations."""
     row, folders = table.rows[index], table.folders
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     systems = {system for cell in table.cells.values() for system in cell.systems(row)}
@@ -164,13 +144,7 @@ def steps_in_words(project: Project, run: RunId, trained: TrainedRun) -> str:
 
 
 def deviations_of(project: Project, paper: str, systems: set[str]) -> str:
-    """Return the numbers of the deviations that concern some systems.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-        systems: Systems as `paper/system` or names of this paper.
-    """
+    """Return the numbers of the deviations that concern some systems."""
     numbered = enumerate(project.papers[paper].deviations, start=1)
     return " ".join(str(number) for number, deviation in numbered if deviation.concerns(systems))
 

@@ -62,12 +62,7 @@ def metric_title(name: str) -> str:
 
 
 def pair_of(project: Project, dataset: str) -> str:
-    """Return the languages of a dataset as `en–de`; its name if it has no pair of languages.
-
-    Args:
-        project: The project at its scale.
-        dataset: Dataset of the paper or the scale.
-    """
+    """Return the languages of a dataset as `en–de`; its name if it has no pair of languages."""
     record = project.dataset_records[project.stand_in(dataset)]
     src, tgt = getattr(record, "src", ""), getattr(record, "tgt", "")
     return f"{src}–{tgt}" if src and tgt else dataset.replace("-", " ")
@@ -104,15 +99,7 @@ def words_of(key: str) -> str:
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """Put readers' names in place of those of settings files.
-
-    Args:
-        text: The text.
-        names: Readers' names by those of settings files.
-
-    Returns:
-        The text with the names that readers know.
-    """
+    """Return a `text` with readers' names in place of those of settings files, given `names` by the latter."""
     for name in sorted(names, key=len, reverse=True):
         text = re.sub(rf"(?<![\w/=-])({re.escape(name)})(?![\w/-])", "\0\\1\0", text)
     return re.sub("\0([^\0]*)\0", lambda found: names[found[1]], text)
@@ -176,11 +163,7 @@ class Labels:
         return ", ".join(record.name_of_split(split) for split in scored.splits)
 
     def in_words(self, text: str, systems: Collection[str]) -> str:
-        """Put names into a text that refers to systems and metrics as settings files do.
-
-        Returns:
-            The text with the names that readers know.
-        """
+        """Put readers' names into a `text` that refers to systems and metrics as settings files do."""
         return with_names(text, {system: self.system(system) for system in systems} | METRICS)
 
     def result(self, one: ClaimResult) -> ClaimResult:

@@ -123,15 +123,7 @@ def grid_cells(row: dict[str, Any]) -> list[str]:
 
 
 def plot(printed: list[Row], times: LayerTimings) -> Figure:
-    """Draw time against n at the largest d, and against d at the largest n.
-
-    Args:
-        printed: Printed rows; their power is drawn as a dotted line through the last point.
-        times: Measured times.
-
-    Returns:
-        The picture.
-    """
+    """Draw time against n at the largest d, and against d at the largest n; printed powers are dotted."""
     picture = new_figure(8, 3.6)
     panels = picture.subplots(1, 2, sharey=True)
     for axes, variable, fixed in zip(panels, "nd", (times.widths[-1], times.lengths[-1]), strict=True):

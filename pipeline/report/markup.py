@@ -48,12 +48,7 @@ def paragraphs(*parts: str) -> str:
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with aligned columns, without columns that are empty.
-
-    Args:
-        header: Titles of the columns.
-        rows: Cells, which are escaped here.
-    """
+    """Return a Markdown table with aligned columns of a `header` and escaped cells `rows`, without empty columns."""
     columns = [column for column in zip(header, *rows, strict=True) if any(column[1:])]
     lines = zip(*(aligned([literal(cell) for cell in column]) for column in columns), strict=True)
     return "\n".join(f"|{'|'.join(line)}|" for line in lines)
@@ -68,14 +63,7 @@ def aligned(column: Sequence[str]) -> list[str]:
 
 
 def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str, texts: Sequence[str] = ()) -> None:
-    """Write rows as CSV, and a text beside it as its Markdown twin.
-
-    Args:
-        csv: CSV to write.
-        rows: Its rows.
-        text: Markdown of the twin.
-        texts: Columns of free text (see `write_csv`).
-    """
+    """Write `rows` as the file `csv`, and a `text` beside it as its Markdown twin; `texts` as for `write_csv`."""
     write_csv(csv, rows, texts=texts)
     with atomic_write(csv.with_suffix(".md")) as handle:
         handle.write(text)

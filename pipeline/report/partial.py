@@ -94,26 +94,14 @@ class PartialReports:
         return WrittenReport(path, lacks)
 
     def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Product]) -> bool:
-        """Return whether a report is newer than its inputs.
-
-        Args:
-            path: File of the report.
-            inputs: Products that it is made from; all exist.
-        """
+        """Return whether a report is newer than its inputs."""
         layout = self.project.layout
         return path.exists() and path.stat().st_mtime >= max(
             (layout.path(product).stat().st_mtime for product in inputs), default=WRITTEN_IN_PART + 1
         )
 
     def write(self, report: artifacts.Report, missing: list[artifacts.Product]) -> str:
-        """Write a report.
-
-        Args:
-            report: The report.
-            missing: Products that it needs and that are missing.
-
-        Returns:
-            The missing parts in words; empty if it is complete.
+        """Return the missing parts of a report in words, after writing it; empty if it is complete.
 
         Raises:
             UserError: An input is faulty.
@@ -130,11 +118,7 @@ class PartialReports:
                 return self.claims(report, paper)
 
     def table(self, report: artifacts.Report, paper: str, name: str) -> str:
-        """Write a table; a row without its numbers says why.
-
-        Returns:
-            The missing rows in words; empty if there are none.
-        """
+        """Write a table and return the missing rows in words; a row without its numbers says why."""
         filled = filled_table.fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
         whys = [
@@ -149,11 +133,7 @@ class PartialReports:
         return count_missing(whys, "rows")
 
     def claims(self, report: artifacts.Report, paper: str) -> str:
-        """Write claims; one that cannot be evaluated says why.
-
-        Returns:
-            The missing claims in words; empty if there are none.
-        """
+        """Write claims and return the missing ones in words; one that cannot be evaluated says why."""
         view, record = PaperView(self.project, paper), self.project.claims[paper]
         results, whys = claims.results_in_words(self.project, paper, (NotRun, UserError)), list[str]()
         for index, result in enumerate(results):
@@ -166,10 +146,7 @@ class PartialReports:
         return count_missing(whys, "claims")
 
     def figure(self, report: artifacts.Report, paper: str, name: str) -> str:
-        """Draw a figure without the systems that miss something; its caption names them.
-
-        Returns:
-            The systems that are left out, with the causes; empty if there are none.
+        """Return in words the systems that a figure, drawn here, leaves out; its caption names them.
 
         Raises:
             NotRun: All systems miss something.
@@ -192,14 +169,7 @@ class PartialReports:
         return left_out
 
     def other_table(self, report: artifacts.Table, missing: list[artifacts.Product]) -> str:
-        """Write a table of sentences, transcripts or layers; only missing transcripts can be left out.
-
-        Args:
-            report: The table.
-            missing: Products that it needs and that are missing.
-
-        Returns:
-            The missing parts in words; empty if it is complete.
+        """Return the missing transcripts in words, after writing a table of sentences, transcripts or layers.
 
         Raises:
             NotRun: A product is missing without which the table cannot be made.

@@ -49,12 +49,7 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
 
 
 def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
-    """Return labels, settings, cells and cost of each row as a Markdown table.
-
-    Args:
-        filled: The filled table.
-        readings: Readings of the paper, i.e. interpretations of unclear passages.
-    """
+    """Return labels, settings, cells and cost of each row as a Markdown table."""
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
         shown = DataFrame([cell.shown(row) for row in filled.values(name)])
@@ -67,12 +62,7 @@ def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
 
 
 def other_choices(readings: dict[str, Reading], choices: str) -> str:
-    """Return the choices of a row that are not the default.
-
-    Args:
-        readings: Readings of the paper.
-        choices: Choices of the row, as `reading choice; …`.
-    """
+    """Return the choices of a row that are not the default."""
     pairs = filter(None, choices.split("; "))
     return "; ".join(pair for pair in pairs if pair.split()[1] != readings[pair.split()[0]].default)
 
@@ -122,27 +112,14 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
 
 
 def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = str) -> str:
-    """Describe a column: its metric, substituted data, and why it is not comparable with the printed one.
-
-    Args:
-        filled: The table.
-        name: The column.
-        escape: Escapes texts of the data.
-
-    Returns:
-        One line.
-    """
+    """Return a line on a column: its metric, substituted data, and why it is not comparable with the printed one."""
     remark = column_remark(filled, name)
     values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.values(name)]
     return filled.entry.cells[name].note(values, f"; {remark}" if remark else "")
 
 
 def column_remark(filled: FilledTable, name: str) -> str:
-    """Name the substituted data of a column, and why it is not comparable with the printed one.
-
-    Returns:
-        Part of a sentence; empty if the column has the paper's data and is comparable.
-    """
+    """Name the substituted data of a column, and why it is not comparable, as part of a sentence; may be empty."""
     cell, reasons = filled.entry.cells[name], filled.reasons[name]
     if cell.printed:
         return why_not_comparable(filled, cell, reasons)
@@ -150,16 +127,7 @@ def column_remark(filled: FilledTable, name: str) -> str:
 
 
 def why_not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:
-    """Explain why rows are not comparable, and name them if not all are.
-
-    Args:
-        filled: The table.
-        cell: A cell with printed numbers.
-        reasons: Reasons for each row; empty if it is comparable.
-
-    Returns:
-        Part of a sentence; empty if all rows are comparable.
-    """
+    """Explain why rows are not comparable, and name them if not all are, as part of a sentence; may be empty."""
     printed = [index for index, row in enumerate(filled.table.rows) if is_ours(row) and cell.printed_in(row)]
     differing = [index for index in printed if reasons[index]]
     if not differing:

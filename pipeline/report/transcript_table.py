@@ -84,10 +84,7 @@ class Texts:
         return product.run.folder, read_lines(path, len(self.references))
 
     def choose_utterances(self, count: int) -> list[int] | None:
-        """Choose the utterances with the most word errors of one system; ties go to the first.
-
-        Returns:
-            Their numbers, from 0, in order; None if the system on which the choice depends was not run.
+        """Return the utterances, from 0, with most word errors of one system; None if it was not run.
 
         Raises:
             UserError: Too few utterances are long enough.
@@ -102,12 +99,7 @@ class Texts:
         return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
 
     def transcript(self, system: str, number: int) -> dict[str, Any]:
-        """Return a system's transcript of an utterance.
-
-        Args:
-            system: Name of the system; empty means the reference.
-            number: Number of the utterance, from 0.
-        """
+        """Return a system's transcript of an utterance."""
         if not system:
             return {"ours": self.references[number], "word_errors": "", "run": ""}
         run, lines = self.transcripts(system)

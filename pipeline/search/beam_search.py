@@ -105,15 +105,7 @@ class Search:
         return length_penalty(length, self.config.length_penalty, self.config.length_normalisation)
 
     def record(self, candidates: HostCandidates, position: int) -> np.ndarray:
-        """Record the candidates of a position and remove the sentences that are done.
-
-        Args:
-            candidates: Those of the B' active sentences.
-            position: Number of symbols before the candidates.
-
-        Returns:
-            The rows that stay active, as indices into the previously active sentences.
-        """
+        """Record the candidates at a `position` and return the rows, among those active before, that stay active."""
         beam_size = self.config.beam_size
         log_probs, parents = candidates.log_probs, candidates.parents
         tokens, live = candidates.tokens, candidates.live

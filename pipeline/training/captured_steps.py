@@ -59,15 +59,7 @@ class CapturedWork:
 
 
 def not_finite(a: Tensor, b: Tensor) -> Tensor:
-    """Return 1.0 if one of two scalars is not finite, else 0.0, without waiting for the device.
-
-    Args:
-        a: A scalar on the device, shape ().
-        b: Another one, shape ().
-
-    Returns:
-        A scalar on the device, shape ().
-    """
+    """Return 1.0 if `a` or `b`, scalars on the device, is not finite, else 0.0, without waiting for it."""
     both = a + b
     return (both - both).ne(0).float()
 
@@ -261,16 +253,7 @@ class CapturedSteps:
 def captured_steps(
     spec: RunSpec, model: Seq2Seq, optimiser: Optimiser, batches: AnyTrainingBatches, group: Group, device: torch.device
 ) -> CapturedSteps | None:
-    """Return the captured steps of a training on a GPU, None if its steps are eager.
-
-    Args:
-        spec: Specification of the run.
-        model: On `device`.
-        optimiser: Of the model.
-        batches: Training batches; the shapes of the first steps decide the grid.
-        group: The processes that train the model.
-        device: Where this process trains.
-    """
+    """Return the captured steps of a training on a GPU, None if its steps are eager."""
     if device.type != "cuda" or not spec.training.cuda_graphs:
         return None
     grid = ShapeGrid(batches.sampled_shapes(SAMPLED_STEPS))

@@ -58,10 +58,6 @@ class ResumePoint:
     def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
         """Return the state after the step of the file, with weights and moments loaded.
 
-        Args:
-            model: Receives the weights.
-            optimiser: Receives moments and step counts.
-
         Raises:
             UserError: They do not fit `model`.
         """
@@ -79,15 +75,7 @@ class ResumePoint:
 
 
 def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
-    """Return the tensors of a resume file.
-
-    Args:
-        model: On any device; its trained parameters and buffers are taken.
-        optimiser: Of the model.
-
-    Returns:
-        Tensors by prefixed name, each with the shape of its parameter, or a scalar for a step count.
-    """
+    """Return the tensors of a resume file by prefixed name: `model` parameters (…), and those of `optimiser`."""
     parts = (MODEL, tensors_of(model)), (MOMENTS, optimiser.tensors())
     return {prefix + name: tensor for prefix, tensors in parts for name, tensor in tensors.items()}
 

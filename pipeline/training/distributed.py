@@ -82,12 +82,7 @@ class Group:
         return self.rank == 0
 
     def total(self, values: list[float], device: torch.device) -> list[float]:
-        """Return element-wise sums over all processes.
-
-        Args:
-            values: Numbers of this process.
-            device: Where it trains; the exchange runs there.
-        """
+        """Return element-wise sums of `values` over all processes; the exchange runs on a `device`."""
         if self.size == 1:
             return values
         packed = torch.tensor(values, dtype=torch.float64, device=device)
@@ -95,12 +90,7 @@ class Group:
         return packed.tolist()
 
     def from_first(self, value: str | None, device: torch.device) -> str | None:
-        """Return the first process's value in all processes.
-
-        Args:
-            value: The first process's value; ignored on all others.
-            device: Where this process trains; the exchange runs there.
-        """
+        """Return the first process's `value` in all processes; the exchange runs on a `device`."""
         if self.size == 1:
             return value
         box = [value]
@@ -108,14 +98,7 @@ class Group:
         return box[0]
 
     def add_up(self, numbers: Tensor) -> Tensor:
-        """Sum a tensor over all processes in place, without waiting for the device.
-
-        Args:
-            numbers: Of any shape, equal on all processes.
-
-        Returns:
-            The tensor itself.
-        """
+        """Sum `numbers` (…) over all processes in place, without waiting for the device, and return them."""
         if self.size > 1:
             torch.distributed.all_reduce(numbers)
         return numbers
@@ -146,11 +129,7 @@ class GradientSums:
         self.missing = [len(bucket) for bucket in self.buckets]
 
     def arrived(self, parameter: Tensor) -> None:
-        """Count a gradient, and send the buckets that are complete.
-
-        Args:
-            parameter: A trained parameter of any shape, whose gradient was just accumulated.
-        """
+        """Count the gradient of a `parameter` (…), just accumulated, and send the buckets that are complete."""
         if self.missing is None:
             return
         self.missing[self.bucket_of[id(parameter)]] -= 1
@@ -214,15 +193,7 @@ class SharedSums:
 
 
 def scalars_on(device: torch.device, values: Sequence[float]) -> Tensor:
-    """Copy scalars to a device without waiting for it.
-
-    Args:
-        device: Where they go.
-        values: Scalars on the host.
-
-    Returns:
-        float64, shape (values,).
-    """
+    """Copy `values` to a `device` as float64 (values,) without waiting for it."""
     found = torch.tensor(values, dtype=torch.float64)
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
 

@@ -55,30 +55,13 @@ def round_up(sizes: np.ndarray) -> np.ndarray:
 
 
 def rounded_up(shapes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round shapes up and add the counts of shapes that become equal.
-
-    Args:
-        shapes: Shapes, (N, 3).
-        counts: Number of occurrences of each, (N,).
-
-    Returns:
-        Distinct rounded shapes, (M, 3), and their counts, (M,).
-    """
+    """Round `shapes` (N, 3) up, and add the `counts` (N,) of those that become equal."""
     found, place = np.unique(round_up(shapes), axis=0, return_inverse=True)
     return found, np.bincount(place.ravel(), weights=counts)
 
 
 def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
-    """Merge shapes until few are left, at each step the two whose union adds least padding.
-
-    Args:
-        shapes: Distinct shapes, (N, 3).
-        counts: Number of occurrences of each, (N,).
-        most: Largest number of shapes of the result.
-
-    Returns:
-        Shapes, (most, 3).
-    """
+    """Merge `shapes` (N, 3) with `counts` (N,) until at most `most` are left, whose unions add least padding."""
     while len(shapes) > most:
         unions = np.maximum(shapes[:, None], shapes[None])
         cost = positions(shapes) * counts
@@ -196,12 +179,7 @@ class GraphCache(Generic[Graph]):
         """Error after which nothing is recorded any more."""
 
     def get(self, key: Hashable, record: Callable[[], Graph]) -> Graph | None:
-        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded.
-
-        Args:
-            key: Identifies the work and the shapes of its input.
-            record: Records the graph.
-        """
+        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded."""
         if self.failure or key in self.refused:
             return None
         found = self.graphs.pop(key, None) or self._recorded(key, record)

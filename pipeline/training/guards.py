@@ -61,22 +61,13 @@ def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged
 
 
 def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
-    """Return whether all elements of all tensors are finite.
-
-    Args:
-        tensors: Tensors of any shape on one device, at least one.
-    """
+    """Return whether all elements of all `tensors` (…) on one device are finite."""
     return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 @contextlib.contextmanager
 def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch]) -> Iterator[None]:
     """Turn an out-of-memory error within the block into a UserError that names the setting to change.
-
-    Args:
-        spec: The run, whose settings name the current limit.
-        step: Number of the step, from 0.
-        batches: The micro-batch that is computed; empty if this process has none.
 
     Raises:
         UserError: Memory ran out.

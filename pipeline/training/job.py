@@ -61,11 +61,6 @@ def train_owned(
 ) -> None:
     """Train a run while this process owns its folder.
 
-    Args:
-        run_folder: Folder that holds run.yaml.
-        options: Device, threads and checkpoint interval.
-        to_clear: Checkpoints of the run, to be deleted first.
-
     Raises:
         UserError: Another process took over the run; or see `train_run`.
     """
@@ -209,12 +204,7 @@ def delete_progress(checkpoints: checkpoint.Checkpoints) -> None:
 
 
 def is_done(run_folder: Path, key: str) -> bool:
-    """Return whether the final weights exist and match `done.json`, and both belong to the run `key`.
-
-    Args:
-        run_folder: Folder of the run.
-        key: Its key.
-    """
+    """Return whether the final weights exist and match `done.json`, and both belong to the run `key`."""
     done, weights = TrainedRun.read_if_there(run_folder / DONE_FILE), run_folder / WEIGHTS_FILE
     if done is None or done.key != key or not weights.exists():
         return False
@@ -232,12 +222,7 @@ def finish(trainer: Trainer) -> None:
 
 
 def write_done(checkpoints: checkpoint.Checkpoints, outcome: Outcome) -> None:
-    """Write `done.json` after removing all resume files but the last.
-
-    Args:
-        checkpoints: Those of the run, whose final weights are written.
-        outcome: Outcome of the training.
-    """
+    """Write `done.json` after removing all resume files but the last."""
     digest = sha256_file(checkpoints.final_weights)
     done = TrainedRun(key=checkpoints.key, weights_digest=digest, **dict(outcome))
     checkpoints.clear_resume()  # first, as done.json marks that nothing is left to do

@@ -27,14 +27,7 @@ BUILDS = "docs/how-to/slurm-and-containers.md, Which PyTorch"
 
 
 def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
-    """Choose the device; `auto` takes a GPU if there is one, or if the job was given one.
-
-    Args:
-        choice: The option `--device`.
-        local_rank: Number of this process on its machine.
-
-    Returns:
-        The device, which is made torch's current one if it is a GPU.
+    """Return the device, made torch's current one; `auto` takes a GPU if there is one, or if the job was given one.
 
     Raises:
         UserError: There is no GPU, or this build of torch cannot use it.
@@ -82,25 +75,12 @@ def check_kernels(device: torch.device) -> None:
 
 
 def precision_on(device: torch.device, requested: str) -> str:
-    """Return the precision of matmuls on a device: float32 on a CPU that is slower in bfloat16.
-
-    Args:
-        device: Where matmuls run.
-        requested: The setting `training.precision`: bf16 or fp32.
-    """
+    """Return the precision of matmuls on a `device`, bf16 or fp32: `requested`, or fp32 on a CPU slow in bf16."""
     return current_backend().precision(requested) if device.type == "cpu" else requested
 
 
 def check_precision(device: torch.device, precision: str) -> None:
-    """Log if a CPU computes in another precision than requested.
-
-    Args:
-        device: Where the model is trained.
-        precision: The setting `training.precision`: bf16 or fp32.
-
-    Raises:
-        UserError: A GPU does not support the precision.
-    """
+    """Log if a CPU computes in another `precision` (bf16 or fp32) than `device` can; see `precision_on`."""
     if precision_on(device, precision) != precision:
         log.info("%s is faster in float32, which is used instead of bfloat16", processor())
     if precision == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):

@@ -86,18 +86,10 @@ def benchmark(*ways: tuple[Matmul, torch.dtype]) -> list[float]:
 
 
 def onednn_matmul(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a @ b + bias by oneDNN.
+    """Return `a` (rows, inner) @ `b` (inner, columns) + `bias`, None, (columns,) or (rows, columns), by oneDNN.
 
     oneDNN copies a left factor that is not row-major. If both would be copied, the smaller one becomes the left one. A
     right factor with gaps is made contiguous: oneDNN's kernels for one with gaps take a thousand times as long.
-
-    Args:
-        a: Left factor, shape (rows, inner).
-        b: Right factor, shape (inner, columns).
-        bias: Added to each row, shape (columns,) or (rows, columns); None for none.
-
-    Returns:
-        The product, shape (rows, columns).
     """
     if a.stride(-1) != 1 and b.stride(0) != 1 and b.numel() < a.numel() and bias is None:
         return onednn_matmul(b.t(), a.t()).t()

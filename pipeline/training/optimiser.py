@@ -18,13 +18,7 @@ from pipeline.training.update_rules import Rate, State, update_rule
 
 
 def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
-    """Return width^-0.5 * min(it^-0.5, it * warmup^-1.5), eq. 3 of Attention Is All You Need.
-
-    Args:
-        width: Size of the model, d_model.
-        iteration: Number of the step, from 1.
-        warmup_steps: Steps until the peak.
-    """
+    """Return `width`^-0.5 min(it^-0.5, it `warmup_steps`^-1.5), eq. 3; `iteration` it counts from 1."""
     return width**-0.5 * min(iteration**-0.5, iteration * warmup_steps**-1.5)
 
 
@@ -84,12 +78,7 @@ class Schedule:
         return step >= self.first_frozen
 
     def annealings(self, before: int, is_best: bool) -> int:
-        """Return the number of annealings after a validation.
-
-        Args:
-            before: Annealings before it.
-            is_best: Whether its dev loss is the best so far.
-        """
+        """Return the number of annealings after a validation, given those `before` it and whether it `is_best`."""
         if self.training.schedule != "plateau":
             return 0
         fast = self.training.plateau_annealing == "fast" and before > 0
@@ -148,12 +137,7 @@ class Optimiser:
         self.zero_grad()
 
     def set_rates(self, step: int, annealings: int = 0) -> None:
-        """Set the learning rates of training step `step`, lowered `annealings` times.
-
-        Args:
-            step: Number of the training step, from 0.
-            annealings: How often the learning rate was lowered.
-        """
+        """Set the learning rates of training `step`, from 0, lowered `annealings` times."""
         self.rate = self.schedule.weights(step, annealings)
         rates = self.rate, self.schedule.branch_weights(step) if self.branch_weights else 0.0
         if self.held_rates:
@@ -196,19 +180,11 @@ class Optimiser:
             parameter.grad = None
 
     def gradients(self) -> list[Tensor]:
-        """Return the gradients of the parameters that have one.
-
-        Returns:
-            Each with the shape of its parameter.
-        """
+        """Return the gradients (…) of the parameters that have one."""
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return moments and step counts, named `<number of the parameter>.<name>`.
-
-        Returns:
-            Moments of the shape of their parameter, and step counts of shape ().
-        """
+        """Return moments (…) and scalar step counts, named `<number of the parameter>.<name>`."""
         states = sorted(self.states.items())
         return {f"{number}.{name}": value for number, state in states for name, value in state.items()}
 

@@ -60,11 +60,7 @@ class JsonLines:
 
 
 def step_of(line: bytes, where: str) -> int:
-    """Return the `step` of a JSON line.
-
-    Args:
-        line: A line without its end.
-        where: File and line, for the message.
+    """Return the `step` of a JSON `line` at `where`.
 
     Raises:
         UserError: The line is faulty.
@@ -245,12 +241,7 @@ class CostCounter:
         self.tokens, self.flops = 0, 0.0
 
     def count(self, tokens: int, flops: float) -> None:
-        """Add the cost of a step.
-
-        Args:
-            tokens: Target tokens, without padding.
-            flops: FLOPs of this process.
-        """
+        """Add the cost of a step: target `tokens` without padding, and `flops` of this process."""
         self.tokens += tokens
         self.flops += flops
 

@@ -74,29 +74,14 @@ def rate_setting(spec: RunSpec) -> str:
 
 
 def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
-    """Return the specification of a short training with another learning rate.
-
-    Args:
-        spec: Specification of the run.
-        name: Setting of the rate.
-        rate: Its value.
-        steps: Steps of the training; it is validated at its end at the latest.
-    """
+    """Return the `spec` of a training of `steps` with another `rate`, its setting `name`, validated at its end."""
     changed = {name: rate, "max_steps": steps}
     changed |= {key: min(getattr(spec.training, key), steps) for key in ("validate_every", "checkpoint_every")}
     return spec.model_copy(update={"training": spec.training.model_copy(update=changed)})
 
 
 def trained(folder: Path, options: specification.MachineOptions) -> dict[str, float]:
-    """Train a trial unless it is done, and return its best dev loss.
-
-    Args:
-        folder: Folder of the trial, with its run.yaml.
-        options: Device, threads and checkpoint interval.
-
-    Returns:
-        `best_dev_loss` in nats per token, infinite if the trial diverged, and the `step` of that loss.
-    """
+    """Return `best_dev_loss` of a trial, nats per token, infinite if diverged, and its `step`; train it unless done."""
     try:
         job.train_owned(folder, options)
     except guards.Diverged as error:

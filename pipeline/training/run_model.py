@@ -19,10 +19,6 @@ from pipeline.training.tensor_file import read_weights
 def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
     """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet.
 
-    Args:
-        spec: Specification of the run.
-        vocab_sizes: Symbols of source and target.
-
     Raises:
         UserError: The model has no decoder that a language model could be fused with.
     """
@@ -58,10 +54,6 @@ def build_initial_model(spec: RunSpec) -> Seq2Seq:
 def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
     """Return the trained language model of `run_folder` on the CPU, frozen, for use with the model of `spec`.
 
-    Args:
-        run_folder: Folder of the language model's run.
-        spec: Specification of the run that is decoded with it.
-
     Raises:
         UserError: The run is no language model, not trained, or has another vocabulary.
     """
@@ -77,11 +69,6 @@ def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
 
 def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: EncodedCorpus) -> None:
     """Check that the language model of `run_folder` has the target vocabulary of `corpus`.
-
-    Args:
-        spec: Specification of the run that uses the language model.
-        run_folder: Folder of the language model's run.
-        corpus: Encoded corpus of `spec`.
 
     Raises:
         UserError: It has another one.
@@ -99,11 +86,6 @@ def initialise_from_run(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None
 
     A run of the same shape gives all weights. One without fusion gives the fused task model all but its output layer,
     which may initialise that of the fusion.
-
-    Args:
-        model: Receives the weights.
-        run_folder: Folder of the finished run.
-        spec: The run that uses the model.
 
     Raises:
         UserError: The run is not trained, or its weights do not fit.

@@ -81,19 +81,7 @@ def restore(
     device: torch.device,
     description: Machine,
 ) -> TrainingState:
-    """Load the newest whole checkpoint, chosen by the first process, and return its state or a fresh one.
-
-    Args:
-        checkpoints: Those of the run.
-        model: Receives the weights, if there is a checkpoint.
-        optimiser: Receives its state, if there is a checkpoint.
-        group: The processes that train the model, connected.
-        device: Where this process trains.
-        description: Machine that trains; another one than before is logged.
-
-    Returns:
-        The state of the checkpoint, or a fresh one.
-    """
+    """Load the newest whole checkpoint into `model`, chosen by the first process on `device`; return its state."""
     point = checkpoints.newest_resume_point() if group.is_first else None
     path = group.from_first(str(point.path) if point else None, device)
     if path is None:

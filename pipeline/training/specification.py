@@ -40,11 +40,7 @@ class MachineOptions:
 
 
 def write_specification(run_folder: Path, specification: str) -> None:
-    """Write `run.yaml` from JSON, unless it already has that content.
-
-    Args:
-        run_folder: Folder of the run, made if needed.
-        specification: All settings of the run.
+    """Write `run.yaml` of `run_folder`, made if needed, from the JSON `specification`, unless it has that content.
 
     Raises:
         UserError: The specification is invalid.
@@ -101,12 +97,7 @@ class DamagedFileError(Exception):
 
 
 def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
-    """Return (n, path) of the files `step-<n>.<kind>`, in the order of n.
-
-    Args:
-        folder: The folder `checkpoints/` of a run; it may be missing.
-        kind: `WEIGHTS` or `RESUME`.
-    """
+    """Return (n, path) of the files `step-<n>.<kind>` in a `folder`, if any, of `kind` WEIGHTS or RESUME, by n."""
     matches = ((re.fullmatch(rf"step-(\d+)\.{kind}", path.name), path) for path in folder.glob("step-*"))
     return sorted((int(match[1]), path) for match, path in matches if match)
 
@@ -135,11 +126,7 @@ def header_length(handle: IO[bytes]) -> int:
 
 
 def parse_metadata(content: bytes, path: Path) -> dict[str, Any]:
-    """Return the metadata, with at least `key` and `digest`, from the first bytes of the file `path`.
-
-    Args:
-        content: At least the header, which starts with its length.
-        path: The file, for messages.
+    """Return the metadata, with `key` and `digest`, in the first bytes, `content`, of the file `path`.
 
     Raises:
         DamagedFileError: The bytes are not the header of a tensor file with metadata.

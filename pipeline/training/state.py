@@ -68,26 +68,14 @@ class TrainingState:
         return dev.nll_per_token <= EXPLODED * worst  # false for NaN
 
     def kept_step(self, every: int) -> int | None:
-        """Return the step of the newest kept weights that were not given up, None before any.
-
-        Args:
-            every: Steps between kept weights.
-        """
+        """Return the step of the newest kept weights that were not given up, None before any."""
         step = self.step // every * every
         if self.returned and self.returned.gave_up(step):
             return self.returned.to
         return step or None
 
     def record_validation(self, fit: Loss, dev: Loss) -> bool:
-        """Record a validation and start new sums of the training loss.
-
-        Args:
-            fit: Loss on training data, without dropout.
-            dev: Loss on the development set, without dropout.
-
-        Returns:
-            Whether `dev` is the best so far.
-        """
+        """Record a validation, start new sums of the training loss, and return whether `dev` is the best so far."""
         self.train, self.since_validation = self.since_validation.per_token(), Sums()
         self.fit, self.dev = fit, dev
         is_best = self.best_dev is None or dev.nll_per_token < self.best_dev.nll_per_token

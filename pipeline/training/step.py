@@ -25,13 +25,7 @@ Prepared = TypeVar("Prepared")
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
-    """Return the random seed of a micro-batch; with it, checkpoints need no generator state.
-
-    Args:
-        seed: Seed of the run.
-        step: Number of the step, from 0.
-        index: Number of the micro-batch over all processes, from 0.
-    """
+    """Return the `seed` of micro-batch `index`, over all processes, of `step`; no generator state is needed."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest(), "little") >> 1
 
 
@@ -77,12 +71,7 @@ class Prefetcher(Generic[Prepared]):
         self.prepare, self.waited_s = prepare, 0.0
 
     def steps(self, first: int, end: int) -> Iterator[tuple[int, Prepared]]:
-        """Yield each step with its prepared data.
-
-        Args:
-            first: Number of the first step.
-            end: Number after the last step.
-        """
+        """Yield each step from `first` to `end` - 1 with its prepared data."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
             upcoming = pool.submit(self.prepare, first)
             for step in range(first, end):
@@ -158,17 +147,7 @@ class StepRunner:
     def replay(
         self, captured: captured_steps.CapturedSteps, step: int, prepared: PreparedStep, annealings: int
     ) -> AsyncScalars:
-        """Run a training step by replaying CUDA graphs; see `run`.
-
-        Args:
-            captured: Replays the steps.
-            step: Number of the step, from 0.
-            prepared: Its data, with micro-batches padded to shapes of the graphs.
-            annealings: How often the learning rate was lowered.
-
-        Returns:
-            As `run`.
-        """
+        """Run a training step by replaying CUDA graphs, with micro-batches padded to their shapes, as `run`."""
         micro_batches, known = prepared.micro_batches, (prepared.flops, self.stop.signal is not None)
         seeds = [self.micro_seed(step, index) for index in range(len(micro_batches))]
         with guards.out_of_memory_explained(self.spec, step, micro_batches[:1]):
@@ -211,16 +190,7 @@ class StepRunner:
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> Tensor:
-        """Run forward and backward passes of a micro-batch, which add to the gradients.
-
-        Args:
-            step: Number of the step, for messages.
-            batch: On any device.
-            divisor: Number by which the summed loss is divided.
-
-        Returns:
-            Summed loss and negative log-likelihood, shape (2,).
-        """
+        """Add gradients of `batch` / `divisor` in `step`; return loss and negative log-likelihood, (2,)."""
         with guards.out_of_memory_explained(self.spec, step, [batch]):
             with machine.autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)

@@ -48,13 +48,7 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], metadata: dict[str
 
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read tensors (on the CPU) and metadata (without `digest`), and check the digest.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Tensors by name, each with the shape it was written with, and the metadata.
+    """Return tensors (…) by name on the CPU and metadata, without `digest`, of `path`, after checking the digest.
 
     Raises:
         DamagedFileError: The file is missing or damaged.
@@ -72,15 +66,7 @@ def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read weights as `read_tensor_file` does.
-
-    Args:
-        path: A tensor file.
-        key: Key of the run that must have written it; None accepts any.
-        remedy: What to do about a damaged file.
-
-    Returns:
-        Tensors by name, each with the shape of its parameter, and the metadata.
+    """Return weights as `read_tensor_file`, of the run with this `key`; `remedy` says what to do about damage.
 
     Raises:
         UserError: The file is damaged, or belongs to another run.
@@ -98,15 +84,7 @@ def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Te
 
 
 def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:
-    """Load a weights file into `model` and return its metadata (`key`, `step`).
-
-    Args:
-        model: Receives the weights.
-        path: A tensor file.
-        key: Key of the run that must have written it; None accepts any.
-
-    Returns:
-        The metadata.
+    """Return the metadata of the weights file `path` of the run `key`, None for any, loaded into `model`.
 
     Raises:
         UserError: The file is damaged, does not fit the model, or belongs to another run than `key`.
@@ -120,12 +98,7 @@ def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> 
 
 
 def digest_of(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> str:
-    """Return the SHA-256 of names, types, shapes, bytes and metadata.
-
-    Args:
-        tensors: On the CPU and contiguous, of any shape, by name.
-        metadata: Without `digest`.
-    """
+    """Return the SHA-256 of names, types, shapes (…) and bytes of `tensors` on the CPU, and of `metadata`."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
@@ -154,11 +127,7 @@ def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load the result of `tensors_of` into `model`.
-
-    Args:
-        model: Receives the tensors.
-        tensors: By name, of any device, each with the shape of its parameter.
+    """Load `tensors` (…), from `tensors_of` on any device, into `model`.
 
     Raises:
         DamagedFileError: Names or shapes are not those of `model`.

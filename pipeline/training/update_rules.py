@@ -42,14 +42,7 @@ class UpdateRule:
     counts: bool = True
 
     def state(self, parameter: Tensor) -> State:
-        """Return the initial optimiser state of a parameter.
-
-        Args:
-            parameter: Of any shape.
-
-        Returns:
-            Zeros: `step` is a scalar, each moment has the parameter's shape.
-        """
+        """Return the initial state of a `parameter` (…): a scalar `step`, and moments of its shape, all zero."""
         counted = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return ({"step": counted} if self.counts else {}) | {name: torch.zeros_like(parameter) for name in self.moments}
 
@@ -100,15 +93,7 @@ def compiled_on_gpu(move: Move) -> Move:
 
 
 def column(states: list[State], name: str) -> Tensors:
-    """Return the tensor `name` of each parameter's state.
-
-    Args:
-        states: State of each parameter.
-        name: Name of a moment, or `step`.
-
-    Returns:
-        One tensor a parameter, of its shape; scalars for `step`.
-    """
+    """Return the tensor `name`, a moment or `step`, of each of the `states` of parameters (…)."""
     return [state[name] for state in states]
 
 
@@ -147,17 +132,10 @@ def adam_step(
 def adadelta_step(
     config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
-    """Take a step of Adadelta (Zeiler 2012, algorithm 1).
+    """Take a step of Adadelta (Zeiler 2012, algorithm 1), as `adam_step`.
 
-    torch's own form computes the same, but cannot skip a step on the device.
-
-    Args:
-        config: Names rho and epsilon.
-        weights: Parameters of any shape, changed in place.
-        gradients: Their gradients, of the same shapes; zeroed if skipped.
-        states: Their states; moments are changed in place.
-        rate: Learning rate.
-        skip: On the device, shape (): 1.0 if nothing shall change; None to take the step.
+    The settings name rho and epsilon. torch's own form computes the same, but cannot skip a step on the device; skipped
+    gradients are zeroed.
     """
     counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
     kept: float | Tensor = config.adadelta_rho
@@ -186,16 +164,7 @@ def adadelta_step(
 def nesterov_step(
     config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
-    """Take a step of gradient descent with Nesterov's momentum by torch's fused kernel.
-
-    Args:
-        config: Names the momentum.
-        weights: Parameters of any shape, changed in place.
-        gradients: Their gradients, of the same shapes.
-        states: Their states; the momentum is changed in place.
-        rate: Learning rate.
-        skip: On the device, shape (): 1.0 if nothing shall change; None to take the step.
-    """
+    """Take a step of gradient descent with Nesterov's momentum by torch's fused kernel, as `adam_step`."""
     sgd(
         weights,
         gradients,

@@ -69,15 +69,7 @@ class Validation:
 
     @torch.no_grad()
     def measure(self, model: Seq2Seq, batches: Iterable[AnyBatch]) -> Loss:
-        """Measure the loss over the `batches` of all processes, given those of this one.
-
-        Args:
-            model: On the device; it is in training mode afterwards.
-            batches: Batches of this process.
-
-        Returns:
-            The mean over the target tokens of all processes.
-        """
+        """Return the mean loss over target tokens of the `batches` of all processes, given those of this one."""
         model.eval()
         nll = torch.zeros((), dtype=torch.float64, device=self.device)
         tokens = 0
@@ -92,11 +84,7 @@ class Validation:
         return Loss(nll_per_token=mean, perplexity=perplexity(mean), tokens=int(token_sum))
 
     def samples(self, model: Seq2Seq) -> list[dict[str, str]]:
-        """Return source, reference and greedy hypothesis of three fixed sentences; none for a language model.
-
-        Returns:
-            Texts by `source`, `reference` and `hypothesis`.
-        """
+        """Return `source`, `reference` and greedy `hypothesis` of three fixed sentences; none for a language model."""
         pairs = self.batches.pairs
         if isinstance(pairs, TextOnlySplit):
             return []
@@ -116,26 +104,13 @@ class Validation:
         ]
 
     def decode(self, model: Seq2Seq, batch: TextBatch | SpeechBatch) -> list[list[int]]:
-        """Decode a batch greedily, or by the best path of CTC.
-
-        Args:
-            model: In evaluation mode.
-            batch: On its device.
-
-        Returns:
-            Token ids of each output.
-        """
+        """Return the token ids of each output, decoded greedily or by the best path of CTC."""
         if isinstance(model, FrameModel):
             return model.best_path(batch)
         return [best.tokens for best, *_ in beam_search(model, batch, GREEDY)]
 
     def sources(self, pairs: ParallelSplit | SpeechSplit, chosen: np.ndarray) -> list[str]:
-        """Return the source sentences, or for speech the number and length of each utterance.
-
-        Args:
-            pairs: The split.
-            chosen: Numbers of its pairs, shape (sentences,).
-        """
+        """Return the source sentences `chosen` (sentences,), or for speech number and length of each utterance."""
         if self.src_symbols is None or isinstance(pairs, SpeechSplit):
             return [f"utterance {i}, {pairs.src_lengths[i]} frames" for i in chosen]
         return self.src_symbols.decode([pairs.src[i] for i in chosen])

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def log_siblings(run_folder: Path, spec: RunSpec) -> None:
-    """Log the runs of the same system, dataset and seed, and how their settings differ."""
+    """Log the runs of the system, dataset and seed of `run_folder`, and how their settings differ from `spec`."""
     for folder in sibling_runs(run_folder):
         differences = "; ".join(spec.differences(load_run(folder / layout.RUN_FILE))) or "the same settings"
         log.info("another run of this system and seed is %s: there, %s", folder.name, differences)
@@ -35,9 +35,6 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
 
     They differ only in a smaller number of steps or patience. If steps depend on the length of the training, they
     differ only in patience.
-
-    Returns:
-        Their folders.
     """
     most, patience = spec.training.max_steps, spec.training.patience or math.inf
     least = most if depends_on_length(spec) else 0
@@ -55,13 +52,7 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
 
 
 def with_length(spec: RunSpec, steps: int, patience: int | None) -> RunSpec:
-    """Return the specification with other numbers of steps and patience.
-
-    Args:
-        spec: Specification of a run.
-        steps: Largest number of training steps.
-        patience: Validations without a better loss before the end; None for no early end.
-    """
+    """Return the `spec` with other numbers of `steps` and `patience`, in validations; None for no early end."""
     length = {"max_steps": steps, "patience": patience}
     return spec.model_copy(update={"training": spec.training.model_copy(update=length)})
 
@@ -99,14 +90,7 @@ def continue_from(checkpoints: Checkpoints, shorter: Path, other_schedule: bool 
 
 
 def read_of_run(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read tensors and metadata of a checkpoint.
-
-    Args:
-        path: A tensor file of a run.
-        key: Key of that run.
-
-    Returns:
-        Tensors by name, each with the shape it was written with, and the metadata.
+    """Return tensors (…) by name and metadata of a checkpoint `path` of the run with this `key`.
 
     Raises:
         DamagedFileError: It is damaged, missing, or belongs to another run than `key`.
@@ -118,13 +102,9 @@ def read_of_run(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]
 
 
 def kept_steps(shorter: Path, last: int) -> list[int]:
-    """Return the steps whose weights a shorter run kept and a longer one would keep.
+    """Return the steps, up to the `last`, whose weights a `shorter` run kept and a longer one would keep.
 
     If the shorter run ended between two kept steps, its final weights took the place of the oldest.
-
-    Args:
-        shorter: Folder of the shorter run.
-        last: Its last step.
     """
     training = load_run(shorter / layout.RUN_FILE).training
     steps = list(range(training.checkpoint_every, last + 1, training.checkpoint_every))
@@ -132,17 +112,10 @@ def kept_steps(shorter: Path, last: int) -> list[int]:
 
 
 def move_aside(run_folder: Path, old_key: str) -> Path:
-    """Move everything that the training of `old_key` wrote to a sibling folder `RUN.before-KEY`, and return it.
+    """Return a sibling of `run_folder`, `RUN.before-KEY`, with everything that the training of `old_key` wrote.
 
     So a changed setting does not discard days of work. The final weights move last: while they are there, the next
     start continues a move that was killed, into the folder that has none yet.
-
-    Args:
-        run_folder: Folder of the run.
-        old_key: Key that its files have.
-
-    Returns:
-        The sibling folder.
     """
     first = run_folder.absolute().with_name(f"{run_folder.absolute().name}{layout.OLD_RUN}{old_key[:8]}")
     further = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))

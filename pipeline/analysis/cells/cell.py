@@ -60,12 +60,7 @@ class Cell(Closed):
         return iter(())
 
     def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:
-        """Return the cells that must be comparable with printed numbers before this one is.
-
-        Args:
-            table: The table.
-            index: Row of the cell, from 0.
-        """
+        """Return the cells that must be comparable with printed numbers before this one is."""
         return [(self, table.rows[index])]
 
     def fill(self, context: "CellContext") -> dict[str, str]:
@@ -122,12 +117,7 @@ class CellContext:
         return self.table.rows[self.index]
 
     def comparison(self, cell: Cell, ours: str) -> dict[str, str]:
-        """Return the column that explains why our number is not comparable with the one printed beside it.
-
-        Args:
-            cell: Column that is filled in.
-            ours: Our number as text; empty if it was not measured.
-        """
+        """Return the column that explains why `ours`, perhaps empty, is not comparable with the printed number."""
         return {"why_not": self.why_not if ours and cell.printed_in(self.row) else ""} if cell.printed else {}
 
 

@@ -167,10 +167,6 @@ class Claim(Closed):
 def chain_links(claim: Claim, ascending: list[Any]) -> dict[str, Claim]:
     """Split a claim about an ordered list into one claim for each pair of neighbours.
 
-    Args:
-        claim: The claim.
-        ascending: Value of the claim's field `ascending`.
-
     Returns:
         Claims by the suffix of their names: `-1`, `-2`, …; of two items, the claim itself without a suffix.
     """

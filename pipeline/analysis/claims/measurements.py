@@ -110,12 +110,7 @@ class Measurements:
         return self.folders.view
 
     def sample(self, term: Term, score: NamedScore) -> Sample:
-        """Return a term's metric over seeds, with resampled sentences and the noise of its family.
-
-        Args:
-            term: System, and its decodings if they are not the score's own.
-            score: Metric, splits and decoding.
-        """
+        """Return a term's metric over seeds, with resampled sentences and the noise of its family."""
         runs = self.view.runs(term.system, score.dataset)
         decodings = term.decodings or [score.decoding]
         files = [[ScoreFile.read(path) for path in self.folders.score_paths(run, score, decodings)] for run in runs]
@@ -186,22 +181,11 @@ class Measurements:
         return bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
 
     def source_lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
-        """Return the lengths of the source sentences of some splits, shape (N,).
-
-        Args:
-            system: System whose training corpus has the splits.
-            score: Score whose dataset is meant.
-            splits: Names of the splits, concatenated in this order.
-        """
+        """Return the lengths (N,) of the source sentences of some `splits`, concatenated in this order."""
         return self.folders.source_lengths(self.pools.corpus(system, score.dataset), splits)
 
     def longest_trained_on(self, system: str, score: NamedScore) -> int:
-        """Return the length of the longest source sentence that a system was trained on.
-
-        Args:
-            system: System as the paper writes it.
-            score: Score whose dataset the system is trained on.
-        """
+        """Return the length of the longest source sentence that a system was trained on."""
         return self.folders.longest_trained_on(self.view.runs(system, score.dataset)[0])
 
     def below_score_floor(self, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:

@@ -37,12 +37,7 @@ class ScoreClaim(Claim):
 
     @abstractmethod
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Turn the samples of the terms into quantities that are positive if the claim is true.
-
-        Args:
-            samples: Samples in the order of the terms.
-            scale: Scale on which the metric is compared.
-        """
+        """Turn the samples of the terms into quantities that are positive if the claim is true."""
 
     def evaluate(self, measured: Measurements) -> Findings:
         """Compare the terms by a paired bootstrap over sentences."""
@@ -55,12 +50,7 @@ class ScoreClaim(Claim):
         return self.reworded(found, samples)
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
-        """Return the findings in words that fit the kind.
-
-        Args:
-            found: Findings that quote the mean of each term.
-            samples: Samples in the order of the terms.
-        """
+        """Return the findings in words that fit the kind."""
         return found
 
 
@@ -185,15 +175,6 @@ class RatioClaim(ScoreClaim):
         return scores[self.score].metric, scores[self.score].dataset, [term.system for term in self.compared]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Compare the logarithms of the values, whatever the scale. A zero has no logarithm and gives no evidence.
-
-        Args:
-            samples: Samples of the four terms.
-            scale: Ignored.
-
-        Returns:
-            One quantity, or none.
-        """
         return [smaller_factor(*samples)] if all(sample.by_seed.all() for sample in samples) else []
 
     def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
@@ -228,15 +209,7 @@ class GapClaim(ScoreClaim):
         return None
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """Test that there is a gap, and that the term leaves at most the given share of it, whatever the scale.
-
-        Args:
-            samples: Samples of the term, the worst and the best system.
-            scale: Ignored: a share of the gap is one of differences.
-
-        Returns:
-            worst - best, and at_most (worst - best) - (term - best).
-        """
+        """Test that there is a gap, and that the term leaves at most the given share of it, whatever the scale."""
         term, worst, best = samples
         left = [(self.at_most, worst), (1 - self.at_most, best), (-1, term)]
         return [

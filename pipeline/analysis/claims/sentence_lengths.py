@@ -74,14 +74,9 @@ class LongSentencesClaim(ScoredPair):
         return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
 
     def quantities(self, samples: list[Sample], long_samples: list[Sample]) -> dict[str, list[tuple[int, Sample]]]:
-        """Return the weighted sums of scores that are positive if the claim is true.
+        """Return pairs of weight and sample, by the name of a sum that is positive if the claim is true.
 
-        Args:
-            samples: Scores on all sentences, of the system and of the baseline.
-            long_samples: The same on the long sentences.
-
-        Returns:
-            Pairs of weight and sample, by the name of the sum.
+        The `samples` are scores on all sentences, of system and baseline, and `long_samples` those on the long ones.
         """
         (system, baseline), (long_system, long_baseline) = samples, long_samples
         long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
@@ -137,12 +132,7 @@ class BeyondTrainingClaim(ScoredPair):
         return Findings(f"{ours}, trained on at most {longest}", evidence, RESAMPLED, missing)
 
     def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
-        """Return each system's perplexity of the other splits, and of the one with the longer sentences.
-
-        Args:
-            rows: For the system and the baseline, the statistics of each seed by split.
-            measured: Measurements of the paper's runs.
-        """
+        """Return each system's perplexity of the other splits, and of the one with the longer sentences."""
         score, part = measured.scores[self.score], measured.score_of_part
         longer = np.concatenate(
             [np.full(len(statistics), split == self.longer) for split, statistics in rows[0][0].items()]

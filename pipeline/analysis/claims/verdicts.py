@@ -84,12 +84,7 @@ def evaluate_claims(
 
 
 def group_of(claim: Claim, primary: bool) -> Group:
-    """Return the group of claims with which a claim is adjusted.
-
-    Args:
-        claim: The claim, or a link of it.
-        primary: Whether the paper lists it as primary.
-    """
+    """Return the group of claims with which a claim is adjusted."""
     match claim.about:
         case "identity":
             return "identity"
@@ -99,18 +94,7 @@ def group_of(claim: Claim, primary: bool) -> Group:
 
 
 def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements, faults: Faults) -> ClaimResult:
-    """Evaluate one claim without adjustment.
-
-    Args:
-        name: Name of the claim, with the suffix of its link.
-        claim: The claim or link.
-        group: Claims with which it is adjusted.
-        measured: Measurements of the paper's runs.
-        faults: Exceptions that make the claim count as not run.
-
-    Returns:
-        A result that has a p-value only if it can decide the claim.
-    """
+    """Evaluate one claim without adjustment; the result has a p-value only if it can decide the claim."""
     try:
         found = claim.findings(measured)
         baselines, winner = claim.baselines(measured.scores), claim.expected_winner(measured.scores)
@@ -133,15 +117,7 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
 
 
 def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
-    """Decide a claim by its adjusted p-value at a level of 5 %.
-
-    Args:
-        result: Result with an adjusted p-value.
-        measured: Measurements of the paper's runs.
-
-    Returns:
-        The result, with a verdict if the p-value is significant.
-    """
+    """Return a result with the verdict, if its adjusted p-value is significant at a level of 5 %."""
     assert result.found is not None and result.p_value is not None, "it was evaluated"
     if result.p_value > LEVEL:
         return result

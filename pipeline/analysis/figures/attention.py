@@ -200,15 +200,7 @@ class Alignments(Figure):
 
 
 def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
-    """Draw a row of alignments for each system, and the entropies of all systems below.
-
-    Args:
-        labels: Name of each system.
-        records: Alignments of each system.
-
-    Returns:
-        The picture.
-    """
+    """Draw a row of alignments for each system, and the entropies of all systems below."""
     picture = new_figure(1.7 * PANELS, 1.7 * len(records) + 2.2)
     grid = picture.add_gridspec(len(records) + 1, PANELS, height_ratios=[*[1.0] * len(records), 1.2])
     for row, (label, record) in enumerate(zip(labels, records, strict=True)):

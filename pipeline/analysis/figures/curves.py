@@ -215,13 +215,7 @@ class BleuByLength(Figure):
         return np.sort(generator.choice(total, min(total, self.sentences), replace=False))
 
     def interval(self, folders: RunFolders, system: str, indices: np.ndarray) -> dict[str, float]:
-        """Return BLEU of some sentences and its interval, each averaged over seeds.
-
-        Args:
-            folders: Reader of the paper's runs.
-            system: System as the paper writes it.
-            indices: Indices of the sentences in the concatenated test sets.
-        """
+        """Return BLEU of the sentences `indices` of all test sets and its interval, each averaged over seeds."""
         by_seed = folders.statistics(folders.view.runs(system, self.dataset), self.scored, [self.decoding])
         total = metric_named(self.metric).total
         found = [bootstrap_interval(np.concatenate(rows)[indices], total) for rows in by_seed]

@@ -87,12 +87,7 @@ def documents_folder(name: str, downloads: Path) -> Path:
 
 
 def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: ExpectedTrees | None) -> None:
-    """Write a split atomically and check it.
-
-    Args:
-        path: File of the split.
-        parts: Parts in order, each with its files.
-        expected: Number and digest of the trees; None checks nothing.
+    """Write a split, its `parts` with their files, atomically, and check it against what is `expected`, if any.
 
     Raises:
         UserError: A file is not Penn bracketing, a part has too few trees, or the split is not as expected.

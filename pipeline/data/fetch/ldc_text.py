@@ -162,10 +162,6 @@ def files_by_source(files: dict[Document, list[Path]], sources: Iterable[Documen
 
     A file below all folders of a source belongs to it, e.g. in the subfolder of a translator. If it is below the
     folders of several sources, those with the most folders count, even if the file's own source is missing there.
-
-    Args:
-        files: Files by document.
-        sources: Chinese documents.
     """
     sources = {*sources}
     places = sorted({source.folders for source in sources}, key=lambda place: (len(place), sorted(place)))
@@ -233,11 +229,6 @@ def linked(chinese: Sentences, english: Sentences, alignment: str) -> Iterator[t
     """Yield the sentences that a file of alignments links; several of one side are joined by spaces.
 
     A side is empty if one of its sentences is missing, or if several have its id.
-
-    Args:
-        chinese: Sentences by document and number.
-        english: The same of the translation.
-        alignment: Text of the file.
     """
     sides = ((by_id(chinese), b"chinesesegid"), (by_id(english), b"englishsegid"))
     document = ""

@@ -38,10 +38,6 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
 def read_samples(utterance: Utterance, sample_rate: int) -> np.ndarray:
     """Read the samples of an utterance in the units of its file.
 
-    Args:
-        utterance: File, start and length of the utterance.
-        sample_rate: Rate in Hz that the file must have.
-
     Returns:
         Samples (n,) float32, finite; of integer files in [-1, 1].
 

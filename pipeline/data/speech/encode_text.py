@@ -120,14 +120,7 @@ def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
-    """Write `prepared/` and `encoded/` of a character language model's text.
-
-    Args:
-        dataset: Text in characters.
-        corpus: Folder of the corpus, with `raw/`.
-
-    Returns:
-        The record in `encoded/corpus.json`.
+    """Return the record of a character language model's text, after writing `prepared/` and `encoded/`.
 
     Raises:
         UserError: Raw text is missing, too short, or not as expected.

@@ -149,10 +149,7 @@ def place_of(utterance: Utterance) -> Place:
 
 
 def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
-    """Describe the utterances that several splits share.
-
-    Returns:
-        A description of each shared utterance: file, start in seconds, splits.
+    """Return file, start in seconds and splits of each utterance that several splits share.
 
     Raises:
         UserError: A manifest is missing or faulty, or a training utterance is in another split too.
@@ -170,14 +167,7 @@ def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
 
 
 def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[str]:
-    """Describe the speakers that several splits share.
-
-    Args:
-        manifests: Manifest of each split.
-        refused: Fail if a speaker is shared.
-
-    Returns:
-        A description of each shared speaker: name, splits.
+    """Return name and splits of each speaker that several splits share, which may be `refused`.
 
     Raises:
         UserError: A speaker is shared although `refused`.

@@ -26,16 +26,7 @@ class PreparedChunk:
 
 
 def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bool) -> PreparedChunk:
-    """Clean and tokenise raw lines.
-
-    Args:
-        pairs: Raw lines of both sides without line feeds.
-        dataset: Dataset that sets languages, tokeniser and limits.
-        drop_outliers: Apply the dataset's limits on length and ratio.
-
-    Returns:
-        Cleaned text and tokens of the pairs kept, and the pairs rejected with their reasons.
-    """
+    """Clean and tokenise raw lines of both sides; `drop_outliers` applies the dataset's limits on length and ratio."""
     done = PreparedChunk(len(pairs))
     how = Tokenisation.of(dataset)
     kept = []

@@ -156,16 +156,7 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
 
 
 def with_ceiling(record: PairsReport, dataset: CorpusRecord, corpus: Path, split: str) -> PairsReport:
-    """Add the score of a perfect translation of the split to its report.
-
-    Args:
-        record: Report of the split.
-        dataset: Dataset that sets the target language and the tokeniser.
-        corpus: Folder of the corpus; the split's text and tokens are read from `prepared/`.
-        split: Name of a dev or test split.
-
-    Returns:
-        The report with `ceiling` in sacreBLEU points, and the number of references that a round trip changes.
+    """Return the `record` of a split with the score of a perfect translation, in sacreBLEU points.
 
     Raises:
         UserError: The references have no spaces between words, but the dataset's language does.

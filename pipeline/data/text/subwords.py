@@ -65,10 +65,6 @@ def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
 def learn_vocabularies(dataset: TokenisedDataset, corpus: Path) -> None:
     """Learn the vocabularies of a dataset and write them with their record.
 
-    Args:
-        dataset: Parallel text or treebank, which sets the kind and size of its vocabularies.
-        corpus: Folder of the corpus, with `prepared/`.
-
     Raises:
         UserError: The prepared text is missing, or too small for the requested vocabulary.
     """

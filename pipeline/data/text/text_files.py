@@ -31,14 +31,7 @@ def lines_of(path: Path, otherwise: str) -> Iterator[str]:
 
 
 def read_lines(path: Path, expected: int | None = None) -> list[str]:
-    """Read the lines of a UTF-8 text, split at line feeds only.
-
-    Args:
-        path: File to read.
-        expected: Number of lines of the test set; None accepts any number.
-
-    Returns:
-        The lines without their line feeds.
+    """Return the lines of a UTF-8 text `path`, split at line feeds only; None `expected` accepts any number.
 
     Raises:
         UserError: The file is missing, not UTF-8, or has another number of lines.

@@ -47,14 +47,7 @@ def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
 
 
 def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
-    """Write `prepared/` of a treebank.
-
-    Args:
-        dataset: Treebank to prepare.
-        corpus: Folder of the corpus, with its raw trees.
-
-    Returns:
-        The report in `prepared/report.json`.
+    """Return the report of a treebank, after writing `prepared/`.
 
     Raises:
         UserError: Trees are missing or faulty, or a dev or test tree has no word.
@@ -67,15 +60,7 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
 
 
 def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
-    """Write the sentences, linearised trees and cleaned trees of a split.
-
-    Args:
-        dataset: Treebank to prepare.
-        corpus: Folder of the corpus.
-        split: Name of the split; trees are left out of train only.
-
-    Returns:
-        The split's part of the report.
+    """Return the report of a split, after writing its sentences, linearised trees and cleaned trees.
 
     Raises:
         UserError: A tree is faulty, a dev or test tree has no word, or the split is empty.

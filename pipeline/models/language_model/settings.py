@@ -91,14 +91,7 @@ def fused_training_flops(
     shape: BatchShape,
     frozen: bool,
 ) -> float:
-    """Return the FLOPs of one training step of a decoder fused with a language model.
-
-    Args:
-        config: Settings of the fusion layer.
-        task: Settings of the task model, whose own output layer the fusion replaces.
-        language_model: Settings of the language model, which only runs forward.
-        shape: Sizes of the batch.
-        frozen: The task model only runs forward, too.
+    """Return the FLOPs of one training step of a decoder fused with a language model; it may be `frozen`, too.
 
     Raises:
         ValueError: The task model has no task state.

@@ -141,13 +141,7 @@ def anchors_of(site: SiteData, paper: str) -> Anchors:
 
 
 def published(site: SiteData, paper: str, linked: bool) -> Iterator[Anchor]:
-    """Yield each published number of the tables, with ours.
-
-    Args:
-        site: Data at the scale of the tables.
-        paper: Name of the folder of recipes.
-        linked: Whether the runs have pages on this site.
-    """
+    """Yield each published number of the tables, with ours."""
     for name in site.project.tables_here(paper):
         try:
             filled = fill(site.project, paper, name, site.folders(paper))

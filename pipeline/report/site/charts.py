@@ -163,14 +163,7 @@ def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float
 
 
 def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChart:
-    """Return a chart with one line for each series.
-
-    Args:
-        rows: Points with x, y and series; a point that is not finite interrupts its line.
-        y: Title of the vertical axis.
-        title: Title of the chart.
-        x: Title of the horizontal axis.
-    """
+    """Return a chart of `x`, `y` and `title`, a line for each series of `rows`; what is not finite interrupts it."""
     finite = [row for row in rows if math.isfinite(row["y"])]
     across = nice_axis(x, [row["x"] for row in finite], margin=0.0)
     up = nice_axis(y, [row["y"] for row in finite])
@@ -182,14 +175,7 @@ def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChar
 
 
 def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
-    """Return a chart with lines over named groups.
-
-    Args:
-        rows: Points with group, y, series and of (a count), in the order of the groups.
-        y: Title of the vertical axis.
-        title: Title of the chart.
-        x: Title of the horizontal axis.
-    """
+    """Return a chart of `x`, `y` and `title` with lines over named groups of `rows`, each of a count, in this order."""
     groups = list(dict.fromkeys(row["group"] for row in rows))
     places = {group: (100 * (n + 0.5) / len(groups), group) for n, group in enumerate(groups)}
     across = Axis(x, list(places.values()), 0.0, 100.0)
@@ -272,12 +258,7 @@ def differences(title: str, names: Sequence[str], panels: Mapping[str, Sequence[
 
 
 def mark(axis: Axis, number: Number | None) -> Mark:
-    """Return the mark of a number on an axis, with its text.
-
-    Args:
-        axis: The axis.
-        number: The number; None leaves the row empty.
-    """
+    """Return the mark of a number on an axis, with its text."""
     if number is None or not math.isfinite(number.value):
         return Mark()
     digits = max(0, 2 - math.floor(math.log10(axis.high - axis.low)))

@@ -25,11 +25,7 @@ def compare_page(paper: str, table: str) -> str:
 
 
 def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -> bool:
-    """Write the page that compares rows of a table.
-
-    Returns:
-        Whether it was written: the table has two scores of ours to compare.
-    """
+    """Write the page that compares rows of a table, if it has two scores of ours, and return whether it was written."""
     scores = [key for key, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     found = (sides(pages.site, paper, filled, key) for key in scores)
     chosen = next((group for group in found if len(group) > 1), None)
@@ -52,14 +48,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
 
 
 def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
-    """Return each row of ours that has a score in a cell: first run, settings, development loss and score.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        filled: The table.
-        key: Name of a cell with scores.
-    """
+    """Return each row of ours that has a score in a cell: first run, settings, development loss and score."""
     cell, view = filled.entry.cells[key], PaperView(site.project, paper)
     assert isinstance(cell, ScoreCell)
     found = []
@@ -100,11 +89,7 @@ def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
 
 
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the paired test of every two rows with the same test set, first minus second.
-
-    Returns:
-        Results by the places `first,second` of the rows.
-    """
+    """Return the paired test of every two rows with the same test set, first minus second, by `first,second`."""
     found = {}
     for (i, first), (j, second) in combinations(enumerate(side["sample"] for side in sides), 2):
         bases = [(side.test_set, side.rows, side.basis) for side in (first, second)]

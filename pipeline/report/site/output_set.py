@@ -136,10 +136,7 @@ class OutputSet:
         return [self.output(product) for product in self.products]
 
     def output(self, product: DecodedProduct) -> Output:
-        """Read an output.
-
-        Returns:
-            Its lines.
+        """Return the lines of an output.
 
         Raises:
             UserError: It has not as many lines as the split.

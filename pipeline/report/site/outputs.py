@@ -46,12 +46,7 @@ def write_outputs(pages: Pages, of: OutputSet) -> None:
 
 
 def data(of: OutputSet, audio: dict[int, str]) -> dict[str, Any]:
-    """Return the data of the page's script; scores of a sentence are in the order of the systems.
-
-    Args:
-        of: The outputs.
-        audio: File of the recording, by the number of its utterance.
-    """
+    """Return the data of the page's script; scores of a sentence are in the order of the systems."""
     systems = [{"name": output.name, "page": output.page} for output in of.outputs]
     rows = [
         {
@@ -74,17 +69,7 @@ def data(of: OutputSet, audio: dict[int, str]) -> dict[str, Any]:
 
 
 def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -> dict[int, str]:
-    """Write the recordings of some utterances, up to `MOST_SECONDS`.
-
-    Args:
-        pages: Folder of the site.
-        dataset: Name of the dataset.
-        split: Its split.
-        lines: Numbers of the utterances, from 0.
-
-    Returns:
-        Names of the files by the number of the utterance.
-    """
+    """Write the recordings of utterances `lines`, up to `MOST_SECONDS`, and return their files by number."""
     import soundfile
 
     manifest = manifest_path(pages.site.project.layout.corpus(dataset), split)
@@ -105,15 +90,7 @@ def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -
 
 
 def flac(samples: np.ndarray, rate: int) -> bytes:
-    """Encode samples without loss: half the size, and the same bytes for the same samples.
-
-    Args:
-        samples: Shape (n,) or (n, channels), int16.
-        rate: Sampling rate in Hz.
-
-    Returns:
-        A FLAC file.
-    """
+    """Encode int16 `samples` (n,) or (n, channels) at a `rate` without loss; the same samples give the same bytes."""
     import soundfile
 
     buffer = io.BytesIO()
@@ -170,12 +147,9 @@ def training_counts(path: Path) -> Counter[str]:
 def word_accuracy(
     counts: Counter[str], references: Sequence[str], outputs: Sequence[str]
 ) -> dict[int, tuple[float, int]]:
-    """Return F1 in percent of words by bucket of frequency, and how many such words the references have.
+    """Return F1 in percent of words by bucket of their `counts` in training, and their number in `references`.
 
-    Args:
-        counts: Count of each word in the training text.
-        references: Tokenised references.
-        outputs: Tokenised outputs, in the same order.
+    The `outputs` have the order of the references.
     """
     right, wanted, written = Counter[int](), Counter[int](), Counter[int]()
     for reference, output in zip(references, outputs, strict=True):

@@ -122,11 +122,7 @@ class Difference:
 
 
 def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables: dict[str, FilledTable]) -> Card:
-    """Sum up a paper.
-
-    Returns:
-        The card of the first screen.
-    """
+    """Sum up a paper on the card of the first screen."""
     project, record = site.project, site.project.papers[paper]
     labels = Labels(site.view(paper))
     score, found = main_differences(site, paper, results, labels)
@@ -202,16 +198,7 @@ def printed_number(labels: Labels, score: NamedScore, term: Term) -> float | Non
 
 
 def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:
-    """Draw printed differences and ours in panels with axes of their own.
-
-    Args:
-        labels: Names of systems.
-        score: Score of the differences.
-        found: The differences; up to `MOST_PAIRS` are drawn.
-
-    Returns:
-        The chart.
-    """
+    """Draw printed differences and ours, up to `MOST_PAIRS`, in panels with axes of their own."""
     shown, metric = found[:MOST_PAIRS], metric_named(score.metric)
     unit = metric_title(score.metric)
     if metric.comparison_scale is not np.asarray:
@@ -225,11 +212,7 @@ def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Differen
 
 
 def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResult]) -> str:
-    """Answer the question of a paper in a sentence or two.
-
-    Returns:
-        The answer.
-    """
+    """Answer the question of a paper in a sentence or two."""
     verdicts = Counter(result.verdict for result in results)
     total = sum(count for verdict, count in verdicts.items() if verdict not in (Verdict.TESTED, Verdict.NOT_RUN))
     if not total:
@@ -262,11 +245,7 @@ def mark_of(verdict: str) -> str:
 
 
 def run_totals(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> RunTotals:
-    """Add up the resources that the runs of a paper took.
-
-    Returns:
-        The sums.
-    """
+    """Add up the resources that the runs of a paper took."""
     needed = site.graph.closure(site.graph.reports([paper]))
     runs = [product.run for product in needed if isinstance(product, Trained)]
     trained = [record for run in runs if (record := site.trained(run))]

@@ -66,13 +66,7 @@ class Pages:
         return found
 
     def page(self, name: str, template: str, **content: Any) -> None:
-        """Fill in a template.
-
-        Args:
-            name: Name of the page.
-            template: Name of the template.
-            content: Variables of the template.
-        """
+        """Fill in a `template` with `content` as the page `name`."""
         self.write(name, (self.templates.get_template(template).render(page=name, **content) + "\n").encode())
 
     def script(self, name: str, variable: str, content: Any) -> None:
@@ -86,12 +80,7 @@ class Pages:
         self.write(f"data/{name}.js", f"window.{variable}={as_json(content)};\n".encode())
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file unless it has this content already.
-
-        Args:
-            name: Path in the site.
-            content: Its bytes.
-        """
+        """Write a file `name` of the site unless it has this `content` already."""
         path = self.out / name
         self.written.add(path)
         if not path.exists() or path.read_bytes() != content:
@@ -99,15 +88,7 @@ class Pages:
                 file.write(content)
 
     def copy(self, source: Path, name: str) -> str:
-        """Copy a file into the site.
-
-        Args:
-            source: The file.
-            name: Path in the site.
-
-        Returns:
-            The path in the site, for links.
-        """
+        """Copy a file `source` to the path `name` of the site, and return that path, for links."""
         self.write(name, source.read_bytes())
         return name
 
@@ -141,28 +122,12 @@ def finite(value: Any) -> Any:
 
 
 def breaking(text: str, after: str = "._/") -> Markup:
-    """Escape a text, and let a line end after some characters.
-
-    Args:
-        text: The text.
-        after: The characters.
-
-    Returns:
-        HTML.
-    """
+    """Escape a `text` as HTML, and let a line end after the characters `after`."""
     return Markup(re.sub(f"([{re.escape(after)}])", r"\1<wbr>", str(escape(text))))
 
 
 def with_code(text: str, names: Mapping[str, str] = METRICS) -> Markup:
-    """Escape a text, and show what is between backticks as code, or by the name that readers know.
-
-    Args:
-        text: The text.
-        names: Readers' names of columns; those of metrics are known.
-
-    Returns:
-        HTML.
-    """
+    """Escape a `text`, with what is between backticks as code, or by the reader's one of the `names` of columns."""
     known = {str(escape(name)): escape(title) for name, title in (METRICS | {**names}).items()}
     return Markup(
         BETWEEN_BACKTICKS.sub(lambda found: known.get(found[1], f"<code>{found[1]}</code>"), str(escape(text)))
@@ -170,14 +135,6 @@ def with_code(text: str, names: Mapping[str, str] = METRICS) -> Markup:
 
 
 def without_code(text: str, names: Mapping[str, str] = METRICS) -> str:
-    """Remove the backticks of a text, for attributes, which cannot show code.
-
-    Args:
-        text: The text.
-        names: Readers' names of columns; those of metrics are known.
-
-    Returns:
-        The text, not escaped.
-    """
+    """Remove the backticks of a `text`, for attributes, which cannot show code; see `with_code`."""
     known = METRICS | {**names}
     return BETWEEN_BACKTICKS.sub(lambda found: known.get(found[1], found[1]), text)

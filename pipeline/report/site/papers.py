@@ -40,11 +40,7 @@ def paper_page(paper: str) -> str:
 
 
 def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, dict[str, str]]]:
-    """Write the page of a paper, and the pages that compare rows of its tables.
-
-    Returns:
-        The card of the paper, and the links of the tables that show each run, by their names.
-    """
+    """Write the pages of a paper; return its card and, by run, the links of the tables that show it, by name."""
     site, record = pages.site, pages.site.project.papers[paper]
     tables = measured_tables(site, paper)
     filled = {name: table for name, table in tables.items() if not isinstance(table, str)}
@@ -103,13 +99,7 @@ def table_links(paper: str, title: str, tables: dict[str, FilledTable]) -> dict[
 
 
 def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
-    """Return a figure with its numbers; if its text may not be shown, its caption alone.
-
-    Args:
-        pages: Folder of the site, into which its files are copied.
-        paper: Name of the paper.
-        name: Name of the figure.
-    """
+    """Return a figure with its numbers; if its text may not be shown, its caption alone."""
     site, product = pages.site, Figure(paper, name)
     svg, entry = site.path(product), site.project.figure(paper, name)
     quotes = any(isinstance(source, AttentionMaps | Alignments) for source in flatten(site.graph.inputs(product)))
@@ -130,12 +120,7 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
 
 
 def caption(path: Path, scale: str) -> str:
-    """Return the text of a figure's Markdown without its title, the picture and backslashes.
-
-    Args:
-        path: The Markdown.
-        scale: Name of the scale, with which the title ends.
-    """
+    """Return the text of a figure's Markdown `path` without its title, which has the `scale`, and the picture."""
     if not path.exists():
         return ""
     text = path.read_text(encoding="utf-8").split("\n\n![")[0]
@@ -187,11 +172,7 @@ def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -
 
 
 def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim:
-    """Put a claim into words.
-
-    Returns:
-        The claim as its page shows it.
-    """
+    """Put a claim into words."""
     worded = labels.result(result)
     stated = (
         result.name,

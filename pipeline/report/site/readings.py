@@ -64,12 +64,9 @@ def shown_readings(site: SiteData, paper: str, tables: Mapping[str, FilledTable]
 def shown_reading(
     site: SiteData, paper: str, tables: Mapping[str, FilledTable], name: str, reading: Reading
 ) -> ShownReading:
-    """Find rows of one table that differ in this reading alone.
+    """Return a reading with scores of rows of one table that differ in this reading alone.
 
     Rows with most of its choices are taken, if possible with the defaults of the other readings.
-
-    Returns:
-        The reading with the scores of these rows.
     """
     defaults = {(key, reading.default) for key, reading in site.project.papers[paper].readings.items()}
     found = {

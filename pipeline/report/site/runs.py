@@ -35,13 +35,7 @@ MAPS = 2
 
 
 def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
-    """Write the page of a run.
-
-    Args:
-        pages: Folder of the site.
-        run: The run.
-        tables: Links of the tables that show it, by their names.
-    """
+    """Write the page of a run."""
     site = pages.site
     folder = site.project.layout.run(run)
     events = (folder / PROGRESS_FILE).exists()
@@ -95,11 +89,7 @@ def flat(spec: RunSpec) -> dict[str, str]:
 
 
 def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
-    """Draw losses and other quantities over a training.
-
-    Yields:
-        The charts.
-    """
+    """Draw losses and other quantities over a training."""
     folder = site.project.layout.run(run)
     progress, validations = read_progress_lines(folder, ProgressLine), read_progress_lines(folder, ValidationLine)
     losses = thinned(
@@ -121,11 +111,7 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
 
 
 def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
-    """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint.
-
-    Yields:
-        The charts; none if the text may not be shown.
-    """
+    """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint, if shown."""
     if not site.is_shown(run.dataset):
         return
     for product in site.existing(AttentionMaps, run):

@@ -75,12 +75,7 @@ class SiteData:
         return {}
 
     def spec(self, run: RunId, printed: bool = False) -> RunSpec:
-        """Return the settings of a run.
-
-        Args:
-            run: The run.
-            printed: As the paper has them, not at this scale.
-        """
+        """Return the settings of a run, as `printed` in the paper or at this scale."""
         return (self.printed if printed else self.project).run_spec(run)
 
     def trained(self, run: RunId) -> TrainedRun | None:
@@ -106,12 +101,7 @@ class SiteData:
         return self.project.layout.path(product)
 
     def existing(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
-        """Yield the products of a kind that exist.
-
-        Args:
-            kind: Class of the products.
-            run: Only those of this run; None means all.
-        """
+        """Yield the products of a kind that exist, of one run or, for None, of all."""
         for products in [self.by_run.get(run, [])] if run else self.by_run.values():
             for product in products:
                 if isinstance(product, kind):
@@ -149,10 +139,5 @@ def run_page(run: RunId) -> str:
 
 
 def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedProduct]:
-    """Return the outputs that exist.
-
-    Args:
-        site: Data of the site.
-        run: Only those of this run; None means all.
-    """
+    """Return the outputs that exist, of one run or, for None, of all."""
     return [*site.existing(Translation, run), *site.existing(Parse, run), *site.existing(Transcript, run)]

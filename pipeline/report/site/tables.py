@@ -223,15 +223,7 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
 def shown_row(
     site: SiteData, paper: str, filled: FilledTable, index: int, values: Mapping[str, Mapping[str, str]]
 ) -> ShownRow:
-    """Return a row in the words and marks of its page.
-
-    Args:
-        site: Data of the site.
-        paper: Name of the paper.
-        filled: The table.
-        index: Number of the row, from 0.
-        values: Columns of each cell in this row, by the cell's name.
-    """
+    """Return row `index` in the words and marks of its page; `values` are its columns of each cell, by name."""
     cells = {key: shown_cell(site, filled, key, index, columns) for key, columns in values.items()}
     status, runs = filled.runs["status"][index], [run for cell in cells.values() for run in cell.runs]
     if status == NOT_RUN:
@@ -264,14 +256,7 @@ def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def row_name(site: SiteData, paper: str, system: str, label: str) -> str:
-    """Return the label of a row; one that is only a system's identifier is followed by its description.
-
-    Args:
-        site: Data of the site.
-        paper: Paper of the table.
-        system: System of the row, as the table names it; empty for a cited row.
-        label: Label of the row.
-    """
+    """Return the label of a row; one that is only a system's identifier is followed by its description."""
     if label != system:
         return label
     owner, name = site.project.locate(system, paper)
@@ -280,14 +265,7 @@ def row_name(site: SiteData, paper: str, system: str, label: str) -> str:
 
 
 def settings(site: SiteData, filled: FilledTable, index: int, runs: list[RunId]) -> list[str]:
-    """Return the settings of a row: of the model that ran, with the printed value if it differs.
-
-    Args:
-        site: Data of the site.
-        filled: The table.
-        index: Number of the row, from 0.
-        runs: Its runs.
-    """
+    """Return the settings of a row: of the model that ran, with the printed value if it differs."""
     row, found = filled.table.rows[index], []
     for symbol in filled.entry.settings:
         text, key = row[symbol], SYMBOLS.get(symbol)
@@ -306,15 +284,7 @@ def is_number(text: str) -> bool:
 
 
 def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> ShownCell:
-    """Return a cell in the words and marks of its page.
-
-    Args:
-        site: Data of the site.
-        filled: The table.
-        name: Name of the cell.
-        index: Number of the row, from 0.
-        values: Columns of the cell in this row.
-    """
+    """Return cell `name` of row `index` in the words and marks of its page; `values` are its columns."""
     cell = filled.entry.cells[name]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
     standing, as_shown = filled.verdict(name, index), str if is_score else short
