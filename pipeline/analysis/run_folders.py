@@ -202,6 +202,14 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
+    def measurement_if_scored(
+        self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits
+    ) -> Measurement | None:
+        """Return `measurement`, or None if a score file does not have the metric."""
+        scores = [self.score(product) for run in runs for product in self.view.scores(run, scored, decodings)]
+        has_metric = all(score is not None and scored.metric in score.metrics for score in scores)
+        return self.measurement(runs, decodings, scored) if scores and has_metric else None
+
     def sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         """Return the metric of each seed and on resampled sentences, without the noise of its family.
 

@@ -82,6 +82,27 @@ def test_row_names_number_of_lines_and_references(tmp_path):
     assert table_rows(project, "weighted", "table2")[1]["bleu_test_set"] == "toy (10 lines, references 0123456789ab)"
 
 
+def test_bleu_stands_beside_two_other_recipes_by_name(tmp_path):
+    """The other recipes have their own signatures, and only the paper's stands beside a printed number."""
+    project = project_in(tmp_path, seeds=[1, 2])
+    values = {"bleu_paper": [20.0, 21.0], "bleu_tok": [19.0, 19.5], "sacrebleu": [18.0, 19.0]}
+    for index, cell in enumerate(cells_at(project, "table2", 1)):
+        fabricate(project, cell, "dev", 20.0)
+        entries = {
+            name: {"value": seeds[index], "low": 1.0, "high": 2.0, "signature": f"recipe {name}"}
+            for name, seeds in values.items()
+        }
+        folder = project.layout.run(cell.run) / "scores"
+        score_file(entries | {"gleu": entries["bleu_paper"]}, lines=10).write(folder / cell.decodings[0] / "dev.json")
+    row = table_rows(project, "weighted", "table2")[1]
+    assert [row[f"bleu_{name}"] for name in ("ours", "bleu_tok", "sacrebleu")] == ["20.50", "19.25", "18.50"]
+    signatures = [row[f"bleu_{name}"] for name in ("signature", "bleu_tok_signature", "sacrebleu_signature")]
+    assert signatures == [f"recipe {name}" for name in values]
+    assert not {"bleu_bleu_tok_printed", "bleu_sacrebleu_printed", "bleu_sacrebleu_difference"} & set(row)
+    other = table_rows(project, "weighted", "table2")[0]
+    assert (other["bleu_bleu_tok"], other["bleu_sacrebleu_signature"]) == ("", "")
+
+
 def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     found = []
     for scale in ("smoke", "paper"):

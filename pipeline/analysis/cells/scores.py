@@ -15,6 +15,8 @@ from pipeline.core.schema import unknown
 from pipeline.metrics.error_rates import domain_gap
 
 SCORE_COLUMNS = ("printed", "ours", "spread", "low", "high", "difference", "test_set", "signature")
+OTHER_RECIPES = {"bleu_paper": ("bleu_tok", "sacrebleu")}
+"""Metrics of the same outputs that the CSV has beside one, never compared with a printed number."""
 DOMAIN_GAP = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %, if defined"
 
 
@@ -73,7 +75,23 @@ class ScoreCell(MeasuredCell):
                 "test_set": found.test_set,
                 "signature": found.signature,
             }
-        return columns | context.comparison(self, columns["ours"])
+        return columns | self.other_recipes(context, runs) | context.comparison(self, columns["ours"])
+
+    def other_recipes(self, context: CellContext, runs: Sequence[RunId]) -> dict[str, str]:
+        """Return the same outputs scored by other recipes, each with its signature.
+
+        Args:
+            context: Row and table of the cell.
+            runs: Runs that fill in the row.
+        """
+        columns: dict[str, str] = {}
+        for metric in OTHER_RECIPES.get(self.metric, ()):
+            other = self.model_copy(update={"metric": metric})
+            decodings = self.decodings_of(context.row) if runs else []
+            found = context.table.folders.measurement_if_scored(runs, decodings, other)
+            columns[metric] = f"{found.mean:.2f}" if found else ""
+            columns[f"{metric}_signature"] = found.signature if found else ""
+        return columns
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
         spread = f" ± {values['spread']}" if values["spread"] else ""
