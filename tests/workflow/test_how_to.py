@@ -104,8 +104,8 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a column": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a figure": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a metric": "tests/metrics",
-        "Add a kind of claim, figure or column": "tests/analysis/test_toy_kinds.py",
-        "Add an architecture": "tests/models",
+        "Add a kind of claim, figure or column": "test_a_toy_of_each_kind_works_end_to_end",
+        "Add an architecture": "test_toys_are_forecast_timed_described_and_checked",
         "Bring speech of your own": "tests/workflow/test_measured_pages.py",
         "Fuse a language model": "tests/papers/test_coldfusion.py",
     }
@@ -165,16 +165,43 @@ def toys(tmp_path):
 
 @pytest.mark.slow
 def test_a_toy_of_each_kind_works_end_to_end(toys):
+    figure = pipeline(toys, "figure", "--figure", "figure1", "--paper", "toy", "--out", "early.svg")
+    assert "done.json: no such file; figure figure1 of toy needs it" in figure.stderr
     require(call(toys, "snakemake", "-j2", "--quiet", "rules", "--config", "scale=smoke", "--", "toy"))
     results = toys / "results/smoke/toy"
     (row,) = csv.DictReader((results / "table1.csv").open(encoding="utf-8"))
     assert 0 <= float(row["whole_lines_ours"]) <= 100 and row["letters_ours"] == str(3 * len("bag"))
+    note = "- letters: letters, 3 times; `grammar-smoke-en-de` stands in for wmt14-en-de."
+    assert note in (results / "table1.md").read_text(encoding="utf-8")
     (score,) = (toys / "work/smoke/runs/toy").glob("bag/*/*/scores/final/test.json")
     assert json.loads(score.read_text())["metrics"]["toy"]["signature"] == "whole-lines"
     (claim,) = csv.DictReader((results / "claims.csv").open(encoding="utf-8"))
-    assert claim["claim"] == "trained" and claim["ours"].endswith("updates")
+    steps = json.loads((score.parents[2] / "done.json").read_text())["steps"]
+    assert (claim["claim"], claim["verdict"], claim["ours"]) == ("trained", "not trained", f"{steps} updates")
+    assert (results / "figure1.svg").exists()
     assert "It is straight." in (results / "figure1.md").read_text(encoding="utf-8")
+
+
+def pipeline(root, stage: str, *arguments: str):
+    return call(root, "python", "-m", "pipeline", stage, *arguments, "--set", "scale=smoke")
+
+
+@pytest.mark.slow
+def test_toys_are_forecast_timed_described_and_checked(toys):
     schemas = require(call(toys, "python", "-m", "pipeline", "schemas", "--out", "schemas"))
     assert "error" not in schemas
     known = "".join(path.read_text() for path in (toys / "schemas").glob("*.json"))
-    assert all(name in known for name in ("LettersCell", "Line", "LongTraining", "bag_of_words"))
+    assert all(name in known for name in ("LettersCell", "Line", "LongTraining", "BagOfWordsConfig"))
+    (toys / "workflow/papers/toy").rename(toys / "workflow/papers/a-toy")  # the first paper is measured first
+    settings = ("--set", "paper=a-toy", "--out")
+    require(pipeline(toys, "calibrate", "--seconds", "0", "--threads", "1", *settings, "calibration.json"))
+    (point,) = json.loads((toys / "calibration.json").read_text())["points"]
+    assert point["family"] == "bag_of_words"
+    require(pipeline(toys, "plan", "--calibration", "calibration.json", *settings, "plan.csv"))
+    planned = {row["job"]: row for row in csv.DictReader((toys / "plan.csv").open(encoding="utf-8"))}
+    assert all(float(planned[job][column]) > 0 for job in ("train", "translate") for column in ("flops", "hours_here"))
+    paper = toys / "workflow/papers/a-toy/paper.yaml"
+    paper.write_text(paper.read_text().replace("times: 3", "tims: 3"))
+    wrong = pipeline(toys, "table", "--table", "table1", "--paper", "a-toy", "--out", "wrong.csv")
+    assert wrong.returncode == 1 and "Traceback" not in wrong.stderr
+    assert "tables.table1.cells.letters.letters.tims: unknown key; allowed: dataset, kind, printed" in wrong.stderr
