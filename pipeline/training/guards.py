@@ -40,6 +40,10 @@ def too_many_skipped(state: TrainingState) -> str | None:
     return f"{state.skipped_in_a_row} skipped in a row" if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW else None
 
 
+class OutOfMemory(UserError):
+    """Memory ran out in a training step."""
+
+
 class Diverged(UserError):
     """A training whose loss is not finite or far above that of a guess, after rolling back once."""
 
@@ -67,12 +71,12 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 @contextlib.contextmanager
 def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch]) -> Iterator[None]:
-    """Turn an out-of-memory error within the block into a UserError that names the setting to change.
+    """Turn an out-of-memory error within the block into an OutOfMemory error that names the setting to change.
 
     Raises:
-        UserError: Memory ran out.
+        OutOfMemory: Memory ran out.
         RuntimeError: Another error of torch occurred.
-        MemoryError: Replaced by the UserError, like torch's errors about memory.
+        MemoryError: Replaced by OutOfMemory, like torch's errors about memory.
     """
     try:
         yield
@@ -81,10 +85,25 @@ def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch
             raise
         key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
         now = getattr(spec.training, key)
-        raise UserError(
+        raise OutOfMemory(
             f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
             f"training.{key} to {now // 2} (now {now}): the step keeps its size, in more micro-batches"
         ) from error
+
+
+def out_of_memory_with_one_sequence(spec: RunSpec, step: int, where: str) -> OutOfMemory:
+    """Return the error that not even the longest sequence alone fits into memory.
+
+    Args:
+        spec: The run, whose settings name the longest sequence allowed.
+        step: Number of the step, from 0.
+        where: Shape of the micro-batch, or the process without memory.
+    """
+    key = "max_frames" if spec.model.reads == "speech" else "max_length"
+    return OutOfMemory(
+        f"{spec.name}: out of memory in step {step} with the smallest micro-batch ({where}); lower training.{key} "
+        f"(now {getattr(spec.training, key)}), or train on a device with more memory"
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -166,7 +166,7 @@ def train_to_end(
         stage_in(chain.from_iterable(training_stores(Path(spec.corpus))))
     with ownership.StopRequest() as stop, group.connected(chosen):
         trainer = setup.build_trainer(spec, checkpoints, group, chosen, description, stop, save_every_s)
-        trainer.steps.warm_up_largest_batch(trainer.state.step)
+        trainer.warm_up()
         try:
             trainer.train()
         except SystemExit:
@@ -249,6 +249,7 @@ def outcome_of(trainer: Trainer) -> Outcome:
         updates_per_epoch=len(batches),
         padding=batches.padding,
         left_out_pairs=batches.left_out,
+        micro_batch=batches.lowered_to,
         provenance=provenance(),
         continued_from=state.continued_from,
     )

@@ -52,6 +52,8 @@ def build_trainer(
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, description)
     batches = corpus_batches.training_batches(spec)
+    if state.micro_batch:
+        batches.lower_micro_batches(state.micro_batch)
     dev = corpus_batches.evaluation_split(
         corpus, "dev", corpus_batches.normalisation_corpus(spec), corpus_batches.input_kind(spec)
     )

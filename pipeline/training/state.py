@@ -58,6 +58,8 @@ class TrainingState:
     good_step: int | None = None
     """Step of the newest kept weights that a later validation found sane."""
     returned: RollBack | None = None
+    micro_batch: int | None = None
+    """Positions of a micro-batch after memory ran out, so that a resumed training splits its steps alike."""
 
     def is_sane(self, dev: Loss, vocab_size: int) -> bool:
         """Return whether the dev loss is finite and far from that of an exploded model.

@@ -1,6 +1,7 @@
 """Training steps: data prepared in a thread, passes run eagerly or as CUDA graphs, results copied asynchronously."""
 
 import hashlib
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from pipeline.search.interface import AsyncCopy
 from pipeline.training import captured_steps, distributed, guards, machine, ownership, specification
 from pipeline.training.optimiser import Optimiser
 
+log = logging.getLogger(__name__)
 Prepared = TypeVar("Prepared")
 
 
@@ -200,23 +202,54 @@ class StepRunner:
     def warm_up_largest_batch(self, step: int) -> None:
         """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
 
-        Neither weights nor buffers (such as running statistics) change. Placeholders of the optimiser's moments occupy
-        memory at the same time.
+        If memory runs out in any process, all halve their micro-batches and try again. The steps stay the same, and so
+        do their gradients up to rounding and dropout.
+
+        Args:
+            step: Number of the first step, for messages.
 
         Raises:
-            UserError: Memory ran out.
+            UserError: Memory runs out with a single sequence.
+        """
+        while self.group.total([float((fault := self._warm_up()) is not None)], self.device)[0]:
+            before = self.batches.micro_batch_positions
+            if not self.batches.lower_micro_batches(before // 2):
+                error = guards.out_of_memory_with_one_sequence(self.spec, step, fault or "on another process")
+                raise error
+            log.warning(
+                "%s: out of memory with micro-batches of %d positions; trying %d: a step keeps its size, in more "
+                "micro-batches",
+                *(self.spec.name, before, self.batches.micro_batch_positions),
+            )
+            if self.captured:  # its grid is of the shapes of larger micro-batches
+                self.captured = captured_steps.captured_steps(
+                    self.spec, self.model, self.optimiser, self.batches, self.group, self.device
+                )
+
+    def _warm_up(self) -> str | None:
+        """Run the passes of the largest micro-batch, with placeholders of the optimiser's moments in memory.
+
+        Neither weights nor buffers (such as running statistics) change.
+
+        Returns:
+            The shape of the micro-batch if memory runs out, else None.
         """
         candidates: Sequence[AnyBatch] = self.batches.largest_micro_batches()
         largest = max(candidates, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
         if self.captured:
             largest = self.captured.fitted(largest)
-        moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
         before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
-        self.backward(step, largest, largest.num_tokens)
-        self.optimiser.zero_grad()
-        for buffer, value in before:
-            buffer.copy_(value)
-        del moments
+        try:
+            moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+            self.backward(0, largest, largest.num_tokens)
+            del moments
+        except guards.OutOfMemory:
+            return guards.describe([largest])
+        finally:
+            self.optimiser.zero_grad()
+            for buffer, value in before:
+                buffer.copy_(value)
+        return None
 
     def flops(self, batch: AnyBatch) -> float:
         """Return the FLOPs of forward and backward pass of a batch, padding included."""

@@ -53,6 +53,17 @@ class Trainer:
         self.early_fault = too_many_skipped(self.state)
         """A fault that this process knows a step before it rolls back, because it saved or resumed then."""
 
+    def warm_up(self) -> None:
+        """Try the largest micro-batch, and note the size of smaller ones if memory runs out.
+
+        Raises:
+            UserError: Memory runs out with a single sequence.
+        """
+        self.steps.warm_up_largest_batch(self.state.step)
+        if lowered_to := self.steps.batches.lowered_to:
+            self.state.micro_batch = lowered_to
+            self.validation.keep_fit_batches(self.steps.batches)
+
     def train(self) -> None:
         """Train until the last step.
 

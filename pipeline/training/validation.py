@@ -47,8 +47,15 @@ class Validation:
         self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
         self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
-        # Kept, because the loader's thread reads `trained_on` while these are measured.
-        steps = range(min(FIT_STEPS, len(trained_on)))
+        self.keep_fit_batches(trained_on)
+
+    def keep_fit_batches(self, trained_on: AnyTrainingBatches) -> None:
+        """Keep the batches of the first steps, because the loader's thread reads `trained_on` when they are measured.
+
+        Args:
+            trained_on: Batches of the training.
+        """
+        steps, group = range(min(FIT_STEPS, len(trained_on))), self.group
         self.fit_batches = [batch for step in steps for batch in trained_on.micro_batches(step, group.rank, group.size)]
 
     def on_dev(self, model: Seq2Seq) -> Loss:

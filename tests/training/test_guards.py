@@ -111,11 +111,67 @@ def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkey
         raise refusal
 
     monkeypatch.setattr(Transformer, "loss", refuse)
-    run, message = new_run(), r"out of memory in step 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 75 \(now"
+    run, message = (
+        new_run(),
+        r"out of memory in step 0 .*\(\d+ sequences x \d+ \+ \d+ .*lower training.max_length \(now",
+    )
     is_other = str(refusal) == "shapes differ"
     with pytest.raises(RuntimeError if is_other else UserError, match="shapes differ" if is_other else message):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()
+
+
+@pytest.fixture
+def limit_memory(monkeypatch):
+    """Limits the target positions of a micro-batch for which there is memory; returns those of the computed ones."""
+    computed, loss = [], Transformer.loss
+
+    def limit(positions):
+        def limited(self, batch, label_smoothing):
+            if self.training and batch.tgt_out.numel() > positions:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+            if self.training:
+                computed.append(batch.tgt_out.numel())
+            return loss(self, batch, label_smoothing)
+
+        monkeypatch.setattr(Transformer, "loss", limited)
+        return computed
+
+    return limit
+
+
+def test_micro_batches_are_halved_until_they_fit(train, limit_memory, caplog):
+    """The steps are the same, so without dropout the losses agree up to rounding."""
+    whole = train("whole", model={"dropout": 0.0})
+    computed = limit_memory(50)
+    halved = train("halved", model={"dropout": 0.0})
+    assert max(computed) <= 50 and "out of memory with micro-batches of 75 positions; trying 37" in caplog.text
+    found, expected = (read_json(run / "done.json") for run in (halved, whole))
+    assert (found["micro_batch"], expected["micro_batch"]) == (37, None)
+    assert found["steps"] == expected["steps"]
+    assert found["dev"]["nll_per_token"] == pytest.approx(expected["dev"]["nll_per_token"], rel=1e-4)
+
+
+def test_resumed_training_keeps_its_halved_micro_batches(new_run, train, train_signalled, limit_memory):
+    """It ends in the same bytes, even if more memory is free by then."""
+    limit_memory(50)
+    undisturbed, stopped = train("undisturbed"), new_run("stopped")
+    train_signalled(stopped, step=5)
+    limit_memory(10**6)
+    train_run(stopped, threads=1)
+    first, second = ((run / "model.safetensors").read_bytes() for run in (undisturbed, stopped))
+    assert first == second and read_json(stopped / "done.json")["micro_batch"] == 37
+
+
+def test_all_processes_halve_if_another_one_is_out_of_memory():
+    lowered, faults = [], iter([1.0, 1.0, 0.0])
+    runner = StepRunner.__new__(StepRunner)
+    runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
+    runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(faults)])
+    runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lambda n: lowered.append(n) or True)
+    runner._warm_up = lambda: None
+    runner.warm_up_largest_batch(0)
+    assert lowered == [4, 4]
 
 
 @pytest.mark.parametrize("reads", ["speech", "text"])

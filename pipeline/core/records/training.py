@@ -62,6 +62,9 @@ class Outcome(Closed):
     updates_per_epoch: int
     padding: float = Field(description="Fraction of padding in an epoch's positions")
     left_out_pairs: int
+    micro_batch: int | None = Field(
+        default=None, description="Positions of a micro-batch, if memory ran out with those of the settings"
+    )
     provenance: dict[str, str | int] = Field(default={}, description="Commit, package versions, machine")
     continued_from: str | None = Field(
         default=None,

@@ -184,10 +184,14 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         sequences: Number of sequences in an epoch.
         left_out: Number of sequences that are not trained on.
         padding: Share of padding in the positions of an epoch.
+        longest: Positions of the longest sequence.
+        lowered_to: Positions of a micro-batch after memory ran out; None if the setting holds.
     """
 
     pairs: SplitT
     micro_batch_positions: int
+    longest: int
+    lowered_to: int | None = None
     sequences: int
     left_out: int
     padding: float
@@ -218,6 +222,21 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         """Return the target positions (padding excluded) and the sequences of a step over all processes."""
         indices = self.sequences_of(step)
         return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
+
+    def lower_micro_batches(self, positions: int) -> bool:
+        """Lower the maximum number of positions of a micro-batch, but not below the longest sequence.
+
+        Args:
+            positions: New maximum.
+
+        Returns:
+            Whether micro-batches have become smaller.
+        """
+        positions = max(positions, self.longest)
+        if positions >= self.micro_batch_positions:
+            return False
+        self.micro_batch_positions = self.lowered_to = positions
+        return True
 
     def largest_micro_batches(self) -> list[BatchT]:
         """Return the micro-batches of the heaviest step, to fail early if they do not fit."""

@@ -35,6 +35,7 @@ class FixedSizeBatches(FixedSizeSteps, TrainingBatches[SplitT, BatchT]):
         lengths, sorted_first = pairs.src_lengths[kept], training.sorted_first_epoch
         super().__init__(kept, lengths, training.sentences_per_update, seed, sorted_first)
         self.pairs, self.micro_batch_positions, self.sequences = pairs, micro_batch_positions, len(kept)
+        self.longest = self.pairs.longest(kept)
 
     def heaviest_step(self) -> np.ndarray:
         """Return the sequences of a step with as many attention weights in a micro-batch as any step of any epoch."""
