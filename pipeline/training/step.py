@@ -202,8 +202,8 @@ class StepRunner:
     def warm_up_largest_batch(self, step: int) -> None:
         """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
 
-        If memory runs out in any process, all halve their micro-batches and try again. The steps stay the same, and so
-        do their gradients up to rounding and dropout.
+        If memory runs out in any process, all halve their micro-batches and retry. The steps stay the same, and so do
+        their gradients up to rounding and dropout.
 
         Args:
             step: Number of the first step, for messages.
