@@ -15,7 +15,13 @@ log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
 
 
-def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch]) -> str | None:
+NAMED_SEQUENCES = 10
+"""Sequences of a faulty step that its message names."""
+
+
+def count_skipped_step(
+    name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch], sequences: Sequence[int]
+) -> str | None:
     """Count a step that was skipped because its loss or gradient is not finite.
 
     Args:
@@ -23,16 +29,28 @@ def count_skipped_step(name: str, state: TrainingState, step: int, batches: Sequ
         state: State of the training; its counters are increased.
         step: Number of the step, from 0.
         batches: Its micro-batches, described in the message.
+        sequences: Its sequences in the training split, from 0.
 
     Returns:
         A description of the fault if too many steps in a row were skipped, else None.
     """
     state.skipped_updates += 1
     state.skipped_in_a_row += 1
-    fault = f"loss or gradient is not finite in step {step} ({describe(batches)})"
+    fault = f"loss or gradient is not finite in step {step} ({describe(batches)}; {name_lines(sequences)})"
     log.warning("%s: %s: skipped, %d so far", name, fault, state.skipped_updates)
     too_many = too_many_skipped(state)
     return f"{fault}, {too_many}" if too_many else None
+
+
+def name_lines(sequences: Sequence[int]) -> str:
+    """Return the lines of the training split that a step reads as text, the first ones of many.
+
+    Args:
+        sequences: Numbers of the sequences, from 0.
+    """
+    lines = sorted(int(sequence) + 1 for sequence in sequences)
+    more = f" and {len(lines) - NAMED_SEQUENCES} more" if len(lines) > NAMED_SEQUENCES else ""
+    return f"lines {', '.join(map(str, lines[:NAMED_SEQUENCES]))}{more} of the training split"
 
 
 def too_many_skipped(state: TrainingState) -> str | None:

@@ -119,7 +119,8 @@ class Trainer:
             self.state.skipped_in_a_row = 0
             self.state.since_validation.add(sums)
         else:
-            fault = count_skipped_step(self.spec.name, self.state, step, prepared.micro_batches)
+            sequences = self.steps.batches.sequences_of(step).tolist()
+            fault = count_skipped_step(self.spec.name, self.state, step, prepared.micro_batches, sequences)
         if stopping and self.stop_step is None:
             self.stop_step = step
         self.cost.count(sums.tokens, flops)

@@ -11,9 +11,11 @@ from run_folders import json_lines
 from safetensors.torch import load_file
 from test_survival import train_with_kills
 
+from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.training import BestLoss, Loss
+from pipeline.data.batches.corpus_batches import training_batches
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run
@@ -54,6 +56,16 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(train, spoil, capl
     assert math.isfinite(done["dev"]["perplexity"])
     assert math.isfinite(done["train"]["loss_per_token"])
     assert re.search(r"not finite in step 8 \(\d+ sequences x \d+ \+ \d+ positions.*skipped, 3 so far", caplog.text)
+
+
+def test_message_names_the_lines_of_a_step_that_is_not_finite(train, spoil, caplog):
+    """The first of them, in rising order and counted from 1, as an editor shows them."""
+    spoil({5})
+    run = train()
+    batches = training_batches(load_run(run / "run.yaml"))
+    lines = sorted(line + 1 for line in batches.sequences_of(5).tolist())
+    named, more = re.search(r"in step 5 \(.*; lines (.*) and (\d+) more of the training split\)", caplog.text).groups()
+    assert [int(line) for line in named.split(", ")] == lines[:10] and int(more) == len(lines) - 10
 
 
 def test_too_many_skipped_steps_in_a_row_end_the_training(new_run, spoil, monkeypatch):

@@ -127,9 +127,10 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
     def sequences_of(self, step: int) -> np.ndarray:
         """Return the indices of the pairs of global step `step` (from 0), pairs of similar length together."""
         epoch, place = divmod(step, len(self))
-        if self._epoch_order[0] != epoch:  # cached: most steps follow one of the same epoch
-            self._epoch_order = epoch, np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
-        number = self._epoch_order[1][place]
+        cached = self._epoch_order  # most steps follow one of the same epoch; read once, as another thread may renew it
+        if cached[0] != epoch:
+            self._epoch_order = cached = epoch, np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
+        number = cached[1][place]
         return self._pairs_between(epoch, *self.cuts[number : number + 2])
 
     def heaviest_step(self) -> np.ndarray:

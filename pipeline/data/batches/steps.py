@@ -198,9 +198,10 @@ class FixedSizeSteps:
     def sequences_of(self, step: int) -> np.ndarray:
         """Return the indices of the sequences of global step `step` (from 0), shortest first."""
         epoch, place = divmod(step, len(self))
-        if self._epoch_order[0] != epoch:  # cached: most steps follow one of the same epoch
-            self._epoch_order = epoch, *self._order(epoch)
-        _, order, steps = self._epoch_order
+        cached = self._epoch_order  # most steps follow one of the same epoch; read once, as another thread may renew it
+        if cached[0] != epoch:
+            self._epoch_order = cached = epoch, *self._order(epoch)
+        _, order, steps = cached
         begin, end = self.cuts[steps[place] : steps[place] + 2]
         return self.numbers[order[begin:end]]
 
