@@ -12,10 +12,12 @@ from run_folders import change_settings, json_lines
 from safetensors.torch import load_file
 
 from pipeline.__main__ import main
+from pipeline.config import load_run
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
 from pipeline.training.job import train_run
@@ -32,10 +34,11 @@ def train_by_command(run: Path, *options: str) -> int:
 
 def test_a_finished_run_says_what_it_is(undisturbed):
     done, cost = (read_json(undisturbed / name) for name in ("done.json", "cost.json"))
-    weights = load_file(undisturbed / "model.safetensors")
+    weights, corpus = load_file(undisturbed / "model.safetensors"), Path(load_run(undisturbed / "run.yaml").corpus)
     assert done["key"] == run_key(undisturbed) and done["steps"] == 12
     assert done["weights_digest"] == sha256_file(undisturbed / "model.safetensors")
     assert {"nll_per_token", "perplexity"} <= done["dev"].keys()
+    assert done["provenance"]["vocabulary"] == read_corpus(corpus).vocabulary
     assert done["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
     kept = {path.name for path in (undisturbed / "checkpoints").iterdir()}
     assert kept == {f"step-{step}.safetensors" for step in (4, 8, 12)} | {"step-12.resume.safetensors"}

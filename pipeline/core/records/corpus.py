@@ -68,6 +68,11 @@ class EncodedCorpus(Record):
         """Return the digest of the target symbols."""
         return self.vocab_digest
 
+    @property
+    def vocabulary(self) -> str:
+        """Return the digests of all its vocabularies, that of the source first."""
+        return " ".join(dict.fromkeys((self.vocab_digest, self.target_digest)))
+
 
 class ParallelCorpus(EncodedCorpus):
     """Sentence pairs."""
