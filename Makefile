@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := uv==0.13.9
+# exact, or pip takes the newest build for CUDA; without checksums, as every machine wants another build
+TORCH := torch==2.13.0
 # no Snakemake, Slurm or browser, and no trainings that are killed or extended many times
 NOT_FAST := workflow cluster qa use site planning/test_free.py \
 	$(addprefix training/test_,captured_steps.py survival.py warm_start.py)
@@ -17,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # hundreds of processes import the same modules
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test unit oldest mutants chaos campaign env lock check clean remove-work help qa qa-tests
+.PHONY: demo docs test unit oldest newest mutants chaos campaign env lock check clean remove-work help qa qa-tests
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
@@ -31,7 +33,7 @@ $(VENV)/ready: requirements.txt pyproject.toml
 	@echo "Creating the environment in $(VENV) (about a minute and 1.5 GB) ..."
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes --no-deps -r requirements.txt
-	$(PIP) --no-build-isolation -e '.[dev]'
+	$(PIP) --no-build-isolation -e '.[dev]' $(TORCH)
 	@touch $@
 
 # requirements.txt anew, with the newest versions; PyTorch and what its builds for GPUs need are installed after it, since
@@ -41,12 +43,14 @@ lock: env
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-annotate | awk '/^[a-z]/ {skip = /^(torch=|triton=|cuda-|nvidia-)/} !skip' >requirements.txt
 
-# the fast tests with the oldest versions that pyproject.toml allows
-oldest:
-	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
-	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -e '.[dev]'
-	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile $(FAST)
+# the fast tests with the oldest, or with the newest versions that pyproject.toml allows
+oldest: RESOLUTION := lowest-direct
+newest: RESOLUTION := highest
+oldest newest:
+	$(PYTHON) -m venv .venv-$@
+	.venv-$@/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
+	.venv-$@/bin/uv pip install --quiet --upgrade --python .venv-$@/bin/python --resolution $(RESOLUTION) -e '.[dev]'
+	.venv-$@/bin/python -m pytest -n 2 --dist loadfile $(FAST)
 
 demo: env
 	@echo "Writes a corpus, trains ten small models and scores them: 4 to 10 minutes on two idle cores."

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import shutil
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,10 @@ LONGEST = (
 """Files by the processor time that they were measured to take, longest first."""
 COMPUTING = ("decoding", "models", "probes", "search", "training")
 """Folders of tests that compute with torch."""
+
+
+if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 class OneSlurm(LoadFileScheduling):

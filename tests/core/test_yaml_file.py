@@ -35,8 +35,10 @@ FAULTS = {
     "bomb of aliases": (BOMB, r"line \d+: more than 100000 values, aliases written out"),
     "alias in itself": ("a: &x [*x]", "line 1: no anchor &x is complete"),
     "unknown alias": ("a: *x", "no anchor &x"),
-    "deep flow": ("[" * 100_000, "more than 50 levels"),
-    "deep block": ("- " * 100_000, "more than 50 levels"),
+    "deep flow": ("[" * 51, "more than 50 levels"),
+    "deep block": ("- " * 51, "more than 50 levels"),
+    "very deep flow": ("[" * 100_000, "more than 50 levels|exceeded maximum nesting depth"),  # PyYAML's own since 6.0.4
+    "very deep block": ("- " * 100_000, "more than 50 levels|exceeded maximum nesting depth"),
     "key that is a number": ("1: a", "the key 1 is not a text; put it in quotes"),
     "key that is a list": ("? [a]\n: b", "a key must be a text"),
     "merge key": ("a: &x {k: 1}\nb:\n  <<: *x\n  j: 2", r"line 3: merge keys \(<<\) are not supported"),

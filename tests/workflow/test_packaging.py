@@ -66,6 +66,17 @@ def test_declared_dependencies_are_pinned_except_torch():
         assert pin.operator == "==" and declared[name].specifier.contains(pin.version)
 
 
+def test_the_makefile_pins_a_torch_that_is_allowed():
+    (pin,) = re.findall(r"^TORCH := (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    (version,) = Requirement(pin).specifier
+    assert version.operator == "==" and named(PROJECT["dependencies"])["torch"].specifier.contains(version.version)
+
+
+def test_no_dependency_of_the_pipeline_has_an_upper_bound():
+    bounds = [bound for each in map(Requirement, PROJECT["dependencies"]) for bound in each.specifier]
+    assert {bound.operator for bound in bounds} == {">="}
+
+
 def test_every_dependency_has_a_lower_bound():
     extras = [name for names in PROJECT["optional-dependencies"].values() for name in names]
     for requirement in map(Requirement, (*PROJECT["dependencies"], *extras)):
