@@ -39,7 +39,6 @@ class Finding:
     """The checks of one product.
 
     Attributes:
-        product: The product.
         checks: One check per file.
         stale: Intact files to set aside, so that Snakemake rebuilds the product.
         lacks_input: An undeclared input is bad or missing.

@@ -49,7 +49,6 @@ class Named:
 
     Attributes:
         kind: Kind of thing that the name refers to.
-        name: The name.
         place: Keys that lead to it.
         holder: Innermost record that contains it.
     """

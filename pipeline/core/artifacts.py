@@ -124,8 +124,6 @@ class Score(RunArtifact):
 
     Attributes:
         measure: Folder of its file, which names what is measured (metrics/).
-        decoding: Name of the decoding.
-        split: Name of the split.
         scored_on: Dataset of the split; None for the run's own.
     """
 

@@ -29,7 +29,6 @@ class Layout:
 
     Attributes:
         work: The work folder.
-        scale: Name of the scale.
         run_content: Returns the content digits of a run's folder.
         corpus_content: Returns the content digits of a dataset's corpus.
     """

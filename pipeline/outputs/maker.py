@@ -20,8 +20,6 @@ class OutputMaker:
     Building the search may replace parts of the model, so outputs that only measure the weights are made first.
 
     Args:
-        run_folder: Folder of the run.
-        plan: Decoding and its outputs.
         threads: CPU threads; None = all cores that this process may use.
     """
 

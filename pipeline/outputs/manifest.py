@@ -51,7 +51,6 @@ class ManifestWriter:
     """Manifest of a run's outputs while they are made.
 
     Attributes:
-        run_folder: Folder of the run.
         path: Path of the complete manifest.
         entries: Entries by the path of an output in the run's folder.
     """

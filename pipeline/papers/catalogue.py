@@ -25,7 +25,6 @@ class Catalogue:
     """Papers, scales and datasets below `root`, for one configuration.
 
     Attributes:
-        papers: Papers by name.
         printed: Rows of printed tables by paper and table.
         claims: Claims by paper.
         scale: The configured scale.

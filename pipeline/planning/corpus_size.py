@@ -56,7 +56,6 @@ class Corpus:
         src_vocab: Source entries.
         tgt_vocab: Target entries.
         encoded: Folder of the encoded corpus; None if the sizes are expected ones.
-        kind: Kind of the corpus.
         shapes: Cache of step shapes.
     """
 

@@ -21,7 +21,6 @@ class DataFile:
     """A file of a dataset.
 
     Attributes:
-        name: Its name.
         state: verified; present (size is right, verified before use); damaged; partial (unfinished download); missing.
         note: Where it is, what is wrong with it, or its name in a mirror.
         bytes: Its size, if known.

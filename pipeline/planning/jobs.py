@@ -44,7 +44,6 @@ class Job:
         seconds: Time on the device that `calibrate` measured; None if unknown.
         averaged: Forecast of the training whose checkpoints it averages.
         data_bytes: Disk space of the data that it writes.
-        download_bytes: Bytes that it downloads.
         run: Its run; None for jobs of corpora.
     """
 
@@ -83,8 +82,6 @@ class Jobs:
     """The jobs of some papers.
 
     Attributes:
-        project: The project.
-        papers: Names of the papers.
         calibration: Speed of this machine, if measured.
         corpora: Cache of corpus sizes by dataset.
         forecasts: Cache of forecasts by paper, system and dataset.

@@ -26,11 +26,8 @@ class RunForecast:
     """The forecast of a whole training.
 
     Attributes:
-        spec: The run.
         vocab_sizes: Entries of the source and the target vocabulary.
         step: The mean training step.
-        step_flops: FLOPs of a step.
-        validation_flops: FLOPs of all validations.
     """
 
     spec: RunSpec

@@ -30,7 +30,6 @@ class ChosenSentence:
     """The chosen sentence.
 
     Attributes:
-        split: Its split.
         line: Its line in the split, from 0.
         words: Number of its words.
         scores: BLEU of this sentence by row of the table.

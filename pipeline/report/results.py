@@ -1,21 +1,43 @@
-"""Write tables, figures and claims from the outputs made so far."""
+"""Tables, figures and claims from the outputs made so far; a row without a number says why.
+
+The modification time of such reports is set before that of their inputs, and Snakemake's record of them is removed.
+So the workflow rebuilds them.
+"""
 
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from pipeline.analysis.claims.verdicts import Verdict
+from pipeline.analysis.figures.figure import save
+from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.view import PaperView
+from pipeline.core import artifacts
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording_digests
+from pipeline.core.errors import UserError
+from pipeline.outputs.manifest import part_of
+from pipeline.outputs.score import score_available
 from pipeline.papers.config_file import parse_settings, require_work
-from pipeline.papers.project import Settings, load_project, require_project
-from pipeline.report.partial import PartialReports, WrittenReport, mark_incomplete, score_decoded
-from pipeline.workflow.campaign import Campaign, Causes, Watch
+from pipeline.papers.project import ProjectOptions, Settings, load_project, require_project
+from pipeline.report import claims, example_table, figure, filled_table, layer_table, transcript_table
+from pipeline.report.markup import write_twins
+from pipeline.report.table import render
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Campaign, Causes, Watch
 from pipeline.workflow.failures import first_line
-from pipeline.workflow.graph import Graph
+from pipeline.workflow.graph import Graph, flatten
+from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import reports_asked_for
+
+RECORDS = Path(".snakemake/metadata")
+"""Snakemake's records of the files that it made."""
 
 
 def write_results(
@@ -63,6 +85,21 @@ def write_results(
         time.sleep(every)
 
 
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report that was to be written.
+
+    Attributes:
+        path: Its file.
+        lacks: The missing parts in words; empty if it is complete.
+        is_written: The file exists.
+    """
+
+    path: Path
+    lacks: str
+    is_written: bool = True
+
+
 def summary(campaign: Campaign, made: list[WrittenReport]) -> Iterator[str]:
     """Yield lines about incomplete reports, failures, and progress."""
     for report in made:
@@ -77,3 +114,163 @@ def summary(campaign: Campaign, made: list[WrittenReport]) -> Iterator[str]:
         "not made" if not report.is_written else "incomplete" if report.lacks else "complete" for report in made
     )
     yield f"reports: {', '.join(f'{count} {how}' for how, count in reports.items())}; trainings: {states or 'none'}"
+
+
+def score_decoded(graph: Graph, reports: Iterable[artifacts.Report]) -> None:
+    """Score outputs of decodings that failed in part, for which the rule `score` did not start."""
+    plans, layout = Plans(graph), graph.project.layout
+    for scores in dict.fromkeys(map(artifacts.manifest_of, graph.closure(reports))):
+        if not isinstance(scores, artifacts.Scores) or layout.path(scores).exists():
+            continue
+        if part_of(layout.path(artifacts.Outputs(scores.run, scores.decoding))).exists():
+            score_available(layout.run(scores.run), plans.scoring(scores))
+
+
+def mark_incomplete(paths: Iterable[Path]) -> None:
+    """Make the next snakemake rebuild these files, even if their inputs did not change."""
+    marked = [str(path) for path in paths if path.exists()]
+    for path in marked:
+        os.utime(path, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+    if marked and RECORDS.is_dir():  # fails for files without a record, which need no cleaning
+        command = [sys.executable, "-m", "snakemake", "--nolock", "--cleanup-metadata", *marked]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+class PartialReports:
+    """Writer of reports from the files that exist.
+
+    Attributes:
+        incomplete: Files that were written, to be marked with `mark_incomplete`.
+    """
+
+    def __init__(self, graph: Graph, causes: Causes, settings: tuple[str, ...]):
+        self.graph, self.causes, self.settings = graph, causes, settings
+        self.project = graph.project
+        self.incomplete: list[Path] = []
+
+    def make(self, report: artifacts.Report) -> WrittenReport:
+        """Write a report unless it is complete and newer than its inputs."""
+        path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
+        missing = self.causes.missing(inputs)
+        if not missing and self.is_up_to_date(path, inputs):
+            return WrittenReport(path, "")
+        try:
+            lacks = self.write(report, missing)
+        except (UserError, NotRun) as error:
+            return WrittenReport(path, str(error), is_written=False)
+        self.incomplete += path.parent.glob(f"{path.stem}.*")
+        return WrittenReport(path, lacks)
+
+    def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Product]) -> bool:
+        """Return whether a report is newer than its inputs."""
+        layout = self.project.layout
+        return path.exists() and path.stat().st_mtime >= max(
+            (layout.path(product).stat().st_mtime for product in inputs), default=WRITTEN_IN_PART + 1
+        )
+
+    def write(self, report: artifacts.Report, missing: list[artifacts.Product]) -> str:
+        """Return the missing parts of a report in words, after writing it; empty if it is complete.
+
+        Raises:
+            UserError: An input is faulty.
+            NotRun: No part of it can be made.
+        """
+        match report:
+            case artifacts.ExampleTable() | artifacts.TranscriptTable() | artifacts.LayerTable():
+                return self.other_table(report, missing)
+            case artifacts.Table(paper, table):
+                return self.table(report, paper, table)
+            case artifacts.Figure(paper, name):
+                return self.figure(report, paper, name)
+            case artifacts.Claims(paper):
+                return self.claims(report, paper)
+
+    def table(self, report: artifacts.Report, paper: str, name: str) -> str:
+        """Write a table and return the missing rows in words; a row without its numbers says why."""
+        filled = filled_table.fill(self.project, paper, name)
+        view, cells = filled.table.view, filled.entry.cells.values()
+        whys = [
+            self.causes.why(need for cell in cells for need in cell.needs(view, row))
+            if status == filled_table.NOT_RUN
+            else ""
+            for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
+        ]
+        statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
+        filled = replace(filled, runs=filled.runs.assign(status=statuses))
+        write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))
+        return count_missing(whys, "rows")
+
+    def claims(self, report: artifacts.Report, paper: str) -> str:
+        """Write claims and return the missing ones in words; one that cannot be evaluated says why."""
+        view, record = PaperView(self.project, paper), self.project.claims[paper]
+        results, whys = claims.results_in_words(self.project, paper, (NotRun, UserError)), list[str]()
+        for index, result in enumerate(results):
+            whys.append(
+                self.causes.why(result.claim.needs(view, record.scores)) if result.verdict is Verdict.NOT_RUN else ""
+            )
+            results[index] = replace(result, why=whys[-1] or result.why)
+        rows = [claims.row_of(result) for result in results]
+        write_twins(self.path(report), rows, claims.render(self.project, paper, results))
+        return count_missing(whys, "claims")
+
+    def figure(self, report: artifacts.Report, paper: str, name: str) -> str:
+        """Return in words the systems that a figure, drawn here, leaves out; its caption names them.
+
+        Raises:
+            NotRun: All systems miss something.
+        """
+        view, entry = PaperView(self.project, paper), self.project.figure(paper, name)
+        systems = getattr(entry, "systems", [])
+        parts = {system: entry.model_copy(update={"systems": [system]}) for system in systems} or {"": entry}
+        whys = {system: why for system, part in parts.items() if (why := self.causes.why(part.needs(view)))}
+        if len(whys) == len(parts):
+            raise NotRun("; ".join(dict.fromkeys(whys.values())))
+        if whys:
+            entry = entry.model_copy(update={"systems": [system for system in systems if system not in whys]})
+        left_out = "; ".join(f"{system} ({why})" for system, why in whys.items())
+        drawing, path = entry.draw(view), self.path(report)
+        facts = f"{drawing.facts} Left out: {left_out}." if left_out else drawing.facts
+        write_twins(
+            path.with_suffix(".csv"), drawing.rows, figure.caption(self.project, paper, name, facts), figure.TEXTS
+        )
+        save(drawing.picture, path)
+        return left_out
+
+    def other_table(self, report: artifacts.Table, missing: list[artifacts.Product]) -> str:
+        """Return the missing transcripts in words, after writing a table of sentences, transcripts or layers.
+
+        Raises:
+            NotRun: A product is missing without which the table cannot be made.
+        """
+        why = self.causes.why(missing)
+        needs_all = not isinstance(report, artifacts.TranscriptTable) or any(
+            isinstance(product, artifacts.Encoded) for product in missing
+        )
+        if missing and needs_all:
+            raise NotRun(why)
+        named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
+        named["project"] = ProjectOptions(self.project.root, self.settings)
+        if isinstance(report, artifacts.ExampleTable):
+            example_table.write_example_table(**named)
+        elif isinstance(report, artifacts.TranscriptTable):
+            transcript_table.write_transcript_table(**named)
+        else:
+            layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
+            layer_table.write_layer_table(**named, layer_times=layer_times)
+        return f"some transcripts ({why})" if why else ""
+
+    def path(self, report: artifacts.Report) -> Path:
+        """Return where a report is written."""
+        return self.project.layout.path(report)
+
+
+def count_missing(causes: list[str], what: str) -> str:
+    """Return the rows or claims without a number in words, by the kind of cause; empty if nothing is missing.
+
+    Args:
+        causes: Cause for each row or claim; empty if it has its number.
+        what: What is counted, in the plural.
+    """
+    kinds = Counter(cause.partition(":")[0] for cause in causes if cause)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{kinds.total()} of {len(causes)} {what} ({counts})" if kinds else ""

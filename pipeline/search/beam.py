@@ -63,7 +63,6 @@ class EagerBeam:
     """Live hypotheses whose model runs operator by operator; rows of finished sentences are removed at once.
 
     Args:
-        scorer: Scores of the model.
         batch: Source sentences.
         limits: Largest number of symbols of each output without EOS, shape (B,).
         beam_size: K.

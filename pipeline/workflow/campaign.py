@@ -76,7 +76,6 @@ class Watch:
     """A repeated view of the campaign of some reports.
 
     Args:
-        project: The project.
         reports: Reports whose products are watched.
         interval_s: Minimum number of seconds between two queries of Slurm.
     """

@@ -28,7 +28,6 @@ class Failed:
         stage: Name of its log, such as `train` or `decode-final`.
         folder: The run or corpus that it belongs to.
         cause: The error message.
-        log: Its log.
         is_bug: Whether the error is a fault of this program.
     """
 

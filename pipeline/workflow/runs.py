@@ -57,7 +57,6 @@ class RunState:
     """The state of a training.
 
     Attributes:
-        run: The run.
         state: One of STATES.
         step: Steps done, by its last log line or newest checkpoint.
         steps: Steps of the whole training.
@@ -242,7 +241,6 @@ class OtherTraining:
     """A finished training of the same name with other settings.
 
     Attributes:
-        folder: Its folder.
         differences: How the current settings differ, in words.
         hours: Device hours it took.
     """

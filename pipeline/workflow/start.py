@@ -30,7 +30,6 @@ class PlannedJob:
     """A job that will run.
 
     Attributes:
-        rule: Name of its rule.
         dataset: Dataset of its wildcards; empty if it has none.
         makes: Files that it writes.
     """

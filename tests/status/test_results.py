@@ -26,7 +26,7 @@ from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import ProjectOptions
 from pipeline.report.claims import write_claims
-from pipeline.report.partial import mark_incomplete
+from pipeline.report.results import mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
 from pipeline.workflow.drivers import register_driver
 from pipeline.workflow.graph import Graph, flatten

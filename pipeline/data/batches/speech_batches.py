@@ -110,7 +110,6 @@ class SpeechSplit(EncodedSplit):
 
     Args:
         corpus_folder: Folder of the encoded corpus.
-        split: Name of the split.
         normalisation_corpus: Encoded corpus whose training mean and deviation normalise the frames, the one that the
             model was trained on. None = this corpus. A corpus with speaker_cmvn always uses its own.
 

@@ -25,7 +25,6 @@ class Table:
     """A table of words.
 
     Attributes:
-        columns: Names of the columns.
         rows: Cells of each row, by file and line.
     """
 

@@ -91,7 +91,6 @@ class Anchor:
 
     Attributes:
         label: Name of the row.
-        metric: Name of the metric.
         citation: Publication of the number.
         cell: The number beside ours.
         linked: Whether the runs behind ours have pages on this site.
@@ -110,8 +109,6 @@ class Anchors:
 
     Attributes:
         paper: Name of the folder.
-        title: Its title.
-        scale: The scale.
         found: The numbers.
         command: Command that makes ours.
     """

@@ -66,7 +66,6 @@ class LineChart:
     """Lines over a common axis.
 
     Attributes:
-        title: Title of the chart.
         x: Horizontal axis.
         y: Vertical axis.
         series: The lines.
@@ -99,7 +98,6 @@ class DotChart:
     """Named rows of numbers with intervals; each panel has an axis of its own.
 
     Attributes:
-        title: Title of the chart.
         names: Names of the rows.
         panels: Axis of each panel, with a mark for each row.
         summary: The chart in words, for readers that do not see it.
@@ -118,7 +116,6 @@ class HeatChart:
     """A matrix of weights between 0 and 1, as one path for each shade.
 
     Attributes:
-        title: Title of the chart.
         x: Axis of the columns.
         y: Axis of the rows.
         size: Columns and rows.
@@ -226,7 +223,6 @@ class Number:
     """A number with its 95 % interval, if that is known.
 
     Attributes:
-        value: The number.
         low: Lower end of the interval; NaN if unknown.
         high: Upper end of the interval; NaN if unknown.
     """

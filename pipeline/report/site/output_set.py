@@ -48,9 +48,7 @@ class OutputSet:
     """Outputs of all systems for one split.
 
     Attributes:
-        site: Data of the site.
         dataset: Dataset of the split.
-        split: The split.
     """
 
     site: SiteData

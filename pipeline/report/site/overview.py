@@ -65,7 +65,6 @@ class Card:
     """A paper on the first screen.
 
     Attributes:
-        paper: Name of the paper.
         record: Its settings.
         answer: Answer to its question at this scale.
         chart: Differences between systems; None if none was measured.

@@ -28,7 +28,6 @@ class Pages:
 
     Attributes:
         out: The folder.
-        site: Data of the site.
         written: Files of this site so far.
 
     Raises:

@@ -138,7 +138,6 @@ class ShownClaim:
         statement: The sentence of the paper.
         about: Systems and data, which distinguish it from the other links of its chain.
         printed: The paper's evidence.
-        verdict: Its verdict.
         why: Why it was not decided; empty if it was.
         ours: Our findings.
         test: The test behind its p-value.

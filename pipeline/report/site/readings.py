@@ -18,7 +18,6 @@ class ShownChoice:
     """A choice of a reading, with the row that has it.
 
     Attributes:
-        name: Name of the choice.
         choice: Its meaning and support.
         label: Name of the row; empty if none differs in this choice alone.
         cells: Scores of the row.
@@ -35,7 +34,6 @@ class ShownReading:
     """A reading, and the table of its scores.
 
     Attributes:
-        name: Name of the reading.
         reading: Passage, choices and default.
         table: Name of the table; empty if no table has its scores.
         scores: Title of each score.

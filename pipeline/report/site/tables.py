@@ -50,7 +50,6 @@ class ShownCell:
         printed: The paper's number.
         ours: Our number; empty if it is missing.
         spread: Standard deviation over seeds.
-        interval: The 95 % interval.
         difference: Ours minus printed, if they are comparable.
         marks: Names of its badges, which are classes of the style sheet.
         why_not: Why it is not comparable.
@@ -77,9 +76,7 @@ class ShownRow:
     """A row of a measured table.
 
     Attributes:
-        name: Name of the row.
         settings: Its settings, in the order of the table's.
-        cells: Its cells by name.
         deviations: Numbers of the deviations that concern it.
         status: State of its runs.
         hours: Device hours of its trainings.
@@ -100,12 +97,9 @@ class ShownTable:
     """A measured table.
 
     Attributes:
-        name: Name of the table.
-        caption: Its caption.
         label: Title of the column of names.
         settings: Symbols of the settings.
         titles: Title of each cell.
-        rows: The rows.
         notes: Metric, data and signature of each cell, by its title.
         remarks: Titles of the cells that share a remark on stand-ins or comparability, by the remark.
         rules: Rules of the scale that changed a setting.
@@ -155,8 +149,6 @@ class PlainTable:
     """Any other table, as its CSV has it.
 
     Attributes:
-        name: Name of the table.
-        caption: Its caption.
         header: Names of the columns.
         rows: The cells; none if the table is not made.
     """
