@@ -98,6 +98,11 @@ def words_of(key: str) -> str:
     return " ".join(COLUMNS.get(word, word) for word in key.split("_"))
 
 
+def with_minus(text: str) -> str:
+    """Return a text whose negative numbers have a minus sign instead of a hyphen."""
+    return re.sub(r"(?<![\w.–-])-(?=\d)", "−", text)
+
+
 def with_names(text: str, names: Mapping[str, str]) -> str:
     """Return a `text` with readers' names in place of those of settings files, given `names` by the latter."""
     for name in sorted(names, key=len, reverse=True):
@@ -158,9 +163,10 @@ class Labels:
         return self.system(term.system) + decodings
 
     def test_sets(self, scored: ScoredSplits) -> str:
-        """Return the names of the test sets that are scored here."""
+        """Return the names of the test sets that are scored here; of many, the first and the last."""
         record = self.project.dataset_records[self.project.stand_in(scored.scored_on or scored.dataset)]
-        return ", ".join(record.name_of_split(split) for split in scored.splits)
+        names = [record.name_of_split(split) for split in scored.splits]
+        return f"{names[0]} to {names[-1]}" if len(names) > 2 else ", ".join(names)
 
     def in_words(self, text: str, systems: Collection[str]) -> str:
         """Put readers' names into a `text` that refers to systems and metrics as settings files do."""

@@ -200,3 +200,11 @@ def test_parts_that_need_a_script_are_hidden_without_one(opened):
     page = opened("compare-weighted-table2", java_script_enabled=False)
     assert page.locator(".scripted").count() == 2 and page.locator(".scripted:visible").count() == 0
     assert page.locator("noscript li a").count() >= 2
+
+
+def test_heading_and_claim_are_printed_in_one_piece(opened):
+    page = opened("paper-weighted")
+    page.emulate_media(media="print")
+    style = "(one) => [getComputedStyle(one).breakAfter, getComputedStyle(one).breakInside]"
+    assert page.locator("h2").first.evaluate(style)[0] == "avoid"
+    assert page.locator(".claim").first.evaluate(style)[1] == "avoid"

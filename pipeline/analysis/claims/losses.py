@@ -168,8 +168,7 @@ class StepsClaim(TrainedPair):
         ours, theirs = self.curves(measured)
         total = float(theirs[0].steps[-1])
         if self.share * total < ours[0].steps[0]:
-            folder = measured.view.layout.run(self.runs(measured)[0][0])
-            raise NotRun(f"{folder} was not validated in the first {self.share:.0%} of the baseline's steps")
+            raise NotRun(f"{self.system} was not validated in the first {self.share:.0%} of the baseline's steps")
         reached = [curve.best_dev_within(self.share * total) for curve in ours]
         name = f"final dev loss − that in {self.share:.0%} of its steps (nats)"
         samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)

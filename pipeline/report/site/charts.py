@@ -119,6 +119,7 @@ class HeatChart:
         x: Axis of the columns.
         y: Axis of the rows.
         size: Columns and rows.
+        largest: The largest weight, which has the darkest shade.
         shades: Opacity, and the path of its cells in a box of one unit per cell.
         summary: The chart in words, for readers that do not see it.
         kind: Macro of `charts.html`.
@@ -128,6 +129,7 @@ class HeatChart:
     x: Axis
     y: Axis
     size: tuple[int, int]
+    largest: float
     shades: list[tuple[float, str]]
     summary: str
     kind: str = "heat"
@@ -265,7 +267,7 @@ def mark(axis: Axis, number: Number | None) -> Mark:
 
 
 def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence[float]], title: str) -> HeatChart:
-    """Return a chart of a matrix of weights between 0 and 1.
+    """Return a chart of a matrix of weights between 0 and 1, shaded from 0 to the largest of them.
 
     Args:
         columns: Title of the horizontal axis, then labels of the columns.
@@ -275,9 +277,10 @@ def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence
     """
     (x_title, *across), (y_title, *down) = columns, rows
     paths: dict[int, list[str]] = {}
+    largest = max(map(max, weights))
     for top, line in enumerate(weights):
         for left, weight in enumerate(line):
-            if shade := round(SHADES * min(max(weight, 0.0), 1.0)):
+            if shade := round(SHADES * weight / (largest or 1.0)):
                 paths.setdefault(shade, []).append(f"M{left} {top}h1v1h-1z")
     shades = [(shade / SHADES, "".join(path)) for shade, path in sorted(paths.items())]
     every = -(-len(across) // LABELS)
@@ -285,7 +288,7 @@ def heat(columns: Sequence[str], rows: Sequence[str], weights: Sequence[Sequence
     y = Axis(y_title, [(100 * (n + 0.5) / len(down), label) for n, label in enumerate(down)])
     peaks = [max(range(len(line)), key=line.__getitem__) for line in weights]
     texts = ", ".join(f"{label} to {across[peak]}" for label, peak in zip(down, peaks, strict=False))
-    return HeatChart(title, x, y, (len(across), len(down)), shades, f"largest weight of each row: {texts}")
+    return HeatChart(title, x, y, (len(across), len(down)), largest, shades, f"largest weight of each row: {texts}")
 
 
 def thinned(rows: list[Row]) -> list[Row]:

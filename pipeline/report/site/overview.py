@@ -12,7 +12,7 @@ from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.scores import OrderClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
-from pipeline.analysis.view import NamedScore, Term
+from pipeline.analysis.view import NamedScore, ScoredSplits, Term
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.metrics import metric_named
 from pipeline.report.filled_table import FilledTable
@@ -187,13 +187,18 @@ def printed_number(labels: Labels, score: NamedScore, term: Term) -> float | Non
         for cell in entry.cells.values():
             if not isinstance(cell, ScoreCell) or not cell.printed:
                 continue
-            if (cell.metric, cell.dataset, cell.splits) != (score.metric, score.dataset, score.splits):
+            if scored_text(cell) != scored_text(score):
                 continue
             for row in rows:
                 named = is_ours(row) and row[cell.system] == term.system and cell.decodings_of(row) == decodings
                 if named and cell.printed_in(row):
                     return float(cell.printed_in(row))
     return None
+
+
+def scored_text(of: ScoredSplits) -> tuple[object, ...]:
+    """Return the metric, training data and test sets of a score, which are equal if two scores can be compared."""
+    return of.metric, of.dataset, of.scored_on or of.dataset, of.splits
 
 
 def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:

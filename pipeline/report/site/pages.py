@@ -121,8 +121,8 @@ def finite(value: Any) -> Any:
 
 
 def breaking(text: str, after: str = "._/") -> Markup:
-    """Escape a `text` as HTML, and let a line end after the characters `after`."""
-    return Markup(re.sub(f"([{re.escape(after)}])", r"\1<wbr>", str(escape(text))))
+    """Escape a `text` as HTML, and let a line end after the characters `after`, but not within a number."""
+    return Markup(re.sub(rf"([{re.escape(after)}])(?!\d)", r"\1<wbr>", str(escape(text))))
 
 
 def with_code(text: str, names: Mapping[str, str] = METRICS) -> Markup:

@@ -13,11 +13,12 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Table
 from pipeline.core.errors import UserError
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.labels import Labels, metric_title, pair_of, report_title, short_title
+from pipeline.report.labels import Labels, metric_title, pair_of, report_title, short_title, with_minus
 from pipeline.report.markup import plain
 from pipeline.report.site import compare, overview, readings
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.pages import Pages
+from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import (
     MARK_LABELS,
     MARK_MEANINGS,
@@ -30,6 +31,8 @@ from pipeline.report.site.tables import (
 from pipeline.workflow.graph import flatten
 from pipeline.workflow.targets import snakemake_command
 
+NOT_TESTED = "not tested here"
+"""Name of the verdict on a claim that no further run at this scale would decide."""
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""
 
@@ -70,7 +73,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
         },
         others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
-        claims=shown_claims(Labels(view), results, claims.scores),
+        claims=shown_claims(site, Labels(view), results, claims.scores),
         readings=readings.shown_readings(site, paper, filled),
         words=MARK_MEANINGS,
         short=MARK_LABELS,
@@ -163,14 +166,26 @@ class ShownClaim:
         return overview.mark_of(self.verdict)
 
 
-def shown_claims(labels: Labels, results: Sequence[ClaimResult], scores: dict) -> list[tuple[str, list[ShownClaim]]]:
+def shown_claims(
+    site: SiteData, labels: Labels, results: Sequence[ClaimResult], scores: dict
+) -> list[tuple[str, list[ShownClaim]]]:
     """Return (verdict, claims) in the order of the verdicts; primary claims come first."""
-    shown = [shown_claim(labels, result, scores) for result in results]
-    groups = [(str(verdict), [claim for claim in shown if claim.verdict == verdict]) for verdict in Verdict]
+    shown = [shown_claim(labels, result, scores, shown_verdict(site, labels, result, scores)) for result in results]
+    names = [*map(str, Verdict), NOT_TESTED]
+    groups = [(name, [claim for claim in shown if claim.verdict == name]) for name in names]
     return [(name, sorted(found, key=lambda claim: claim.group != "primary")) for name, found in groups if found]
 
 
-def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim:
+def shown_verdict(site: SiteData, labels: Labels, result: ClaimResult, scores: dict) -> str:
+    """Return the verdict of a claim; one without a missing product, or of another scale, is not called "not run"."""
+    claim = result.claim
+    if result.verdict != Verdict.NOT_RUN:
+        return str(result.verdict)
+    there = all(site.path(product).exists() for product in claim.needs(labels.view, scores))
+    return NOT_TESTED if there or not claim.is_tested(site.project.config.scale) else str(result.verdict)
+
+
+def shown_claim(labels: Labels, result: ClaimResult, scores: dict, verdict: str) -> ShownClaim:
     """Put a claim into words."""
     worded = labels.result(result)
     stated = (
@@ -181,12 +196,12 @@ def shown_claim(labels: Labels, result: ClaimResult, scores: dict) -> ShownClaim
         result.claim.printed,
     )
     if worded.found is None:
-        return ShownClaim(*stated, str(result.verdict), why=worded.why)
+        return ShownClaim(*stated, verdict, why=worded.why)
     found = worded.found
     known = [part for part in found.evidence if part.error is not None and math.isfinite(part.value)]
     chart = evidence(known) if known else None
     tested = labels.in_words(found.test_description, [system for system in labels.rows if "/" in system])
-    return ShownClaim(*stated, str(result.verdict), worded.why, found.ours, tested, result.p_value, chart)
+    return ShownClaim(*stated, verdict, worded.why, with_minus(found.ours), tested, result.p_value, chart)
 
 
 def about(labels: Labels, result: ClaimResult, scores: dict) -> str:

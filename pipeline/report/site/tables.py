@@ -11,7 +11,7 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_names
+from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
 
@@ -284,15 +284,20 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, value
         standing = site.why_missing(runs)
     one_seed = is_score and bool(values["ours"]) and len(runs) == 1
     return ShownCell(
-        printed=as_shown(values["printed"]),
-        ours=as_shown(values["ours"]),
+        printed=with_minus(as_shown(values["printed"])),
+        ours=with_minus(as_shown(values["ours"])),
         spread=values.get("spread", ""),
-        interval=f"{values['low']} – {values['high']}" if values.get("low") else "",
-        difference="" if values.get("why_not") else values.get("difference", ""),
+        interval=shown_interval(values.get("low", ""), values.get("high", "")),
+        difference="" if values.get("why_not") else with_minus(values.get("difference", "")),
         marks=[mark.replace(" ", "-") for mark in (standing, "provisional" if one_seed else "") if mark],
         why_not=values.get("why_not", ""),
         runs=runs,
     )
+
+
+def shown_interval(low: str, high: str) -> str:
+    """Return an interval as `1.2 – 3.4`, or as `−1.2 to 3.4` if a dash would look like a sign."""
+    return with_minus(f"{low} {'to' if low.startswith('-') else '–'} {high}") if low else ""
 
 
 def other_tables(site: SiteData, paper: str) -> list[PlainTable]:

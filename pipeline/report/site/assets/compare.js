@@ -11,7 +11,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const signed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
   // a long name breaks at a dot or an underscore
-  const breaking = (element) => { element.replaceChildren(...element.textContent.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")])); return element; };
+  const breaking = (element) => { element.replaceChildren(...element.textContent.split(/(?<=[._])(?!\d)/).flatMap((part) => [part, document.createElement("wbr")])); return element; };
 
   function paired(a, b) {
     const found = pairs[a < b ? `${a},${b}` : `${b},${a}`];
@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const row = document.createElement("tr");
       const header = breaking(cell("th", key));
       header.scope = "row";
-      row.append(header, cell("td", sides[a].settings[key]), cell("td", sides[b].settings[key]));
+      row.append(header, ...[a, b].map((place) => breaking(cell("td", sides[place].settings[key]))));
       return row;
     });
     body.replaceChildren(...rows);

@@ -1,0 +1,86 @@
+"""Numbers on pages are those of the right test set, are readable, and are called by their state."""
+
+import re
+
+import pytest
+from real_project import real_project
+
+from pipeline.analysis.view import PaperView, Term
+from pipeline.papers.project import Project
+from pipeline.report.labels import Labels, with_minus
+from pipeline.report.site.charts import heat
+from pipeline.report.site.overview import printed_number
+from pipeline.report.site.pages import breaking
+from pipeline.report.site.papers import NOT_TESTED
+from pipeline.report.site.tables import shown_interval
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Project:
+    """Return the project as it is shipped."""
+    return real_project()
+
+
+@pytest.mark.parametrize(
+    ("claim", "systems"),
+    [
+        ("domain-gap", ["attention-source", "attention-target"]),
+        ("target-order", ["CF4", "DF0", "attention-source"]),
+        ("source-order", ["CF3", "DF3", "attention-source"]),
+    ],
+)
+def test_printed_number_is_of_the_domain_that_is_scored(shipped, claim, systems):
+    claims, labels = shipped.claims["coldfusion"], Labels(PaperView(shipped, "coldfusion"))
+    found = claims.claims[claim]
+    score = claims.scores[found.score_names[0]]
+    numbers = [printed_number(labels, score, Term(system=system)) for system in systems]
+    assert numbers == [float(number) for number in re.findall(r"\d+\.\d\d", found.printed)]
+
+
+def test_small_weights_are_seen_in_a_heat_map():
+    chart = heat(["column", "a", "b"], ["row", "c"], [[0.04, 0.01]], "weights")
+    assert [opacity for opacity, _ in chart.shades] == [0.2, 1.0] and chart.largest == 0.04
+
+
+def test_heat_map_of_zeros_has_no_shade():
+    assert heat(["column", "a"], ["row", "b"], [[0.0]], "weights").shades == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-11.85 BLEU, -3 GLEU", "−11.85 BLEU, −3 GLEU"),
+        ("1e-07", "1e-07"),
+        ("wmt14-en-de, BPE-40K, 2-4", "wmt14-en-de, BPE-40K, 2-4"),
+    ],
+)
+def test_negative_number_has_a_minus_sign(text, shown):
+    assert with_minus(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"), [(("1.20", "3.40"), "1.20 – 3.40"), (("-1.20", "3.40"), "−1.20 to 3.40"), (("", ""), "")]
+)
+def test_dash_of_an_interval_is_never_beside_a_sign(ends, shown):
+    assert shown_interval(*ends) == shown
+
+
+def test_long_name_breaks_but_a_number_does_not():
+    assert breaking("model.d_model") == "model.<wbr>d_<wbr>model"
+    assert breaking("0.70710678") == "0.70710678"
+
+
+def test_claim_of_another_scale_is_not_called_not_run(site):
+    project, folder = site
+    for paper, claims in project.claims.items():
+        page = (folder / f"paper-{paper}.html").read_text(encoding="utf-8")
+        for name, claim in claims.claims.items():
+            if f'id="claim-{name}"' in page and not claim.is_tested(project.config.scale):
+                group = page.split(f'id="claim-{name}"')[0].rpartition("<summary>")[2]
+                assert NOT_TESTED in group.partition("</summary>")[0]
+
+
+def test_mean_of_many_test_sets_names_its_ends(shipped):
+    labels = Labels(PaperView(shipped, "multichannel"))
+    several = [score for score in shipped.claims["multichannel"].scores.values() if len(score.splits) > 2]
+    assert several and all(labels.test_sets(score).count(" to ") == 1 for score in several)
