@@ -51,7 +51,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         if root_page := names.get(posixpath.normpath(posixpath.join("docs", folder, target))):
             return f"[{link[1]}]({posixpath.relpath(root_page, folder or '.')}{mark}{anchor})"
         known = target.startswith("http") or not target or is_page(page, target, files)
-        return link[0] if known else link[1] if link[1].startswith("`") else f"{link[1]} (`{target}`)"
+        if known or link[1].startswith("`"):
+            return link[0] if known else link[1]
+        before = markdown[: link.start()].rpartition("\n\n")[2]
+        inside = before.count("(") > before.count(")")
+        return f"{link[1]} in `{target}`" if inside else f"{link[1]} (`{target}`)"
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", plain, markdown)
 
@@ -128,4 +132,5 @@ def cell(value: dict[str, Any]) -> str:
     if "const" in value:
         return f"`{value['const']}`"
     default = f" (default: `{json.dumps(value['default'])}`)" if "default" in value else ""
-    return (value.get("description", "") + default).replace("|", "\\|").replace("\n", " ")
+    record = f"`{value['$ref'].rpartition('/')[2]}`" if "$ref" in value else ""
+    return (value.get("description", record) + default).replace("|", "\\|").replace("\n", " ")

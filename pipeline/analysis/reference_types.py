@@ -28,10 +28,10 @@ class Names(Enum):
     LAYER = "a layer type that is timed"
 
 
-SystemName = Annotated[str, Names.SYSTEM]
+SystemName = Annotated[str, Names.SYSTEM, Field(description=f"A system: {Names.SYSTEM.value}")]
 SystemPattern = Annotated[str, Names.SYSTEMS]
 TrainedName = Annotated[str, Names.TRAINED]
-DatasetName = Annotated[str, Names.DATASET]
+DatasetName = Annotated[str, Names.DATASET, Field(description=Names.DATASET.value.capitalize())]
 DecodingName = Annotated[str, Names.DECODING]
 MetricName = Annotated[str, Names.METRIC]
 ScoreName = Annotated[str, Names.SCORE]
