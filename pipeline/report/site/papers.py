@@ -186,7 +186,7 @@ def shown_verdict(site: SiteData, labels: Labels, result: ClaimResult, scores: d
 
 
 def shown_claim(labels: Labels, result: ClaimResult, scores: dict, verdict: str) -> ShownClaim:
-    """Put a claim into words."""
+    """Put a claim into words; the page names its verdict as `verdict`, and `scores` are those of its paper."""
     worded = labels.result(result)
     stated = (
         result.name,

@@ -296,7 +296,7 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, value
 
 
 def shown_interval(low: str, high: str) -> str:
-    """Return an interval as `1.2 – 3.4`, or as `−1.2 to 3.4` if a dash would look like a sign."""
+    """Return `low` to `high` as `1.2 – 3.4`, or as `−1.2 to 3.4` if a dash would look like a sign."""
     return with_minus(f"{low} {'to' if low.startswith('-') else '–'} {high}") if low else ""
 
 
