@@ -1,11 +1,11 @@
 """The explanation of the architecture lists the files to read for each flow."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from pipeline.core.digests import ROOT
+
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8").partition("## Files to read")[2]
 FLOWS = dict(re.findall(r"^### (.+)\n((?:(?!###).*\n)+)", PAGE, re.MULTILINE))
 MOST = {"training": 30, "claim": 12, "cell": 14, "hypothesis": 9, "status": 10}

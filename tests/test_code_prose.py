@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from prose import BANNED, long_sentences
 
-ROOT = Path(__file__).resolve().parents[1]
+from pipeline.core.digests import ROOT
+
 FOLDERS = ("pipeline", "reprise", "qa", "workflow")
 FILES = [ROOT / "Snakefile", ROOT / "workflow" / "Snakefile"]
 FILES += sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".smk"))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from pipeline.core.digests import ROOT
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 REFERENCE = re.compile(r"\b(as|see) `[\w.]+`")
 TOLD = {"paper", "table", "figure", "system", "dataset", "split", "decoding"}

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from pipeline.core.digests import ROOT
+
 DATA = [path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / "pipeline/data").rglob("[a-z]*.py"))]
 LEFT_OUT = "pipeline/data/batches/"
 """Modules of data that are for torch."""

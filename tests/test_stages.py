@@ -7,17 +7,16 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import shtab
 
 from pipeline.core.command_line import documented
+from pipeline.core.digests import ROOT
 from pipeline.stages import PIPELINE, STAGES, Program, loaded, parse, parsers
 from reprise.__main__ import main
 from reprise.cli import COMMANDS, REPRISE
 
-ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
 OF_A_STAGE = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import as_lines
+from pipeline.core.digests import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 SHOW = f"{sys.executable} -m reprise show --paper weighted --table table2"
 
 

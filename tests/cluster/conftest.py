@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import Launcher, make_run, write_corpus
+from copy_corpus import write_copy_corpus
+from launching import Launcher, make_run
 from own_slurm import LOCK, SCRIPT
 
 
@@ -59,7 +60,7 @@ def begin(*options: str) -> None:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "copy")
+    return write_copy_corpus(tmp_path_factory.mktemp("corpus") / "copy", train=400, dev=20)
 
 
 @pytest.fixture

@@ -8,37 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
-from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
 from pipeline.cluster.state import read_submission
 from pipeline.core.json_csv import read_json
-from pipeline.data.sequence_store import write_tokens
-from pipeline.data.text.subwords import train
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
-VOCAB_SIZE = 40
 PATIENCE_S = 400  # nothing takes that long, unless the machine does other things too
-
-
-def write_corpus(folder: Path) -> Path:
-    """A small encoded corpus of random symbols to be copied; returns its `encoded` folder."""
-    rng = np.random.default_rng()
-    folder.mkdir(parents=True)
-    (folder / "subwords.model").write_bytes(
-        train("bpe", iter(["to be or not to be, that is"] * 20), VOCAB_SIZE, "copy")
-    )
-    for split, pairs in (("train", 400), ("dev", 20)):
-        sentences = [rng.integers(4, VOCAB_SIZE, rng.integers(3, 9)) for _ in range(pairs)]
-        for side in ("src", "tgt"):
-            with write_tokens(folder / "encoded" / f"{split}.{side}", VOCAB_SIZE) as store:
-                store.append(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences]))
-    parallel_corpus(VOCAB_SIZE, digest=str(rng.integers(1 << 60))).write(folder / "encoded" / "corpus.json")
-    return folder / "encoded"
 
 
 def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:

@@ -4,12 +4,12 @@ import importlib
 import pkgutil
 import re
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.schema import (
@@ -25,8 +25,6 @@ from pipeline.core.schema import (
     unknown,
     validate,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Inner(Closed):

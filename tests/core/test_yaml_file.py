@@ -1,15 +1,13 @@
 """Valid YAML is read as by PyYAML; faulty YAML is refused at once, in one line."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from time_limit import within
 
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import MAX_BYTES, load_yaml, parse_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
 FILES = [*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")]
 FILES = sorted(path for path in FILES if path.parent.name != "scaffold")  # templates, no YAML before they are filled in
 BOMB = "a: &a [x, x, x, x]\n" + "".join(

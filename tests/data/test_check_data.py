@@ -9,6 +9,7 @@ import pytest
 from bad_server import CONTENT, serving
 from real_project import real_project
 
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import download, transfer
@@ -18,7 +19,6 @@ from pipeline.planning import data_files
 from pipeline.planning.check_data import check, check_data
 from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
 
-ROOT = Path(__file__).resolve().parents[2]
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 

@@ -22,7 +22,7 @@ import torch
 from made_archives import entry, hard_link, pack, symbolic_link, tar
 from made_records import parallel_corpus
 
-from pipeline.core.digests import digest_of, read_note, write_note
+from pipeline.core.digests import ROOT, digest_of, read_note, write_note
 from pipeline.core.errors import UserError, printable_lines
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.record import read_as
@@ -50,7 +50,6 @@ FRESH = "REPRISE_FUZZ" in os.environ
 SECONDS = 60.0 if FRESH else 0.1
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", random.SystemRandom().randrange(1 << 32) if FRESH else 49))
 LONGEST_S = 5.0
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def tar_of(kind: str) -> bytes:

@@ -14,6 +14,7 @@ from speech_runs import FEATURES, write_corpus
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
+from pipeline.core.digests import ROOT
 from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames
@@ -24,7 +25,6 @@ from pipeline.training.run_model import build_initial_model
 from pipeline.training.tensor_file import read_tensor_file
 from pipeline.workflow.graph import Graph, flatten
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TARGET, FULL, OTHER = (
     f"grammar-smoke-{name}" for name in ("speech-source", "speech-target", "text-full", "text-target")
 )

@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import graph_checks
 import measure
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from pipeline.core.digests import ROOT
+
 SCRIPT = ROOT / "bench/gpu/on_a_gpu.sh"
 KNOWN = {"bench/gpu/graph_checks.py": graph_checks.CASES, "bench/gpu/measure.py": measure.CASES}
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import yaml
 from warm import warm_programs
 
-ROOT = Path(__file__).resolve().parents[2]
+from pipeline.core.digests import ROOT
+
 COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "reprise", "profiles", "slurm", "bench")
 
 TOY_PAPER = """\

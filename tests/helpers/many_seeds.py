@@ -21,12 +21,12 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.training_curves import Floors
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import ROOT
 from pipeline.core.layout import Layout
 from pipeline.core.records import record
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import validate
 
-ROOT = Path(__file__).resolve().parents[2]
 DATA = "data"
 SHORT, LONG = "test", "test2"
 """Halves of the test set, by the length of the reference."""

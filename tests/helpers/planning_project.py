@@ -6,8 +6,6 @@ from real_project import real_project
 
 from pipeline.papers.project import Project
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 def project_at(work: Path, scale: str = "smoke", **config) -> Project:
     settings = {"scale": scale, "work": str(work), "mirror": None, "licensed": {}, "seeds": 1}

@@ -4,13 +4,11 @@ import copy
 import functools
 import gc
 import json
-from pathlib import Path
 from typing import Any
 
+from pipeline.core.digests import ROOT
 from pipeline.core.yaml_file import load_yaml
 from pipeline.papers.project import Project, load_project
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @functools.cache

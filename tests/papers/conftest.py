@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from pipeline.core import yaml_file
+from pipeline.core.digests import ROOT
 from pipeline.papers.project import Project, load_project
 
-ROOT = Path(__file__).resolve().parents[2]
 PARSED = functools.lru_cache(500)(yaml_file.parse_yaml)
 
 

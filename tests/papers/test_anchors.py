@@ -1,7 +1,6 @@
 """Published recipes are unchanged by scales and left out of `all`."""
 
 from fnmatch import fnmatch
-from pathlib import Path
 
 import pytest
 from real_project import real_project
@@ -16,7 +15,6 @@ from pipeline.training.optimiser import Schedule
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import unknown_target
 
-ROOT = Path(__file__).resolve().parents[2]
 SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")
 
 

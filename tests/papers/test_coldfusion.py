@@ -2,17 +2,16 @@
 
 from functools import cache
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cell_runs import cell_runs
 from real_project import real_project
 
+from pipeline.core.digests import ROOT
 from pipeline.data.batches.fixed_size_batches import random_share
 from pipeline.data.dataset import load_dataset
 
-ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
 TUNED = {"tuned-0-6": 2048, "tuned-1-2": 4096, "tuned-2-4": 8192, "tuned-4-8": 16384, "tuned-9-5": 32768}
 TARGET_UTTERANCES = 345_000

@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -10,11 +9,10 @@ from fabricated import folder_of
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import sha256_file
+from pipeline.core.digests import ROOT, sha256_file
 from pipeline.data.dataset import load_dataset
 from pipeline.papers.content import CorpusContents, FileDigests
 
-ROOT = Path(__file__).resolve().parents[2]
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 FUSED = RunId("coldfusion", "CF4", "grammar-smoke-speech-source", 2)
 

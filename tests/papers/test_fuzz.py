@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, note, seed, settings
 from mutations import mutations
 
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.planning.devices import load_devices
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
 FRESH = "REPRISE_FUZZ" in os.environ
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", random.SystemRandom().randrange(1 << 32)))

@@ -1,17 +1,15 @@
 """Systems of the papers: parsing, weighted and multi-channel ones."""
 
-from pathlib import Path
-
 import pytest
 from cell_runs import cell_runs
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import ROOT
 from pipeline.data.dataset import TreebankRecord
 from pipeline.report.filled_table import fill
 from pipeline.training.optimiser import Schedule
 
-ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 LICENSED = {"LDC99T42": "/ptb", "silver-trees": "/silver"}
 

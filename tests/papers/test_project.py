@@ -1,7 +1,6 @@
 """Papers, scales and datasets resolve to run settings; bad values stop at once."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from cell_runs import cell_runs
@@ -9,13 +8,13 @@ from real_project import real_project
 
 from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.papers.config_file import require_work
 from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
 from pipeline.workflow.graph import Graph, runs_in
 
-ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 
 

@@ -1,20 +1,18 @@
 """Planned designs of experiments, and FLOPs of a step."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from made_records import measured_noise
 from real_project import real_project
 from scipy import stats
 
+from pipeline.core.digests import ROOT
 from pipeline.papers.project import Project
 from pipeline.planning.designs import designs, smallest_effect
 from pipeline.planning.plan import shown_designs
 from pipeline.workflow.rules import training_flops
 from reprise.cli.record import RunRecord
 
-ROOT = Path(__file__).resolve().parents[2]
 NOISE = measured_noise(
     "grammar-en-de",
     bleu_paper=np.random.default_rng(0).normal(25, 1, 20).tolist(),

@@ -3,7 +3,6 @@
 import math
 import random
 import re
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -23,7 +22,6 @@ from pipeline.planning.domain_gap import (
     unknown_words,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 GAP = DomainGap(source="source", unknown_words=0.05, perplexity_ratio=(1.5, 2), characters_a_position=0.7)
 SUBJECTS = ["the king", "a tall nurse", "every baker", "his uncle", "some women", "the old captain", "my sister"]
 VERBS = ["will never sell", "had found", "wants to keep", "often paints", "may have lost", "is looking for"]

@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 from made_records import parallel_corpus, parallel_split
-from planning_project import ROOT, project_at
+from planning_project import project_at
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.sequence_store import write_tokens

@@ -4,10 +4,10 @@ import fcntl
 
 import pytest
 from made_records import trained_run
-from planning_project import ROOT, project_at
+from planning_project import project_at
 
 from pipeline.core.artifacts import Claims, Encoded, Prepared, RunArtifact, RunId
-from pipeline.core.digests import sha256_file, write_note
+from pipeline.core.digests import ROOT, sha256_file, write_note
 from pipeline.workflow.graph import Graph
 from reprise.__main__ import main
 from reprise.cli.free import unneeded

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from copied_project import call, jobs, require
 from made_records import decoded, start_cost, training_cost
-from planning_project import ROOT, project_at
+from planning_project import project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import (
@@ -25,6 +25,7 @@ from pipeline.core.artifacts import (
     Tuned,
 )
 from pipeline.core.artifacts import Calibration as Measured
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile

@@ -5,10 +5,11 @@ from itertools import count
 
 import pytest
 import torch
-from planning_project import ROOT, project_at
+from planning_project import project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import ROOT
 from pipeline.planning import calibrate
 from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import speech_corpus, text_corpus, training_config
-from planning_project import ROOT, project_at
+from planning_project import project_at
 
+from pipeline.core.digests import ROOT
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
 from pipeline.data.sequence_store import FEATURES, write_frames, write_tokens

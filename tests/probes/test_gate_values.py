@@ -1,7 +1,6 @@
 """Kinds of source words are found where the grammar put them, and the record has the gates' means over them."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from made_records import parallel_corpus
 from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.sequence_store import write_tokens
@@ -22,7 +22,6 @@ from pipeline.metrics import read_statistics
 from pipeline.models.architectures import build_model
 from pipeline.probes.gate_values import covered, kinds_of, measure_gates
 
-ROOT = Path(__file__).resolve().parents[2]
 SPLITS = {"test": slice(40), "test2": slice(40, 60)}
 MODEL = {"architecture": "recurrent", "channels": "ntm-rnn-emb", "init_scale": 0.5, "d_attention": 6}
 MODEL |= dict.fromkeys(("d_embedding", "d_state", "d_readout"), 6)

@@ -4,8 +4,7 @@ import csv
 from pathlib import Path
 
 from pipeline.__main__ import main
-
-ROOT = Path(__file__).resolve().parents[2]
+from pipeline.core.digests import ROOT
 
 
 def report_command(stage: str, paper: str, name: str, out: Path, *options: str) -> list[str]:

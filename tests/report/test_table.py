@@ -2,7 +2,6 @@
 
 import random
 import statistics
-from pathlib import Path
 
 import pytest
 from cell_runs import cell_runs
@@ -13,13 +12,12 @@ from real_project import real_project
 from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import ModelSizes
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.reports import table_products
 from pipeline.report.markup import grid
 from pipeline.report.table import scale_rules
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def project_in(folder, **settings):

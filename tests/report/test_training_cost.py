@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +17,10 @@ from pipeline.analysis.training_curves import (
     mean_gap,
     mean_gaps,
 )
+from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 
 DAY_S = 24 * 3600
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_eight_p100(seconds):

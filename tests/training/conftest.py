@@ -8,21 +8,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
-import sentencepiece
-from made_records import parallel_corpus
+from copy_corpus import write_copy_corpus
 from run_folders import write_settings
 
 from pipeline.config import load_run
-from pipeline.data.sequence_store import write_tokens
 from pipeline.training import trainer, validation
 from pipeline.training.job import train_run
 from pipeline.training.progress import Progress
-
-SYMBOLS = [chr(ord("a") + number) for number in range(20)]
-VOCAB_SIZE = 4 + len(SYMBOLS)
-
 
 TRANSFORMER = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 RECURRENT = {"d_embedding": 12, "d_state": 12, "d_attention": 16, "d_readout": 12}
@@ -44,29 +37,7 @@ def quick_validations_and_any_number_of_saves(monkeypatch):
 
 @pytest.fixture(scope="session")
 def copy_corpus(tmp_path_factory) -> Path:
-    """An encoded corpus whose targets equal its sources: 3 to 8 of 20 symbols."""
-    folder = tmp_path_factory.mktemp("copy") / "encoded"
-    folder.mkdir()
-    write_subwords(folder.parent)
-    rng = np.random.default_rng()
-    for split, pairs in (("train", 600), ("dev", 40)):
-        sentences = [rng.integers(4, VOCAB_SIZE, rng.integers(3, 9)) for _ in range(pairs)]
-        for side in ("src", "tgt"):
-            with write_tokens(folder / f"{split}.{side}", VOCAB_SIZE) as writer:
-                writer.append(np.concatenate(sentences), [len(sentence) for sentence in sentences])
-    parallel_corpus(VOCAB_SIZE, digest=str(rng.integers(1 << 60))).write(folder / "corpus.json")
-    return folder
-
-
-def write_subwords(folder: Path) -> None:
-    words = " ".join(SYMBOLS)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([words] * 50),
-        model_prefix=str(folder / "subwords"),
-        model_type="word",
-        vocab_size=VOCAB_SIZE,
-        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2},
-    )
+    return write_copy_corpus(tmp_path_factory.mktemp("copy"), train=600, dev=40)
 
 
 def write_run(

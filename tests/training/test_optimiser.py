@@ -3,12 +3,12 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from made_records import training_config
 
+from pipeline.core.digests import ROOT
 from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser, Schedule
@@ -17,9 +17,6 @@ from pipeline.training.update_rules import update_rule
 CONFIG = WeightedTransformerConfig(
     architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
 )
-
-
-ROOT = Path(__file__).parents[2]
 
 
 STEPS = {"max_steps": 10, "warmup_steps": 4, "branch_warmup_steps": 2, "branch_freeze_steps": 3}

@@ -1,11 +1,10 @@
 """Contents of the workflow's rule files."""
 
 import re
-from pathlib import Path
 
 import yte
 
-ROOT = Path(__file__).resolve().parents[2]
+from pipeline.core.digests import ROOT
 
 
 def rules_with(*words: str) -> set[str]:

@@ -8,13 +8,13 @@ import sys
 import tomllib
 import zipfile
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[2]
+from pipeline.core.digests import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 WITH_TORCH = {"triton"}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from prose import BANNED, LONGEST_SENTENCE, long_sentences, split_sentences
 
+from pipeline.core.digests import ROOT
 from pipeline.core.yaml_file import load_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 PAGES += sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!m]*/**/*.md")])
 PAGES += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/measured/*.md"))

@@ -1,7 +1,6 @@
 """The papers' claims themselves: each names systems, decodings and tests that exist."""
 
 import ast
-from pathlib import Path
 
 import pytest
 from cell_runs import cell_runs
@@ -9,9 +8,9 @@ from real_project import real_project
 
 from pipeline.analysis.claims.without_training import ProvedClaim
 from pipeline.core.artifacts import Trained
+from pipeline.core.digests import ROOT
 from pipeline.papers.reports import claim_products
 
-ROOT = Path(__file__).resolve().parents[3]
 PROJECT = real_project({"scale": "paper"})
 TESTS = [
     (f"{paper}/{name}", test)
