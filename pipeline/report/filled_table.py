@@ -17,7 +17,8 @@ from pipeline.papers.project import Project
 from pipeline.papers.reading import system_readings
 from pipeline.report.labels import names_of_rows
 
-NOT_RUN, CITED = "not run", "cited"
+NOT_RUN, NOT_SCORED, INCOMPLETE, CITED = "not run", "not scored", "incomplete", "cited"
+UNFINISHED = {NOT_RUN, NOT_SCORED, INCOMPLETE}
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
 
 
@@ -58,14 +59,14 @@ class FilledTable:
             index: Number of the row, from 0.
 
         Returns:
-            `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run` or
-            `not comparable`. Empty if nothing can be compared.
+            `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run`, `not scored`
+            or `not comparable`. Empty if nothing can be compared.
         """
         cell, row, values = self.entry.cells[name], self.table.rows[index], self.values(name)[index]
         if not is_ours(row):
             return CITED if values["printed"] else ""
         if not values["ours"]:
-            return NOT_RUN if cell.systems(row) else ""
+            return missing(self.table.folders, cell.runs(self.table.view, row)) if cell.systems(row) else ""
         if values.get("why_not"):
             return NOT_COMPARABLE
         if not values["printed"] or not values.get("low"):
@@ -109,12 +110,26 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
 
 
 def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
-    """Return whether a row has all its required numbers: `run`, `not run` or `cited`."""
+    """Return whether a row has all its required numbers: `run`, or why not; `cited` if it is not ours to run.
+
+    A row is `incomplete` if it has some of them, or if some of its runs are trained.
+    """
     row = table.rows[index]
     if not is_ours(row):
         return CITED
-    wanted = [name for name, cell in table.cells.items() if cell.required and cell.systems(row)]
-    return "run" if all(cells[name]["ours"][index] for name in wanted) else NOT_RUN
+    wanted = {name: cell for name, cell in table.cells.items() if cell.required and cell.systems(row)}
+    found = [bool(cells[name]["ours"][index]) for name in wanted]
+    if all(found):
+        return "run"
+    runs = unique(run for cell in wanted.values() for run in cell.runs(table.view, row))
+    why, started = missing(table.folders, runs), any(table.folders.trained(run) for run in runs)
+    return INCOMPLETE if any(found) or (started and why == NOT_RUN) else why
+
+
+def missing(folders: RunFolders, runs: Iterable[RunId]) -> str:
+    """Return why a number of some runs is missing: not all of them are trained, or they are not scored."""
+    states = {bool(folders.trained(run)) for run in runs}
+    return NOT_SCORED if states == {True} else NOT_RUN
 
 
 def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:

@@ -30,7 +30,7 @@ from pipeline.papers.project import ProjectOptions, Settings, load_project, requ
 from pipeline.report import claims, example_table, figure, filled_table, layer_table, transcript_table
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
-from pipeline.workflow.campaign import WRITTEN_IN_PART, Campaign, Causes, Watch
+from pipeline.workflow.campaign import NOT_RUN, WRITTEN_IN_PART, Campaign, Causes, Watch
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans
@@ -189,12 +189,11 @@ class PartialReports:
         """Write a table and return the missing rows in words; a row without its numbers says why."""
         filled = filled_table.fill(self.project, paper, name)
         view, cells = filled.table.view, filled.entry.cells.values()
-        whys = [
-            self.causes.why(need for cell in cells for need in cell.needs(view, row))
-            if status == filled_table.NOT_RUN
-            else ""
-            for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
-        ]
+        whys = list[str]()
+        for row, status in zip(filled.table.rows, filled.runs["status"], strict=True):
+            unfinished = status in filled_table.UNFINISHED
+            why = self.causes.why(need for cell in cells for need in cell.needs(view, row)) if unfinished else ""
+            whys.append(status if why == NOT_RUN else why)
         statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
         filled = replace(filled, runs=filled.runs.assign(status=statuses))
         write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))

@@ -12,7 +12,7 @@ from pipeline.papers.comparability import Reason, format_reasons
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
-from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
+from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
     filled = fill(loaded, paper, table)
     write_twins(out, filled.frame, render(loaded, paper, table, filled))
     statuses = filled.runs["status"]
-    log.info("%s: %d rows, %d not run", out, len(statuses), (statuses == NOT_RUN).sum())
+    log.info("%s: %d rows, %d without all numbers", out, len(statuses), statuses.isin(UNFINISHED).sum())
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:

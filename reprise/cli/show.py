@@ -10,11 +10,12 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import Table
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims
 from pipeline.report.claims import results_in_words, row_of, tally
-from pipeline.report.filled_table import FilledTable, fill
+from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid
 from pipeline.report.table import render
 from pipeline.workflow.targets import only_at, other_scales, snakemake_command
@@ -71,7 +72,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
         return
     print(title)
     print(narrow(filled))
-    print("\n" + meaning(project, paper, filled))
+    print("\n" + meaning(project, paper, table, filled))
 
 
 def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str:
@@ -162,16 +163,17 @@ def column(filled: FilledTable, name: str, index: int) -> list[str]:
     return [values["printed"], values["ours"] + spread + interval, filled.verdict(name, index)]
 
 
-def meaning(project: Project, paper: str, filled: FilledTable) -> str:
-    """Describe in two sentences how the rows compare and how large the models were.
+def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> str:
+    """Describe how the rows compare, how large the models were, and which command makes what is missing.
 
     Args:
         project: The project at its scale.
         paper: Name of the paper.
+        table: Name of the table.
         filled: A table of the paper with a score.
 
     Returns:
-        The sentences, in lines of at most `WIDTH` characters.
+        The sentences, in lines of at most `WIDTH` characters, and the command in a line of its own.
     """
     name = next(name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell))
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
@@ -180,14 +182,12 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     folders = RunFolders(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
-    size = (
-        f"the models have {min(sizes):,}{most} parameters"
-        if sizes
-        else f"nothing is trained yet; `{snakemake_command(project, paper)}` trains"
-    )
+    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
+    target = project.layout.path(Table(paper, table))
+    missing = f"\n`{snakemake_command(project, target)}` makes the missing numbers." if UNFINISHED & {*found} else ""
     test_set = size_of_test_set(filled, name, ours)
     text = f"{len(ours)} rows to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
-    return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
+    return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing
 
 
 def order(filled: FilledTable, name: str, rows: list[int]) -> str:

@@ -1,6 +1,7 @@
 """Tables in a terminal: width, verdicts and meaning."""
 
 import random
+import re
 
 import pytest
 from fabricated import bleu_statistics, write_score, write_training
@@ -49,7 +50,8 @@ def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
     row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
     assert ours in row and "24.8" in row and "not comparable" in row
     assert "9 not run, 1 not comparable" in shown and "have 1 parameters" in " ".join(shown.split())
-    assert max(map(len, shown.split("\n"))) <= WIDTH
+    *text, command = shown.rstrip("\n").split("\n")
+    assert max(map(len, text)) <= WIDTH and command.startswith("`snakemake ")  # a command is on one line, however long
     assert show(tmp_path, "--wide") == 0
     assert "Deviations:" in capsys.readouterr().out
 
@@ -78,7 +80,21 @@ def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert show(tmp_path) == 0
     shown = capsys.readouterr().out
     assert "(further scores: gleu; --wide shows all)" in shown
-    assert "At scale demo nothing is trained yet; `snakemake " in " ".join(shown.split())
+    assert "At scale demo nothing is trained yet." in " ".join(shown.split())
+    command = (
+        rf"`snakemake --config work={tmp_path} -- .*results/demo/weighted/table2\.csv` makes the missing numbers\."
+    )
+    assert re.fullmatch(command, shown.rstrip("\n").split("\n")[-1])
+
+
+def test_a_trained_row_without_a_score_is_not_called_not_run(tmp_path, capsys):
+    project = real_project({"work": str(tmp_path)})
+    put_bleu(project, C=[0.5])
+    (scored,) = tmp_path.rglob("scores/final/dev.json")
+    scored.unlink()
+    assert fill(project, "weighted", "table2").runs["status"][1] == "not scored"
+    assert show(tmp_path) == 0
+    assert "9 not run, 1 not scored" in capsys.readouterr().out
 
 
 def test_a_table_of_another_scale_is_answered_with_that_scale(tmp_path, capsys):

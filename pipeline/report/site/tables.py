@@ -10,7 +10,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
-from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
+from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
 from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
@@ -218,7 +218,7 @@ def shown_row(
     """Return row `index` in the words and marks of its page; `values` are its columns of each cell, by name."""
     cells = {key: shown_cell(site, filled, key, index, columns) for key, columns in values.items()}
     status, runs = filled.runs["status"][index], [run for cell in cells.values() for run in cell.runs]
-    if status == NOT_RUN:
+    if status in UNFINISHED:
         status = row_state(site, runs)
     return ShownRow(
         name=row_name(site, paper, filled.table.rows[index].get("system", ""), filled.names[index]),
