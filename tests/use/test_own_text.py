@@ -82,7 +82,7 @@ def lines(path: Path) -> list[str]:
 
 def test_own_text_becomes_a_scored_table_and_translates(capsys):
     table = api.table("mine", "table1", scale="smoke").set_index("model")
-    assert table["score_ours"]["as the paper has it"] > 95
+    assert table["score_ours"]["baseline (attention/base)"] > 95
     assert table["score_test_set"].str.startswith("cipher-test (").all()
     Path("one.en").write_text(f"{SENTENCE}\n\n")
     assert said(capsys, "translate", RUN, *SMOKE, "one.en") == f"{cipher(SENTENCE)}\n\n"

@@ -211,7 +211,7 @@ def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Differen
     if any(difference.printed is not None for difference in shown):
         panels["printed"] = [None if difference.printed is None else Number(difference.printed) for difference in shown]
     panels[f"ours, 95 %, on {labels.test_sets(score)}"] = [difference.ours for difference in shown]
-    title = f"Differences in {unit}; right of zero: as the paper says"
+    title = f"Differences in {unit}; right of zero: as claimed"
     return differences(title, [difference.name for difference in shown], panels)
 
 
@@ -231,9 +231,9 @@ def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResul
     if not found:
         return claims
     agreeing = sum(difference.as_printed for difference in found)
-    pairs = f"{agreeing} of {len(found)} differences {'is' if agreeing == 1 else 'are'} in the paper's direction."
+    pairs = f"{agreeing} of {len(found)} differences {'is' if agreeing == 1 else 'are'} in the claimed direction."
     if len(found) == 1:
-        pairs = f"The one measured difference is {'' if agreeing else 'not '}in the paper's direction."
+        pairs = f"The one measured difference is {'' if agreeing else 'not '}in the claimed direction."
     return f"{pairs} {claims}"
 
 

@@ -220,4 +220,4 @@ def evidence(known: Sequence[Evidence]) -> DotChart:
     """Draw quantities that are positive if a claim is true."""
     names = [part.name for part in known]
     numbers: list[Number | None] = [Number(part.value, part.low, part.high) for part in known]
-    return differences("Evidence with 95 % intervals", names, {"right of zero: as the paper says": numbers})
+    return differences("Evidence with 95 % intervals", names, {"right of zero: as claimed": numbers})
