@@ -14,6 +14,7 @@ from pipeline.data.dataset import (
     Documents,
     DownloadedDataset,
     LicensedPackages,
+    is_own,
     load_dataset,
     load_datasets,
     load_files,
@@ -111,6 +112,20 @@ def test_a_file_is_found_by_its_name_and_brings_its_licence(tmp_path):
     dataset = load_dataset(save_project(tmp_path, content, origin=ORIGIN))
     assert dataset.sources["a.gz"].known_hash == f"sha256:{'0' * 64}" and dataset.sources["a.gz"].redistributable
     assert dataset.licence == "none" and list(dataset.sources) == ["a.gz"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_no_shipped_dataset_is_the_users_own(path):
+    """Text of others has to stay hidden, also that of licensed packages, which lie on the user's disk, too."""
+    assert not is_own(load_dataset(path))
+
+
+def test_data_are_the_users_own_if_every_file_has_a_path(tmp_path):
+    own, other = {"path": "/data/a", "sha256": "0" * 64}, SOURCE
+    split = one_part({"source": "a"}, {"source": "b"})
+    for sources, answer in (({"a": own, "b": own}, True), ({"a": own, "b": other}, False)):
+        content = downloaded(sources=sources, splits=dict.fromkeys(("train", "dev", "test"), split))
+        assert is_own(load_dataset(save(tmp_path, content))) == answer
 
 
 def test_source_described_in_a_dataset_is_not_looked_up(tmp_path):

@@ -89,6 +89,15 @@ def test_own_text_becomes_a_scored_table_and_translates(capsys):
     assert said(capsys, "translate", "mine/baseline", *SMOKE, "one.en") == f"{cipher(SENTENCE)}\n\n"
 
 
+def test_the_site_shows_own_text_and_names_it(tmp_path, caplog):
+    out = tmp_path / "site"
+    assert reprise(["site", *SMOKE, "--out", str(out)]) == 0
+    shown = "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
+    assert all(line in shown for line in lines(Path("data/cipher/test.en"))[:5])
+    assert f"{out}: shows text of cipher; check its licence before you publish the site" in caplog.text
+    assert "Does half the dropout help on cipher?" in (out / "index.html").read_text(encoding="utf-8")
+
+
 def test_the_command_writes_what_the_workflow_decoded(capsys):
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/translations/final/test.txt")
     assert said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE).split("\n")[:-1] == lines(workflow)

@@ -14,7 +14,7 @@ from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Closed, load_yaml, nearest, validate
 from pipeline.data.dataset.base import LicensedPackages, Source, Sources
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
-from pipeline.data.dataset.speech import CharacterDataset, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
+from pipeline.data.dataset.speech import CharacterDataset, OwnFolder, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankDataset
 
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
@@ -140,6 +140,14 @@ def may_be_passed_on(dataset: AnyDataset) -> bool:
     """Return whether anyone may redistribute all data of a dataset; licensed and own data never."""
     licensed = isinstance(dataset, LicensedPackages) and bool(dataset.packages)
     return not licensed and all(source.redistributable for source in sources_of(dataset).values())
+
+
+def is_own(dataset: AnyDataset) -> bool:
+    """Return whether all data of a dataset are files that its description finds on the user's disk."""
+    if isinstance(dataset, OwnFolder):
+        return dataset.folder is not None
+    sources = sources_of(dataset).values()
+    return bool(sources) and all(source.path for source in sources)
 
 
 def load_one_of(path: Path, kinds: Any, needed: str) -> Any:

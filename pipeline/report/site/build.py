@@ -10,6 +10,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
+from pipeline.data.dataset import is_own, may_be_passed_on
 from pipeline.data.dataset.base import DatasetRecord
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
@@ -35,7 +36,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     The page of a paper says what is missing, and names the command for it. The same results give the same bytes.
 
     Args:
-        private: Show text that may not be redistributed.
+        private: Show text of others that may not be redistributed. Your own text is always shown.
         out: Folder to write.
         project: The project and its settings.
     """
@@ -43,6 +44,10 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     pages = Pages(out, SiteData(project.load(), private))
     build(pages)
     log.info("%s: %d files", out / "index.html", len(pages.written))
+    records = [pages.site.project.dataset_records[run_id.dataset] for run_id in pages.site.begun]
+    own = sorted({record.name for record in records if is_own(record) and not may_be_passed_on(record)})
+    if own:
+        log.warning("%s: shows text of %s; check its licence before you publish the site", out, ", ".join(own))
 
 
 def build(pages: Pages) -> None:

@@ -12,7 +12,7 @@ from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained, Transcript, Translation
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.data.dataset import may_be_passed_on
+from pipeline.data.dataset import is_own, may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
@@ -29,7 +29,7 @@ class SiteData:
 
     Attributes:
         project: The project at its scale.
-        private: Show text that may not be redistributed.
+        private: Show text of others that may not be redistributed.
     """
 
     project: Project
@@ -129,8 +129,9 @@ class SiteData:
         return failure.error if failure else ""
 
     def is_shown(self, dataset: str) -> bool:
-        """Return whether pages may show text of a dataset."""
-        return self.private or may_be_passed_on(self.project.dataset_records[dataset])
+        """Return whether pages may show text of a dataset: one of the user's own, or one that may be passed on."""
+        record = self.project.dataset_records[dataset]
+        return self.private or is_own(record) or may_be_passed_on(record)
 
 
 def run_page(run: RunId) -> str:
