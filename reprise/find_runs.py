@@ -62,8 +62,23 @@ class FoundRun:
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
         if current.resolve() != path.resolve():
             return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
+        if isinstance(product, Score) and not self.is_read(product):
+            return f"{path}: {state}; no report reads it; {self.instead_of(product)}"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
         return f"{path}: {state}; `{snakemake_command(self.project, target)}` {what}"
+
+    def is_read(self, product: Score) -> bool:
+        """Return whether a report reads a score; otherwise no target of Snakemake makes it."""
+        graph = Graph(self.project)
+        return product in graph.closure(graph.readable(self.project.papers))
+
+    def instead_of(self, product: Score) -> str:
+        """Return what a user can do instead of reading a score that no report reads."""
+        others = (replace(product, split=split) for split in self.dataset.split_names)
+        scored = [other.split for other in others if (self.folder / path_in_run(other)).exists()]
+        if scored:
+            return f"`--split {scored[0]}` is scored"
+        return f"`reprise score {self.folder} --split {product.split}` prints it"
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:

@@ -89,6 +89,19 @@ def test_decoded_run_names_the_command_that_scores(found):
         find_score(found, "sacrebleu", "test", "final")
 
 
+def test_a_score_that_no_report_reads_names_another_split(found):
+    """No target makes such a score, so a command of Snakemake would end well and change nothing."""
+    with pytest.raises(
+        UserError, match=r"trained, not decoded; no report reads it; `reprise score .* --split dev` prints"
+    ):
+        find_score(found, "sacrebleu", "dev", "averaged")
+    path = found.folder / path_in_run(Score(found.id, "scores", "averaged", "test"))
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(UserError, match=r"no report reads it; `--split test` is scored$"):
+        find_score(found, "sacrebleu", "dev", "averaged")
+
+
 def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
     path = found.folder / path_in_run(Score(found.id, "scores", "final", "test"))
     path.parent.mkdir(parents=True)

@@ -14,7 +14,14 @@ from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Closed, load_yaml, nearest, validate
 from pipeline.data.dataset.base import LicensedPackages, Source, Sources
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
-from pipeline.data.dataset.speech import CharacterDataset, OwnFolder, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
+from pipeline.data.dataset.speech import (
+    CharacterDataset,
+    OwnFolder,
+    OwnText,
+    ReadAloudDataset,
+    RecordedDataset,
+    SpokenDataset,
+)
 from pipeline.data.dataset.treebank import Treebank, TreebankDataset
 
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
