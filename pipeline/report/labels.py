@@ -16,6 +16,7 @@ from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 
 METRICS = {
+    "bleu": "BLEU",
     "bleu_paper": "BLEU",
     "bleu_closest": "BLEU (closest reference)",
     "bleu_tok": "BLEU (tokenised)",

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.config import RunSpec
 from pipeline.config.training import DecodingConfig
-from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score
+from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
 from pipeline.core.errors import printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.outputs import Decoded, ScoreFile
@@ -46,6 +46,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         title=f"{run_title(site.project, run)}, seed {run.seed}",
         state=site.status(run),
         failure=site.failure(run),
+        missing=missing(site, run),
         settings=settings(site, run),
         charts=[*(training_charts(site, run) if events else []), *maps(site, run)],
         samples=samples(site, run),
@@ -63,6 +64,14 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
 
 
 FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.safetensors", "logs")
+
+
+def missing(site: SiteData, run: RunId) -> list[str]:
+    """Return the targets that make what a run lacks: its training or, once it is trained, its scores."""
+    scores = (product for product in site.products if isinstance(product, Score) and product.run == run)
+    wanted = scores if site.trained(run) else [Trained(run)]
+    target = site.project.layout.target
+    return list(dict.fromkeys(str(target(product)) for product in wanted if not site.path(product).exists()))
 
 
 def settings(site: SiteData, run: RunId) -> list[dict[str, str]]:
