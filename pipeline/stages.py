@@ -293,12 +293,7 @@ def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
 
 
 def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
-    """Call the function of a command, without the checks, records and retries of a stage.
-
-    Args:
-        args: The arguments, with the name of the command as `stage`.
-        program: Table of the commands.
-    """
+    """Call the function of a command with `args` (see `run`), without checks, records and retries of a stage."""
     from pipeline.core.command_line import call
 
     call(program.commands[args.stage].load(), args)

@@ -102,12 +102,7 @@ def positions(network: Transformer) -> int:
 
 
 def copy_weights(network: Transformer, spec: Any) -> None:
-    """Copy every weight of a network.
-
-    Args:
-        network: Source of the weights.
-        spec: `ctranslate2.specs.TransformerSpec` to fill in.
-    """
+    """Copy every weight of a `network` into `spec`, a `ctranslate2.specs.TransformerSpec`."""
     encoder, decoder = spec.encoder, spec.decoder
     encoder.embeddings[0].weight = as_float32(network.src_embedding.weight)
     decoder.embeddings.weight = as_float32(network.tgt_embedding.weight)
@@ -139,12 +134,7 @@ def copy_attention(attention: Any, norm: Any, spec: Any) -> None:
 
 
 def copy_feed_forward(layer: Any, spec: Any) -> None:
-    """Copy a feed-forward layer with its norm.
-
-    Args:
-        layer: Our encoder or decoder layer.
-        spec: CTranslate2's feed-forward layer to fill in.
-    """
+    """Copy a feed-forward `layer` with its norm into CTranslate2's `spec`."""
     norm, feed_forward = layer.feed_forward_norm.norm, layer.feed_forward
     for linear, module in ((spec.linear_0, feed_forward.inner), (spec.linear_1, feed_forward.outer)):
         linear.weight, linear.bias = as_float32(module.weight), as_float32(module.bias)

@@ -138,13 +138,7 @@ def find_run(name: str, settings: dict[str, Any], needs_weights: bool = True) ->
 
 
 def require_weights(project: Project, name: str, folder: Path, hint: str = "") -> None:
-    """Check that a run has its final weights.
-
-    Args:
-        project: The project.
-        name: The run as the user named it, for the message.
-        folder: Its folder.
-        hint: End of the message if the run is not trained.
+    """Check that a run in `folder`, which the user called `name`, has its final weights; `hint` may end the message.
 
     Raises:
         UserError: It has none. The message says whether they are lost, not trained to the end or not trained.
@@ -204,14 +198,7 @@ def resolve_run(project: Project, name: str) -> RunId:
 
 
 def raise_not_trained(project: Project, name: str, paper: str, system: str, seed: int) -> NoReturn:
-    """Raise the error for a system without a trained run, with the narrowest command that trains one.
-
-    Args:
-        project: The project.
-        name: The run as the user named it.
-        paper: Its paper.
-        system: Its system.
-        seed: Its seed.
+    """Raise the error that run `name` (`seed`) isn't trained, with the narrowest command that trains one.
 
     Raises:
         UserError: Always.
@@ -235,18 +222,7 @@ def raise_not_trained(project: Project, name: str, paper: str, system: str, seed
 
 
 def other_settings_hint(project: Project, paper: str, system: str, dataset: str, seed: int) -> str:
-    """Return a hint at the newest trained run of that name with other settings or data.
-
-    Args:
-        project: The project.
-        paper: Its paper.
-        system: Its system.
-        dataset: Its dataset, or `*` for any.
-        seed: Its seed.
-
-    Returns:
-        The end of a message; empty if there is no such run.
-    """
+    """Return the end of a message, the newest trained run of that name with other settings; `*` is any dataset."""
     found = project.layout.runs.glob(f"{paper}/{system}/{dataset}/seed{seed}-*/{WEIGHTS_FILE}")
     if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
         return ""
@@ -254,12 +230,7 @@ def other_settings_hint(project: Project, paper: str, system: str, dataset: str,
 
 
 def unchecked_scales(project: Project, command: str) -> Iterator[str]:
-    """Yield a line for each other scale that has runs, for commands that read one scale only.
-
-    Args:
-        project: The project at the scale that is read.
-        command: The command, such as `free`.
-    """
+    """Yield a line for each other scale that has runs, for a `command` that reads the project's scale only."""
     for scale in project.scales:
         runs = replace(project.layout, scale=scale).runs
         if scale != project.config.scale and any(runs.glob("*/*/*/seed*")):

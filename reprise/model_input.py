@@ -130,14 +130,9 @@ def from_integers(name: str, samples: np.ndarray) -> np.ndarray:
 
 
 def mix_channels(name: str, samples: np.ndarray) -> np.ndarray:
-    """Mix the channels of a recording to one: the mean of those with sound, or the loudest if they cancel out.
+    """Return one channel (n,) of `samples` (n,) or (n, channels) of the recording `name`, for the log.
 
-    Args:
-        name: The recording, for the log.
-        samples: Shape (n,) or (n, channels).
-
-    Returns:
-        Samples, shape (n,).
+    It is the mean of the channels with sound, or the loudest if they cancel out.
     """
     if not len(samples):
         return np.zeros(0)

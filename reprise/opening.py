@@ -151,11 +151,7 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 
 
 def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Return a decoding with some settings changed.
-
-    Args:
-        config: The decoding.
-        changes: Values as YAML, by key or short key.
+    """Return a decoding with `changes`: values as YAML, by key or short key.
 
     Raises:
         UserError: A key is unknown, a value is invalid, or the change needs other weights.

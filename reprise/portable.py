@@ -70,12 +70,7 @@ class PortableModel(Record):
 
 
 def pack(found: FoundRun, decoding: str, folder: Path) -> None:
-    """Pack the model of a run, with one decoding, into a folder.
-
-    Args:
-        found: The run.
-        decoding: Text of `--decoding`.
-        folder: Folder to write, absent or empty.
+    """Pack the model of a run, with the decoding of `--decoding`, into a `folder`, absent or empty.
 
     Raises:
         UserError: The folder is not empty, or the decoding needs another model beside this one.
@@ -91,14 +86,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
 
 
 def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) -> None:
-    """Write every file of a packed model into a folder.
-
-    Args:
-        model: The opened model; its parameters are all marked as trainable.
-        found: Its run.
-        chosen: Its decoding.
-        folder: An empty folder.
-    """
+    """Write every file of a packed model into an empty `folder`; the model's parameters are all trainable."""
     trained, vocabulary = model.trained, Path(found.spec.corpus).parent
     for path in (vocabulary / name for name in (MODEL, TGT_MODEL) if model.symbols[0] is not None):
         if path.exists():
@@ -196,11 +184,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
 
 
 def load_model(record: PortableModel, path: Path) -> Seq2Seq:
-    """Return the model of some settings with the weights of a file.
-
-    Args:
-        record: The settings.
-        path: File of all weights.
+    """Return the model of the settings `record` with all weights of the file `path`.
 
     Raises:
         DamagedFileError: The file is damaged, or its weights do not fit the settings.
@@ -244,12 +228,7 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
-    """Pack a model into one .tar file, atomically.
-
-    Args:
-        found: The run.
-        decoding: Text of `--decoding`.
-        archive: File to create.
+    """Pack a model into one .tar file `archive`, atomically (see `pack`).
 
     Raises:
         UserError: The file exists, or the model cannot be packed (see `pack`).

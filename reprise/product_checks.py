@@ -134,12 +134,7 @@ class Inspection:
         return lost
 
     def lost_checkpoints(self, run: artifacts.RunId, finding: Finding) -> list[FileCheck]:
-        """Return a check of the checkpoints if any is missing that the training would not write again.
-
-        Args:
-            run: The run.
-            finding: Its checks; files that must be set aside are added.
-        """
+        """Return a check of lost checkpoints that the training would not write again; files to set aside are added."""
         folder, weights = self.layout.run(run), self.layout.weights(run)
         if is_locked(folder) or any(check.state == "unreadable" for check in finding.checks):
             return []
@@ -191,12 +186,7 @@ class Inspection:
         return self.check_views(mark) + downloads + found
 
     def without_freed(self, found: list[FileCheck], dataset: str) -> list[FileCheck]:
-        """Return the checks without those of missing files that `free` removes once a corpus is encoded.
-
-        Args:
-            found: Checks of files of the corpus.
-            dataset: Name of its dataset.
-        """
+        """Return `found` without missing files that `free` removes once the corpus of a dataset is encoded."""
         form = self.project.dataset_records[dataset].form
         return [check for check in found if check.state != "missing" or not is_read_by_training_alone(check.path, form)]
 

@@ -69,10 +69,7 @@ def remove_on_failure(*folders: Path) -> Iterator[None]:
 
 
 def write_paper(project: Project, name: str, dataset: str) -> Path:
-    """Write a new paper with two systems, a table and a claim.
-
-    Returns:
-        Its folder.
+    """Return the folder of a new paper with two systems, a table and a claim.
 
     Raises:
         UserError: A paper or rule has this name, or the dataset is unknown or has no scored output.

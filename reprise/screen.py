@@ -43,12 +43,7 @@ def screen(campaign: Campaign, title: str, forecast: str | None, command: str) -
 
 
 def head(campaign: Campaign, title: str) -> RenderableType:
-    """Return title, running Snakemake and time, on one line if they fit.
-
-    Args:
-        campaign: Its state.
-        title: First words.
-    """
+    """Return the `title`, running Snakemake and time, on one line if they fit."""
     driver = f"run by {campaign.driver}" if campaign.driver else "no Snakemake is running"
     now = time.strftime("%H:%M:%S", time.localtime(campaign.time))
     return Columns([Text(title, style="bold"), Text(f"{driver}  {now}")], padding=(0, 2))
@@ -67,12 +62,7 @@ def states(campaign: Campaign) -> RenderableType:
 
 
 def remaining(device_hours: dict[str, float], plan: str) -> str:
-    """Return the remaining hours in words.
-
-    Args:
-        device_hours: Remaining hours by device; empty if the speed of this machine is unknown.
-        plan: Command that measures it.
-    """
+    """Return the remaining hours in words; without `device_hours`, the command `plan`, which measures the speed."""
     if not device_hours:
         return f"remaining: unknown until `{plan}` has measured this machine"
     return "remaining, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
@@ -108,13 +98,7 @@ def waiting(campaign: Campaign) -> RenderableType | None:
 
 
 def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
-    """Return the row of runs that wait for the same reason.
-
-    Args:
-        state: Their state.
-        why: The reason; empty if none is known.
-        runs: The runs, at least one.
-    """
+    """Return the row of at least one of `runs` in one `state` for the same reason `why`, perhaps empty."""
     named = ", ".join(run.run.folder for run in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
     what = f"{len(runs)} {state}"
     return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
@@ -137,12 +121,7 @@ def failed(campaign: Campaign) -> RenderableType | None:
 
 
 def todo(campaign: Campaign, command: str) -> RenderableType | None:
-    """Return what the user has to do.
-
-    Args:
-        campaign: Its state.
-        command: Command that resumes it; empty to leave it out.
-    """
+    """Return what the user has to do, with the `command` that resumes the campaign unless it is empty."""
     lines = [f"{run.run.folder}: {run.remedy}" for run in campaign.runs if run.remedy and run.state != "failed"]
     if command and not campaign.driver and any(there < total for there, total in campaign.made.values()):
         lines.append(f"no Snakemake is running; to continue: {command}")

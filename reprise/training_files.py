@@ -47,15 +47,7 @@ def outcome_in(weights: Path) -> Outcome | None:
 
 
 def newest_resume(folder: Path, good: Collection[Path]) -> TrainingState:
-    """Read the state of the newest intact resume file.
-
-    Args:
-        folder: Folder of the run.
-        good: Intact files of the run.
-
-    Returns:
-        The state; that of step 0 if no resume file is intact.
-    """
+    """Return the state of the newest resume file in `folder` that is `good`; without one, that of step 0."""
     found = [path for _, path in numbered(folder / "checkpoints", RESUME) if path in good]
     return TrainingState.from_dict(read_metadata(found[-1])["state"]) if found else TrainingState()
 
@@ -74,12 +66,7 @@ def is_read_by_training_alone(path: Path, form: str) -> bool:
 
 
 def can_restore_record(folder: Path, bad: set[Path]) -> bool:
-    """Return whether `done.json` of a run is lost, and its final weights contain it.
-
-    Args:
-        folder: Folder of the run.
-        bad: Needed files of the run that are damaged, missing or unreadable.
-    """
+    """Return whether `done.json` in a run's `folder`, among its `bad` files, is lost, but in its final weights."""
     record, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
     if bad != {record} or check_file(record).state not in ("damaged", "missing"):
         return False

@@ -90,12 +90,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def not_text(name: str, error: UnicodeDecodeError) -> str:
-    """Return the message about a file or line that is not UTF-8.
-
-    Args:
-        name: The file or line.
-        error: Error of decoding it.
-    """
+    """Return the message about a file or line `name` that is not UTF-8, by the `error` of decoding it."""
     return f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first"
 
 

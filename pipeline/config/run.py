@@ -136,12 +136,7 @@ class RunSpec(Closed):
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings as one mapping with dotted keys.
-
-    Args:
-        settings: Nested settings.
-        prefix: Prefix of all keys.
-    """
+    """Return nested `settings` as one mapping with dotted keys, each after `prefix`."""
     parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
     return {prefix + key: value for part in parts for key, value in part.items()}
 

@@ -59,13 +59,9 @@ def _with_subordinate(statement: structure.Statement, main: list[str]) -> list[s
 def clause(
     c: structure.Clause, inserted: list[str] | None = None, plain: bool = False, where: bool = False
 ) -> list[str]:
-    """Return the words of a clause: subject, time, adverbs, place, verb, object.
+    """Return subject, time, adverbs, place, verb, object; `plain` leaves out 了, and `where` asks for the place.
 
-    Args:
-        c: The clause.
-        inserted: Words that follow subject and time.
-        plain: Leave out 了.
-        where: Ask for the place.
+    `inserted` are words that follow subject and time.
     """
     if c.exists:
         return _existence(c)

@@ -72,12 +72,7 @@ class NameChooser:
         return self.known[kind](rng), False
 
     def person(self, rng: Random, unseen: bool) -> Name:
-        """Return a drawn person: Anna, Anna Keller or Mrs Keller.
-
-        Args:
-            rng: Random number generator.
-            unseen: Allow names that are reserved for the test split.
-        """
+        """Return a drawn person: Anna, Anna Keller or Mrs Keller (see `corpus.endless`)."""
         style = rng.random()
         if style < 0.2:
             gender = "m" if rng.random() < 0.5 else "f"
@@ -86,34 +81,19 @@ class NameChooser:
         return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
 
     def first(self, rng: Random, unseen: bool) -> Name:
-        """Return a drawn first name: Anna.
-
-        Args:
-            rng: Random number generator.
-            unseen: Allow names that are reserved for the test split.
-        """
+        """Return a drawn first name: Anna (see `person`)."""
         gender = "m" if rng.random() < 0.5 else "f"
         text, new = self._one(rng, gender, unseen)
         return Name(text, gender, unseen=new)
 
     def full(self, rng: Random, unseen: bool) -> Name:
-        """Return a drawn full name: Anna Keller.
-
-        Args:
-            rng: Random number generator.
-            unseen: Allow names that are reserved for the test split.
-        """
+        """Return a drawn full name: Anna Keller (see `person`)."""
         name = self.first(rng, unseen)
         family, new = self._one(rng, "family", unseen)
         return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
 
     def town(self, rng: Random, unseen: bool) -> Name:
-        """Return a drawn town.
-
-        Args:
-            rng: Random number generator.
-            unseen: Allow names that are reserved for the test split.
-        """
+        """Return a drawn town (see `person`)."""
         town, new = self._one(rng, "town", unseen)
         return Name(town, "n", unseen=new, town=True)
 
@@ -149,15 +129,12 @@ class Drawer:
         return self.note_name(NAMES.town(self.rng, self.held_out))
 
     def object_of(self, verb: str, nouns: Zipf[Noun], shown: str) -> Noun:
-        """Draw the object of a verb; reserved combinations are redrawn outside the test split.
+        """Return an object drawn for a verb; reserved combinations are redrawn outside the test split.
 
         Args:
             verb: Key of the verb.
             nouns: Possible objects.
             shown: The verb as it is noted.
-
-        Returns:
-            The object.
         """
         while True:
             noun = nouns(self.rng)

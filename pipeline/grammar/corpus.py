@@ -104,12 +104,7 @@ def plain_words(sentence: Sentence) -> list[str]:
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:
-    """Return one drawn sentence; None if it is too short or too long.
-
-    Args:
-        rng: Random number generator.
-        held_out: Allow names and combinations that are reserved for the test split.
-    """
+    """Return one drawn sentence; None if it is too short or too long (see `endless`)."""
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
     tree = english.sentence(utterance)
@@ -145,12 +140,7 @@ def realise(utterance: Utterance, tree: str, words: list[str], notes: Derivation
 
 
 def draw_search(rng: Random, held_out: bool) -> Sentence | None:
-    """Return one drawn query in lower case; None if it is too short or too long.
-
-    Args:
-        rng: Random number generator.
-        held_out: Allow names and combinations that are reserved for the test split.
-    """
+    """Return one drawn query in lower case; None if it is too short or too long (see `endless`)."""
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
     lower_case = english.LEAF.sub(lambda leaf: leaf[0].lower(), query.en)
@@ -226,12 +216,7 @@ def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:
-    """Return words with spaces; punctuation marks join the previous word, apostrophes the next.
-
-    Args:
-        words: Words and punctuation marks.
-        space_before: Punctuation marks that keep the space before them.
-    """
+    """Return `words` with spaces; marks join the previous word except `space_before`, apostrophes the next."""
     pieces: list[str] = []
     glue = ""
     for word in words:

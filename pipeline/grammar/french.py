@@ -210,12 +210,7 @@ def place(p: structure.Place) -> list[str]:
 
 
 def with_preposition(preposition: str, words: list[str]) -> list[str]:
-    """Return words after a preposition, contracted with an article: `de le` -> `du`, but `de l'ami`.
-
-    Args:
-        preposition: The preposition.
-        words: Words of a noun phrase.
-    """
+    """Return `words` after a `preposition`, contracted with an article: `de le` -> `du`, but `de l'ami`."""
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]
     joined = CONTRACTIONS.get((preposition, words[0]))

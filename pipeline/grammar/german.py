@@ -77,12 +77,7 @@ def _subordinate(statement: structure.Statement) -> list[str]:
 
 
 def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
-    """Return a verb-second clause.
-
-    Args:
-        c: The clause.
-        first: Words that come first; empty = a fronted adverb of time, or the subject.
-    """
+    """Return a verb-second clause after the words `first`: by default a fronted adverb of time, or the subject."""
     if first:
         return [*first, *_verb_second(c)]
     if c.time and c.time_first:

@@ -64,14 +64,7 @@ class QueryParts(Drawer):
         return np
 
     def of_class(self, name: str, determiner: Determiner, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
-        """Return a drawn noun phrase with a noun of a class; its phenomena are noted.
-
-        Args:
-            name: Name of the class.
-            determiner: Its determiner.
-            plural: Use the plural.
-            adjective: Probability of an adjective.
-        """
+        """Return a drawn noun phrase with a noun of a class (see `noun_phrase`)."""
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 
     def task(self, tasks: Zipf[Task]) -> tuple[Task, Noun]:

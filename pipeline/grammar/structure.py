@@ -197,12 +197,7 @@ class Utterance:
     vocative: Name | None = None
 
     def opening(self, language: Literal["de", "fr", "zh"], comma: str = ",") -> list[str]:
-        """Return the interjection and the vocative before the sentence.
-
-        Args:
-            language: Language of the words.
-            comma: Comma of the language.
-        """
+        """Return the interjection and the vocative before the sentence, with the `comma` of the `language`."""
         called = [] if self.interjection is None else [*getattr(self.interjection, language), comma]
         return called if self.vocative is None else [*called, *self.vocative.text.split(), comma]
 

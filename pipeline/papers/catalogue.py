@@ -158,12 +158,7 @@ class Catalogue:
         return owner, name
 
     def system_entry(self, paper: str, reference: str) -> SystemEntry:
-        """Return the entry of a system that is referred to in `paper`.
-
-        Args:
-            paper: Paper in which the reference is written.
-            reference: `name`, or `other/name` of another paper.
-        """
+        """Return the entry of a system that is referred to in `paper` (see `locate`)."""
         owner, name = self.locate(reference, paper)
         return self.papers[owner].systems[name]
 
@@ -204,12 +199,7 @@ class Catalogue:
         return self.entry(paper, "examples", table)
 
     def entry(self, paper: str, section: str, name: str) -> Any:
-        """Return an entry of a section of a paper's file.
-
-        Args:
-            paper: Name of the paper.
-            section: Section, e.g. tables.
-            name: Name of the entry.
+        """Return the entry `name` of a `section` of a paper's file, e.g. of tables.
 
         Raises:
             UserError: There is no such paper or entry.
@@ -252,12 +242,7 @@ def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> Decodi
 
 
 def absolute(reference: str, paper: str) -> str:
-    """Return a reference to a system as it is written in other papers.
-
-    Args:
-        reference: `system@dataset` or `paper/system@dataset`.
-        paper: Paper in which it is written.
-    """
+    """Return the `reference` of a paper to a system, `system@dataset` or longer, as other papers write it."""
     return reference if "/" in reference else f"{paper}/{reference}"
 
 

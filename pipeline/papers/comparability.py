@@ -79,17 +79,7 @@ class Comparability:
         self.changes = cache(self._find_changes)
 
     def reasons(self, entry: TableEntry, table: PrintedTable, index: int, cell: Cell) -> list[Reason]:
-        """Return why a cell is not comparable with its printed number.
-
-        Args:
-            entry: Entry of the table.
-            table: Rows of the printed table.
-            index: Row of the cell, from 0.
-            cell: Column of the cell.
-
-        Returns:
-            The reasons; none if the cell is comparable or needs no run.
-        """
+        """Return why the cell in row `index` isn't comparable with its printed number; empty if it is or has no run."""
         sources = cell.comparability_sources(table, index)
         found = (reason for source, row in sources for reason in self._source_reasons(entry, source, row))
         return list(dict.fromkeys(found))

@@ -31,13 +31,7 @@ DESCRIPTIONS = {
 
 
 def run_content(spec: RunSpec, corpus: str, parts: Iterable[str]) -> str:
-    """Return the content hash of a run.
-
-    Args:
-        spec: Settings of the run.
-        corpus: Content hash of its corpus.
-        parts: Content hashes of the runs whose weights it loads.
-    """
+    """Return the content hash of a run from those of its `corpus` and the runs whose weights it loads, `parts`."""
     named = {"paper", "system", "dataset", "scale", "seed"}  # the folder's path says these
     settings = {key: value for key, value in spec.content().items() if key not in named}
     return short_hash({"version": TRAINING, "settings": settings, "corpus": corpus, "parts": list(parts)})

@@ -232,12 +232,7 @@ def _check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
-    """Check that a printed table has rows, some columns and known sources.
-
-    Args:
-        named: Names of required columns.
-        rows: Rows of the table.
-        path: Its file, for messages.
+    """Check that the printed table in `path` has `rows`, the columns `named`, and known sources.
 
     Raises:
         UserError: There are no rows, a column is missing, or a source is unknown.

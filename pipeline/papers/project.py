@@ -64,13 +64,7 @@ class Project(Catalogue):
         return run_content(self.run_spec(run), data, parts)
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
-        """Return one section of a system merged with its bases, before the scale's rules and without defaults.
-
-        Args:
-            paper: Paper that owns the system.
-            system: Name of the system.
-            section: model, fusion or training.
-        """
+        """Return one section of a system merged with its bases, before the scale's rules and without defaults."""
         merged: dict[str, Any] = {}
         for entry in self.lineage(paper, system).values():
             merged |= getattr(entry, section)
@@ -118,12 +112,7 @@ class Project(Catalogue):
         return self.run_spec(run).map_folders(lambda name: os.path.relpath(at[name], here)).model_dump()
 
     def section(self, run: RunId, section: str) -> Closed:
-        """Return one section of a run's settings after this scale's rules.
-
-        Args:
-            run: The run.
-            section: model, fusion or training.
-        """
+        """Return one section of a run's settings after this scale's rules."""
         full = self.full_section(run.paper, run.system, section)
         scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
         if section == "training" and self.config.tensorboard:
@@ -148,11 +137,6 @@ class Project(Catalogue):
     def full_section(self, paper: str, system: str, section: str) -> Closed:
         """Return one section of a system's settings at printed size.
 
-        Args:
-            paper: Paper that owns the system.
-            system: Name of the system.
-            section: model, fusion or training.
-
         Raises:
             UserError: A setting is wrong, or another setting makes it meaningless.
         """
@@ -174,12 +158,7 @@ class Project(Catalogue):
         return found
 
     def resolve_reference(self, reference: str, paper: str, seed: int) -> RunId:
-        """Return the run of a reference to a system and dataset.
-
-        Args:
-            reference: `system@dataset` or `paper/system@dataset`.
-            paper: Paper in which it is written.
-            seed: Seed of the run.
+        """Return the run with a `seed` of a `reference` to `system@dataset` or `paper/system@dataset`.
 
         Raises:
             UserError: The reference has no `@`, or the system or dataset is unknown.
@@ -195,12 +174,7 @@ class Project(Catalogue):
         return self.resolve_reference(reference, run.paper, run.seed) if reference else None
 
     def tuning_runs(self, run: RunId, name: str) -> list[RunId]:
-        """Return the further runs whose development sets choose the weights of a decoding.
-
-        Args:
-            run: The run.
-            name: Name of the decoding, which the further runs have, too.
-        """
+        """Return the further runs whose development sets choose the weights of the decoding `name`, theirs too."""
         references = self.decoding(run.paper, run.system, name).tuned_with
         return [self.resolve_reference(reference, run.paper, run.seed) for reference in references]
 
@@ -233,11 +207,7 @@ def is_project(folder: Path) -> bool:
 
 
 def require_project(folder: Path, otherwise: str) -> None:
-    """Check that a folder is the root of a project.
-
-    Args:
-        folder: Folder to check.
-        otherwise: Remedy besides changing the working directory, for the message.
+    """Check that a `folder` is the root of a project; the message has `otherwise` as a further remedy.
 
     Raises:
         UserError: The folder has no project.
@@ -249,11 +219,7 @@ def require_project(folder: Path, otherwise: str) -> None:
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
-    """Return the project at `root`, with every reference and value checked.
-
-    Args:
-        root: Root folder of the project.
-        overrides: Values that replace those of config.yaml.
+    """Return the project at `root`, with every reference and value checked; `overrides` replace config.yaml's.
 
     Raises:
         UserError: A file has a bad key or value.

@@ -278,13 +278,7 @@ def _circular_systems(project: Project) -> Faults:
 
 
 def _loads_itself(project: Project, run: tuple[str, str, str], dependents: tuple[tuple[str, str, str], ...]) -> bool:
-    """Return whether a run needs itself to be trained first.
-
-    Args:
-        project: The project.
-        run: Paper, system and dataset.
-        dependents: Runs that need it.
-    """
+    """Return whether a run needs itself to be trained first."""
     if run in dependents:
         return True
     sources: dict[str, tuple[str, str, str]] = {}

@@ -152,12 +152,7 @@ NUMBERS = (1, 2, 64, 0.5)
 
 
 def rule_faults(rules: Rules, where: str) -> Iterator[str]:
-    """Yield a message for each rule of an unknown key or with a value of the wrong type.
-
-    Args:
-        rules: Rules of a scale or of a system.
-        where: Start of the messages.
-    """
+    """Yield a message, beginning with `where`, for each of the `rules` with an unknown key or a wrong type."""
     for section, records in RECORDS.items():
         keys = {key for record in records for key in record.model_fields} - FIXED
         for key, rule in getattr(rules, section).items():

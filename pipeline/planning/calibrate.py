@@ -162,13 +162,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
-    """Return the median time of an optimiser step, seconds.
-
-    Args:
-        optimiser: Optimiser of the measured model.
-        backward: Computes gradients, which is not timed.
-        device: Device of the model.
-    """
+    """Return the median time of an `optimiser` step on a `device` in seconds, without the `backward` before it."""
     seconds = []
     for step in range(REPEATS):
         backward()
@@ -204,13 +198,7 @@ def decoding_seconds(
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Return the median time in seconds; on a CPU, the CPU time per thread, so that other load does not matter.
-
-    Args:
-        work: Work to time.
-        device: Device that does the work.
-        repeats: Number of measurements.
-    """
+    """Return the median seconds of `repeats` of `work` on a `device`; on a CPU, CPU time per thread, not wall time."""
     seconds = []
     for _ in range(repeats):
         began = clock(device)
@@ -244,13 +232,7 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
 
 
 def symbols(vocab: int, count: int, length: int) -> torch.Tensor:
-    """Return random ids, shape (count, length), each row ended by EOS.
-
-    Args:
-        vocab: Entries of the vocabulary.
-        count: Number of rows.
-        length: Length with EOS; every second row is one shorter and padded.
-    """
+    """Return random ids below `vocab`, shape (`count`, `length`) with EOS; every second row is one shorter, padded."""
     rows = torch.randint(EOS + 1, vocab, (count, length))
     rows[:, -1] = EOS
     rows[1::2, -1] = PAD

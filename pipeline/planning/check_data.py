@@ -61,13 +61,7 @@ def check_data(
 
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
-    """Report on each dataset.
-
-    Args:
-        project: The project.
-        names: Datasets to report on.
-        offline: Ask no address; any missing file is then a failure.
-        verify: Hash large files too.
+    """Report on the datasets `names`; `offline` counts a missing file as failure, `verify` hashes large ones too.
 
     Raises:
         UserError: Files cannot be obtained. The message lists them.
@@ -133,15 +127,7 @@ def log_stand_ins(project: Project) -> None:
 
 
 def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
-    """Log a dataset: its state, its licence, and each file, missing ones first.
-
-    Args:
-        project: The project.
-        name: Name of the dataset.
-        files: Its files.
-        silent: Faults of addresses that would not serve their file.
-        offline: Whether no address was asked.
-    """
+    """Log dataset `name`: state, licence, and its `files`, missing first, with `silent` ones unless `offline`."""
     record = project.dataset_records[name]
     if not files:
         origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"

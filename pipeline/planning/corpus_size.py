@@ -134,12 +134,7 @@ class Corpus:
         return sides[0], sides[1]
 
     def source_lengths(self, encoded: Path, pairs: int) -> np.ndarray:
-        """Return the lengths of the encoded training sources, shape (pairs,).
-
-        Args:
-            encoded: Folder of the encoded corpus.
-            pairs: Number of training pairs, for corpora without a source, whose lengths are 0.
-        """
+        """Return the lengths of the sources of training `pairs` in `encoded`, shape (pairs,); 0 without a source."""
         match self.kind:
             case "speech":
                 return FrameStore(encoded / "train", FEATURES).lengths()
@@ -213,13 +208,7 @@ def expected_tgt_vocab(dataset: datasets.TokenisedDataset, size: datasets.Corpus
 
 
 def mean_step_shape(positions: Sequence[float], tgt_tokens: float, sentences: float) -> StepShape:
-    """Return a step shape.
-
-    Args:
-        positions: Padded source and target positions of the mean step.
-        tgt_tokens: Its target tokens.
-        sentences: Its sentences.
-    """
+    """Return a step shape of a mean step's padded source and target `positions`, `tgt_tokens` and `sentences`."""
     src, tgt = positions
     return StepShape(src, tgt, tgt_tokens, src / sentences, tgt / sentences)
 

@@ -63,13 +63,7 @@ def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
 
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
-    """Return the measured row of a planned job, or None if the job has not begun.
-
-    Args:
-        project: The project.
-        planned: Row of the plan.
-        devices: Names of known GPUs.
-    """
+    """Return the measured row of a `planned` job, by known GPUs `devices`, or None if the job has not begun."""
     if planned["job"] not in ("train", "translate"):
         return None
     run, *rest = planned["name"].split()
@@ -85,13 +79,7 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
 
 
 def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]) -> dict[str, Any]:
-    """Return the row of a training.
-
-    Args:
-        planned: Row of the plan.
-        cost: Measured cost of the training.
-        devices: Names of known GPUs.
-    """
+    """Return the row of a training (see `compare`)."""
     total, last = cost.total, cost.starts[-1]
     share = total.steps / int(planned["steps"])
     forecast = forecast_hours(planned, last.device, devices)
@@ -133,14 +121,7 @@ def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> 
 
 
 def decoding_row(planned: dict[str, str], report: Decoded, device: str, devices: list[str]) -> dict[str, Any]:
-    """Return the row of a translation or transcription.
-
-    Args:
-        planned: Row of the plan.
-        report: Record of the decoding.
-        device: Name of the device; of a GPU, that of the training.
-        devices: Names of known GPUs.
-    """
+    """Return the row of a translation or transcription (see `compare`), on its `device` or that of its training."""
     is_known = report.device == "cpu" or any(name in device for name in devices)
     forecast = forecast_hours(planned, device, devices) if is_known else None
     hours = report.seconds / 3600

@@ -52,14 +52,7 @@ def is_extracted(corpus: Path) -> bool:
 
 
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
-    """Return the state of each file that a dataset fetches.
-
-    Args:
-        dataset: Dataset that names the files.
-        downloads: Folder of downloaded files.
-        mirror: Folder or URL tried before the public addresses; None = none.
-        verify: Hash large files too.
-    """
+    """Return the state of each file that a dataset fetches (see `fetched_file`)."""
     return [fetched_file(name, source, downloads, mirror, verify) for name, source in sources_of(dataset).items()]
 
 
@@ -128,12 +121,7 @@ def silent_addresses(files: list[DataFile]) -> dict[str, str]:
 
 
 def fault_of_address(url: str, expected: int | None) -> str | None:
-    """Return why an address would not serve a file, from the headers of its answer; None if it would.
-
-    Args:
-        url: The address.
-        expected: Size of the file in bytes; None if unknown.
-    """
+    """Return why a `url` would not serve a file of `expected` bytes, from the headers of its answer, or None."""
     try:
         with (
             web.Deadline(ANSWER_S) as deadline,

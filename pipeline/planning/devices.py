@@ -76,12 +76,7 @@ def devices_without_bfloat16() -> list[str]:
 
 
 def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
-    """Check that the requested GPUs have bfloat16 if a training needs it.
-
-    Args:
-        where: The training, for the message.
-        precision: Its precision.
-        sbatch: Options that request GPUs.
+    """Check that GPUs requested by `sbatch` have bfloat16 if the training `where` has a `precision` that needs it.
 
     Raises:
         UserError: The GPUs are known not to have bfloat16.
@@ -173,16 +168,7 @@ def step_seconds(
 def device_seconds(
     spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool
 ) -> float:
-    """Return the computing time of a step: by the device's roofline in bfloat16, else by its assumed utilisation.
-
-    Args:
-        spec: The run.
-        step: Shape of the mean step.
-        parameters: Number of parameters.
-        flops: FLOPs of the step.
-        device: The GPU.
-        triton: Transformers compute by this project's Triton kernels.
-    """
+    """Return the computing time of a step (see `step_seconds`): by bfloat16 roofline, else assumed utilisation."""
     training, roofline = spec.training, device.roofline
     if roofline is None or training.precision != "bf16":
         return flops / device.rate(training.precision)
@@ -201,13 +187,7 @@ def micro_batches(spec: RunSpec, step: "StepShape") -> int:
 
 
 def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
-    """Return the kernel launches of a micro-batch; 0 if they were not counted for this architecture.
-
-    Args:
-        spec: The run.
-        src_length: Longest source of the micro-batch, positions.
-        tgt_length: Longest target of the micro-batch, positions.
-    """
+    """Return the kernel launches of a micro-batch with `src_length` and `tgt_length`; 0 if they were not counted."""
     found = launch_counts(spec)
     return found.always + found.source * src_length + found.target * tgt_length
 

@@ -49,12 +49,7 @@ class CharacterNgrams:
                 self.total[before] += 1
 
     def probability(self, history: str, character: str) -> float:
-        """Return the probability of a character after a history.
-
-        Args:
-            history: At least ORDER - 1 characters before it.
-            character: A character, or END.
-        """
+        """Return the probability of a `character` or END after a `history` of at least ORDER - 1 characters."""
         found = 1 / (len(CHARACTERS) + 1)
         for n in range(ORDER):
             before = history[len(history) - n :]
@@ -78,24 +73,14 @@ def contexts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
-    """Return the fraction of test words that no training line contains.
-
-    Args:
-        train: Training lines.
-        test: Test lines.
-    """
+    """Return the fraction of words of the `test` lines that no `train` line contains."""
     known = {word for line in train for word in line.split()}
     words = [word for line in test for word in line.split()]
     return sum(word not in known for word in words) / len(words)
 
 
 def evenly_spaced(lines: Sequence[str], count: int) -> list[str]:
-    """Return some lines at equal steps.
-
-    Args:
-        lines: All lines.
-        count: Number of lines to return.
-    """
+    """Return `count` of some `lines`, at equal steps."""
     return [lines[number * len(lines) // count] for number in range(count)]
 
 

@@ -239,15 +239,7 @@ class Jobs:
         return self.computing_job("attention", product, forecast, name, flops)
 
     def computing_job(self, kind: str, product: RunArtifact, forecast: RunForecast, name: str, flops: float) -> Job:
-        """Return a job that computes with a trained model.
-
-        Args:
-            kind: Kind of the job.
-            product: Product that it makes.
-            forecast: Forecast of the training.
-            name: Name of the job in the plan.
-            flops: Forward FLOPs of the job.
-        """
+        """Return a job that computes forward `flops` with a trained model, shown as `name` in the plan."""
         cost, done = self.calibration, float(self.exists(product))
         seconds = cost.decoding_seconds(forecast, flops) if cost else None
         precision = forecast.spec.training.precision

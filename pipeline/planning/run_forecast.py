@@ -126,15 +126,7 @@ def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int
 
 
 def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: StepShape) -> float:
-    """Return the FLOPs of a training pass, forward and backward.
-
-    Args:
-        spec: The run.
-        corpus: Corpus, for the target vocabulary.
-        src: Source positions, with padding.
-        tgt: Target positions, with padding.
-        lengths: Mean lengths of the sequences.
-    """
+    """Return the FLOPs of a training pass, forward and backward, over padded `src` and `tgt` positions."""
     return run_flops(spec, BatchShape(corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length))
 
 

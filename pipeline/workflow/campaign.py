@@ -196,15 +196,7 @@ def was_submitted(folder: Path) -> bool:
 
 
 def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
-    """Describe a driver; empty if it has surely ended.
-
-    Args:
-        driver: The registered driver.
-        jobs: Jobs on Slurm; None if Slurm does not answer.
-
-    Returns:
-        Where it runs, or an empty text.
-    """
+    """Return where a driver runs; empty if it has surely ended. `jobs` is None if Slurm does not answer."""
     if is_on_this_machine(driver):
         return f"snakemake, process {driver.pid} of this machine" if is_snakemake_process(driver.pid) else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
@@ -252,12 +244,7 @@ class Causes:
         return min((self.reason_from_input(product, source) for source in needed), key=priority_of, default=self.unmade)
 
     def reason_from_input(self, product: Product, needed: Product) -> str:
-        """Return the reason for a product whose input is missing; a failure in the same run is its own.
-
-        Args:
-            product: The missing product.
-            needed: One of its inputs, which is missing too.
-        """
+        """Return the reason for a missing product by a missing input; a failure in the same run is its own."""
         words = self.reason_for(needed)
         if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
             return words

@@ -50,12 +50,7 @@ def failures(folder: Path) -> Iterator[Failed]:
 
 
 def failure_of(folder: Path, log: Path) -> Failed | None:
-    """Return the failure of the stage with this log; None if the stage did not fail.
-
-    Args:
-        folder: The run or corpus.
-        log: Log of the stage. A training that failed has a record besides.
-    """
+    """Return the failure of the stage with this `log` in the `folder` of a run or corpus; None without one."""
     note = read_failure(folder) if log == folder / TRAIN_LOG else None
     cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
     return Failed(log.stem, folder, cause, log, is_bug) if cause else None
@@ -75,12 +70,7 @@ def logged_error(log: Path) -> tuple[str, bool]:
 
 
 def was_taken_over(run: Path, since: float) -> bool:
-    """Return whether another job or process took this run over after `since` (UNIX seconds).
-
-    Args:
-        run: The run folder.
-        since: UNIX seconds.
-    """
+    """Return whether another job or process took the folder `run` over after `since` (UNIX seconds)."""
     with contextlib.suppress(UserError):  # an unreadable line
         return any(line.outcome == "taken over" and line.time >= since for line in read_starts(run))
     return False
@@ -155,12 +145,7 @@ class ExecutorErrorHandler(logging.Handler):
                 self.take_over(" ".join(message.split()), log)
 
     def take_over(self, message: str, log: Path) -> None:
-        """Append an error to a log that has none of this attempt.
-
-        Args:
-            message: The executor's message, on one line.
-            log: Log of the stage.
-        """
+        """Append the executor's one-line `message` to a stage's `log` that has no error of this attempt."""
         if log.exists() and log.stat().st_mtime >= self.since and logged_error(log)[0]:
             return
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -64,16 +64,7 @@ class FileCheck:
 
 
 def check_file(path: Path, kind: Any = None, digest: str | None = None) -> FileCheck:
-    """Check a file.
-
-    Args:
-        path: The file or folder.
-        kind: Type of the record that it holds, if known.
-        digest: Its digest according to another record.
-
-    Returns:
-        The result.
-    """
+    """Return the check of a file (see `find_fault`)."""
     try:
         fault = find_fault(path, kind, digest)
         return FileCheck(path, "damaged" if fault else "good", bytes_of(path), fault or "")

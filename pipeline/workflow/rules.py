@@ -56,12 +56,7 @@ class RuleFunctions:
         return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
 
     def datasets(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
-        """Return the dataset files that the outputs or scores of a decoding depend on.
-
-        Args:
-            kind: `Outputs` or `Scores`.
-            wildcards: Values of a job's wildcards.
-        """
+        """Return the dataset files that `Outputs` or `Scores` of a decoding depend on."""
         return self.plans.datasets(self.product(kind, wildcards))
 
     def corpus_folder(self, wildcards: Wildcards) -> str:

@@ -89,13 +89,7 @@ class Runs:
         return self.steps_of_first_seed(replace(run, seed=self.graph.project.config.seed_list[0]))
 
     def state_of(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
-        """Return the state of a run.
-
-        Args:
-            run: The run.
-            jobs: Jobs of the user on Slurm.
-            driven: Whether a running Snakemake will start it.
-        """
+        """Return the state of a run; a running Snakemake will start it if it is `driven`."""
         folder, steps = self.layout.run(run), self.steps(run)
         if (folder / DONE_FILE).exists():
             return RunState(run, "done", steps, steps)
@@ -112,13 +106,7 @@ class Runs:
         return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
 
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
-        """Return what a run waits for: an input, or its turn.
-
-        Args:
-            run: The run.
-            step: Steps done.
-            driven: Whether a running Snakemake will start it.
-        """
+        """Return what a run with `step` steps done waits for: an input or, if `driven` by Snakemake, its turn."""
         missing = [
             product for product in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(product).exists()
         ]
@@ -133,27 +121,14 @@ class Runs:
 
 
 def running_state(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
-    """Return the state of a run that is being trained.
-
-    Args:
-        run: The run.
-        folder: Its folder.
-        step: Step of its newest checkpoint.
-        steps: Steps of the whole training.
-        job: Job id on Slurm; empty without one.
-    """
+    """Return the state of a run in training in `folder`, by its last `step` of `steps` and Slurm's `job` id."""
     progress = read_progress(folder)
     why, remedy = diagnose(progress, folder) if progress else ("", "")
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
 
 
 def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
-    """Return what is wrong with a running training, and the remedy; both empty if nothing is.
-
-    Args:
-        progress: Its last progress line.
-        folder: Folder of the run.
-    """
+    """Return what is wrong with a running training, by its last `progress` line, and the remedy; or empty texts."""
     if progress.silent_s > SILENT_S:
         return f"has logged nothing for {progress.silent_s / 60:.0f} minutes", f"check {folder / 'logs/train.log'}"
     if progress.loader_share > STARVED and progress.step > 1:  # every training waits for its first batch
@@ -163,12 +138,7 @@ def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
 
 
 def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
-    """Return the last submitted Slurm job of a folder if it is pending or running.
-
-    Args:
-        folder: Folder of the run.
-        jobs: Jobs of the user on Slurm.
-    """
+    """Return the last submitted Slurm job of a run's `folder` if it is pending or running among `jobs`."""
     note = read_submission(folder)
     number = note.job if note and note.launcher == "slurm" else None
     return next((job for job in jobs if job.job == number and not job.is_over), None)
@@ -251,11 +221,7 @@ class OtherTraining:
 
 
 def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
-    """Return the newest finished training with other settings; None if there is none or its settings cannot be read.
-
-    Returns:
-        The training, or None.
-    """
+    """Return the newest finished training with other settings; None if there is none or its settings cannot be read."""
     finished = [sibling for sibling in sibling_runs(project.layout.run(run)) if (sibling / DONE_FILE).exists()]
     if not finished:
         return None

@@ -142,34 +142,17 @@ def set_options(project: Project, **other: str) -> str:
 
 
 def reprise_command(project: Project, stage: str, **other: str) -> str:
-    """Return the `reprise` command that runs a stage with this configuration, with some settings replaced.
-
-    Args:
-        project: The project.
-        stage: The command and its arguments.
-        **other: Settings to replace.
-    """
+    """Return the `reprise` command that runs a `stage` with this configuration and `other` settings."""
     return f"reprise {stage}{set_options(project, **other)}"
 
 
 def snakemake_command(project: Project, target: object, **other: str) -> str:
-    """Return the command that makes a target with this configuration, with some settings replaced.
-
-    Args:
-        project: The project.
-        target: A file or the name of a rule.
-        **other: Settings to replace.
-    """
+    """Return the command that makes a `target` with this configuration and `other` settings."""
     return f"snakemake{config_options(project, **other)} -- {shlex.quote(str(target))}"
 
 
 def not_here(project: Project, paper: str) -> str | None:
-    """Return why a paper without tables at this scale is no target, with its scales; None for other targets.
-
-    Args:
-        project: The project.
-        paper: A target that may name a paper.
-    """
+    """Return why a paper without tables at this scale is no target, with its scales; None for other targets."""
     if paper not in project.papers or project.tables_here(paper):
         return None
     return f"{paper} {only_at(scales)}" if (scales := scales_of(project, paper)) else None
@@ -187,12 +170,7 @@ def scale_with_tables(project: Project, paper: str) -> str:
 
 
 def former_name(project: Project, target: str) -> str | None:
-    """Return the current path of a file in a run folder named without content digits; None for other targets.
-
-    Args:
-        project: The project.
-        target: A file.
-    """
+    """Return the current path of a file in a run folder named without content digits; None for other targets."""
     try:
         paper, system, dataset, seed, *rest = PurePosixPath(target).relative_to(project.layout.runs).parts
         folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
@@ -202,15 +180,7 @@ def former_name(project: Project, target: str) -> str | None:
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:
-    """Return why a paper has no such report, or None.
-
-    Args:
-        project: The project.
-        paper: Name of the paper.
-        file: Name of the file.
-        target: The target, for the message.
-        pictures: Whether pictures are allowed.
-    """
+    """Return why a paper has no report in `file` for a `target`, or None; `pictures` allows those."""
     record, name = project.papers[paper], PurePosixPath(file).stem
     pictured = {*record.figures, *record.layer_costs} if pictures else set()
     names = {*record.tables, *record.examples, *record.transcripts, *record.layer_costs, *pictured, "claims"}
@@ -233,26 +203,13 @@ def only_at(scales: list[str]) -> str:
 
 
 def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:
-    """Return what is wrong with the name or ending of a file, or None.
-
-    Args:
-        file: Name of the file.
-        names: Allowed names without endings.
-        endings: Allowed endings without dots.
-        target: The target, for the message.
-    """
+    """Return what is wrong with a `file` for a `target`, by allowed `names` and `endings` without dots, or None."""
     path = PurePosixPath(file)
     return unknown(path.stem, names, target) or unknown(path.suffix.removeprefix("."), endings, f"{target}: ending")
 
 
 def wrong_scale(project: Project, scale: str, target: str) -> str | None:
-    """Return what is wrong with the scale of a target, or None.
-
-    Args:
-        project: The project.
-        scale: Name of a scale in the target.
-        target: The target, for the message.
-    """
+    """Return what is wrong with the `scale` of a `target`, or None."""
     if fault := unknown(scale, project.scales, target):
         return fault
     if scale != project.config.scale:
@@ -262,10 +219,6 @@ def wrong_scale(project: Project, scale: str, target: str) -> str | None:
 
 def reports_asked_for(graph: Graph, target: str) -> list[Report]:
     """Return the reports that a target names, including tables that are made on request.
-
-    Args:
-        graph: The papers of the project.
-        target: A paper, `all`, or a file in results/.
 
     Raises:
         UserError: The target is no report.

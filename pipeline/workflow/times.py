@@ -108,15 +108,7 @@ def modified_ns(path: Path) -> int | None:
 
 
 def restore(path: Path, made_ns: int | None) -> bool:
-    """Restore the time of a file that is newer than its product and has its recorded content.
-
-    Args:
-        path: An input.
-        made_ns: Modification time of its product, ns; None if it does not exist.
-
-    Returns:
-        Whether the time was changed.
-    """
+    """Restore a `path` newer than its product (`made_ns`) with its recorded content; return whether it was."""
     now_ns = modified_ns(path)
     if made_ns is None or now_ns is None or now_ns <= made_ns:
         return False

@@ -80,14 +80,7 @@ def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) 
 
 
 def prepare_longer(run: Path, steps: int) -> Path:
-    """Write the settings of the longer run, with the last checkpoint of the shorter one.
-
-    Args:
-        run: Folder of the shorter run.
-        steps: Training steps in all.
-
-    Returns:
-        Folder of the longer run.
+    """Return the folder of the longer run of `steps`, with the settings and last checkpoint of the shorter `run`.
 
     Raises:
         UserError: The run is not shorter, stopped early, or has no checkpoint.
@@ -112,12 +105,7 @@ def prepare_longer(run: Path, steps: int) -> Path:
 
 
 def require_shorter(run: Path, max_steps: int, steps: int) -> None:
-    """Check that a run has fewer steps than the longer one, and would not stop before them.
-
-    Args:
-        run: Folder of the run.
-        max_steps: Its steps by its settings.
-        steps: Training steps of the longer run.
+    """Check that a `run` of `max_steps` is shorter than `steps`, and would not stop before them.
 
     Raises:
         UserError: The run is not shorter, or stopped early.
@@ -151,11 +139,7 @@ def with_threads_of(run: Path, options: MachineOptions) -> MachineOptions:
 
 
 def longer_folder(shorter: Path, spec: RunSpec) -> Path:
-    """Return the folder of the longer run, beside the shorter one; its name contains the digest of its data.
-
-    Args:
-        shorter: Folder of the shorter run.
-        spec: Settings of the longer run.
+    """Return the folder of the longer run, beside the `shorter` one; its name contains the digest of its data.
 
     Raises:
         UserError: The name of the folder of a run or corpus does not end in a digest.

@@ -143,15 +143,7 @@ def chunks_of_input() -> Iterator[list[str]]:
 
 
 def decode_lines(lines: list[bytes], read: int) -> Iterator[list[str]]:
-    """Decode lines of standard input as UTF-8.
-
-    Args:
-        lines: Whole lines, without their ends.
-        read: Number of lines before these, for messages.
-
-    Yields:
-        The lines in chunks.
-    """
+    """Yield the lines of standard input, of which `read` came before these `lines`, as UTF-8 in chunks."""
     numbered = enumerate(lines, start=read + 1)
     yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
 
@@ -184,11 +176,7 @@ def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def text_of(line: bytes, where: str) -> str:
-    """Return a line decoded as UTF-8.
-
-    Args:
-        line: The line, without its end.
-        where: File and number of the line, for messages.
+    """Return a `line` without its end, read from `where`, decoded as UTF-8.
 
     Raises:
         UserError: It is not UTF-8 or too long.
@@ -200,14 +188,7 @@ def text_of(line: bytes, where: str) -> str:
 
 
 def checked(line: str, where: str) -> str:
-    """Check that a line is not too long for a sentence.
-
-    Args:
-        line: The line.
-        where: File and number of the line, for messages.
-
-    Returns:
-        The line.
+    """Return the `line` from `where` if it is not too long for a sentence.
 
     Raises:
         UserError: It has more than `LONGEST_LINE` characters.

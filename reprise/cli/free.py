@@ -139,12 +139,7 @@ def reports_by_folder(project: Project) -> dict[Path, list[str]]:
 
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
-    """Yield the checkpoints of a finished run if every output that reports need exists.
-
-    Args:
-        folder: Folder of the run.
-        needed: Files of the run that reports need.
-    """
+    """Yield the checkpoints of a finished run in `folder` if every output `needed` by reports exists."""
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
     if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_locked(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
@@ -172,12 +167,7 @@ def old_corpora(current: Path) -> Iterator[Unneeded]:
 
 
 def everything_in(kind: str, folder: Path) -> Iterator[Unneeded]:
-    """Yield all files below a folder, if there are any.
-
-    Args:
-        kind: One of `KINDS`.
-        folder: The folder.
-    """
+    """Yield all files below a `folder`, if there are any, as one `kind` of `KINDS`."""
     if files := tuple(sorted(path for path in folder.rglob("*") if path.is_file())):
         yield Unneeded(kind, folder, files)
 
@@ -217,12 +207,7 @@ def existing(project: Project, *products: Product) -> list[Path]:
 
 
 def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:
-    """Yield fetched files if every dataset that reads them is extracted.
-
-    Args:
-        project: The project.
-        read: Datasets that reports read, beside those of the scale.
-    """
+    """Yield fetched files if every dataset that reads them is extracted, also those that reports `read`."""
     layout = project.layout
     readers: dict[str, set[str]] = {}
     for name in {*read, *(project.stand_in(dataset) for dataset in project.scale.datasets)}:

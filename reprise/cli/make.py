@@ -135,12 +135,7 @@ class Workflow:
             return log
 
     def forward(self, number: int, frame: object) -> None:
-        """Forward a signal to the process group.
-
-        Args:
-            number: The signal.
-            frame: The interrupted frame, which `signal.signal` passes.
-        """
+        """Forward a signal to the process group, as `signal.signal` passes its `number` and the interrupted `frame`."""
         self.received = number
         with suppress(ProcessLookupError):  # Snakemake has just ended
             os.killpg(self.process.pid, number)
@@ -177,14 +172,7 @@ class Workflow:
 
 
 def causes(output: list[str]) -> list[str]:
-    """Find the causes of a failure.
-
-    Args:
-        output: Lines that Snakemake printed.
-
-    Returns:
-        The distinct errors of jobs, with their logs if named; otherwise the error of the workflow.
-    """
+    """Return the distinct errors of jobs in Snakemake's output, with their logs, or the workflow's error."""
     errors = [line.removeprefix("error: ") for line in output if line.startswith("error: ")]
     if found := [error for error in errors if not any(other.startswith(f"{error} (log: ") for other in errors)]:
         return list(dict.fromkeys(found))

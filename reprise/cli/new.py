@@ -123,12 +123,7 @@ def new(what: Literal["dataset", "paper"], name: str, *, given: DataOptions) -> 
 
 
 def unused_options(what: str, given: DataOptions) -> list[str]:
-    """Return the given options that have no effect beside the others.
-
-    Args:
-        what: `dataset` or `paper`.
-        given: The options.
-    """
+    """Return the `given` options that have no effect beside the others, for a new dataset or paper (`what`)."""
     unused = {
         "dataset": True,
         "split": given.dev and given.test and not given.pairs,
@@ -140,15 +135,7 @@ def unused_options(what: str, given: DataOptions) -> list[str]:
 
 
 def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
-    """Write the file of a dataset.
-
-    Args:
-        name: Name of the dataset.
-        given: The data and facts about them.
-        root: Root of the project.
-
-    Returns:
-        The file.
+    """Return the file of a new dataset `name`, which is written below `root`.
 
     Raises:
         UserError: A dataset has this name, or the data have a fault.
@@ -255,13 +242,7 @@ def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) ->
 
 
 def tree_splits(given: DataOptions, corpus: Path, folder: Path) -> dict[str, Path]:
-    """Return the file of each split: those given, or those that one treebank is split into.
-
-    Args:
-        given: The data.
-        corpus: The treebank.
-        folder: Folder of the splits that are written.
-    """
+    """Return the file of each split: those given, or those in `folder` that the treebank `corpus` is split into."""
     if has_splits(given, 1):
         return {"train": corpus, "dev": given.dev[0], "test": given.test[0]}
     files = trees.split_trees(corpus, given.shares, folder)
@@ -270,11 +251,7 @@ def tree_splits(given: DataOptions, corpus: Path, folder: Path) -> dict[str, Pat
 
 
 def has_splits(given: DataOptions, files: int) -> bool:
-    """Return whether --dev and --test are given.
-
-    Args:
-        given: The data.
-        files: Files that each of them must have.
+    """Return whether --dev and --test are `given`, each with the number of `files`.
 
     Raises:
         UserError: Only one of them is given, or not with this number of files.

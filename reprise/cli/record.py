@@ -78,10 +78,7 @@ class RunRecord(Record):
         return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
     def store(self, folder: Path) -> Path:
-        """Write the record into a folder, merged with the scores that it has there.
-
-        Returns:
-            The file.
+        """Return the file of the record, written into a folder and merged with its scores there.
 
         Raises:
             UserError: The folder has another training of this name and seed.
@@ -136,11 +133,7 @@ def read_records(folder: Path) -> list[RunRecord]:
 
 
 def table_rows(records: Iterable[RunRecord], metrics: list[str]) -> list[dict[str, str]]:
-    """Return one row per system: means over its seeds, with their standard deviations.
-
-    Args:
-        records: The records.
-        metrics: Metrics of the columns; empty means `USUAL`.
+    """Return one row per system: means of `metrics` (default: `USUAL`) over its seeds, with standard deviations.
 
     Raises:
         UserError: Seeds were scored on different references or in different ways, or nothing has a metric.
@@ -159,11 +152,7 @@ def table_rows(records: Iterable[RunRecord], metrics: list[str]) -> list[dict[st
 
 
 def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
-    """Return the row of one system.
-
-    Args:
-        seeds: Its records.
-        metrics: Metrics of the columns; empty means `USUAL`.
+    """Return the row of one system, of its records `seeds` (see `table_rows`).
 
     Raises:
         UserError: Seeds were scored on different references or in different ways.
@@ -197,15 +186,7 @@ def joined(values: Iterable[object]) -> str:
 
 
 def score_columns(seeds: list[RunRecord], metrics: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of scores that a system has.
-
-    Args:
-        seeds: Records of the system.
-        metrics: Metrics of the columns; empty means `USUAL`.
-
-    Yields:
-        measure/decoding/split and metric.
-    """
+    """Yield measure/decoding/split and metric of the scores that a system has (see `table_rows`)."""
     for record in seeds:
         for name, score in record.scores.items():
             yield from ((name, metric) for metric in metrics or USUAL if metric in score.metrics)
@@ -219,12 +200,7 @@ def format_scores(found: list[MetricValue]) -> str:
 
 
 def mean_and_deviation(values: list[float], digits: int) -> str:
-    """Return the mean of values as text, with the standard deviation of several.
-
-    Args:
-        values: At least one.
-        digits: Decimal places.
-    """
+    """Return the mean of at least one of `values` to some `digits`, with the standard deviation of several."""
     deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{fmean(values):.{digits}f}{deviation}"
 

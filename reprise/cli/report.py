@@ -38,7 +38,7 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
 
 
 def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
-    """Report on a prepared dataset.
+    """Yield the report on a prepared dataset, line by line.
 
     Yields:
         The report, line by line.
@@ -72,12 +72,7 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
 
 
 def line_at(path: Path, number: int) -> str:
-    """Return the beginning of a line as one printable line.
-
-    Args:
-        path: A text file.
-        number: Number of the line, from 1.
-    """
+    """Return the beginning of line `number`, from 1, of a text file `path` as one printable line."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         return one_line(next(islice(lines, number - 1, None), "").strip()[:SHOWN])
 

@@ -111,12 +111,7 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
 
 
 def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
-    """Check that the training text of a corpus still exists.
-
-    Args:
-        project: The project.
-        dataset: Dataset of the corpus.
-        prepared: Folder of its prepared text.
+    """Check that the training text of a corpus, `prepared`, still exists.
 
     Raises:
         UserError: `free` removed the text.

@@ -76,13 +76,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
 
 
 def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str:
-    """Return the number of sentences behind the scores of a cell, for a sentence; empty if there is no score.
-
-    Args:
-        filled: The table.
-        name: Name of a cell with scores.
-        ours: Numbers of the rows of ours.
-    """
+    """Return the sentences behind cell `name` of the rows `ours`, for a sentence; empty if there is no score."""
     cell, rows, values = filled.entry.cells[name], filled.table.rows, filled.values(name)
     assert isinstance(cell, ScoreCell)
     scored = next((rows[index] for index in ours if values[index]["ours"]), None)
@@ -130,33 +124,17 @@ def narrow(filled: FilledTable) -> str:
 
 
 def shortened(label: str, most: int = LABEL) -> str:
-    """Return a label cut to a length.
-
-    Args:
-        label: The label.
-        most: Largest number of characters.
-    """
+    """Return a `label` cut to at `most` so many characters."""
     return label if len(label) <= most else label[: most - 1] + "…"
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:
-    """Return the width of columns as `grid` draws them, in characters.
-
-    Args:
-        header: Titles of the columns.
-        rows: Cells of the columns.
-    """
+    """Return the width of columns as `grid` draws them from `header` and `rows`, in characters."""
     return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True))
 
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
-    """Return the printed value, ours with its interval, and the verdict of one cell.
-
-    Args:
-        filled: The table.
-        name: Name of the column.
-        index: Number of the row, from 0.
-    """
+    """Return the printed value, ours with its interval, and the verdict of cell `name` in row `index` from 0."""
     values = filled.values(name)[index]
     spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""

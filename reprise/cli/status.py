@@ -155,12 +155,7 @@ class Forecast:
 
 
 def share_left(job: "Job", states: Mapping[RunId, RunState]) -> float:
-    """Return the share of a job that is not done.
-
-    Args:
-        job: A job of the plan.
-        states: States of the trainings; a training counts by its last step.
-    """
+    """Return the share of a job that is not done; a training counts by its last step in `states`."""
     state = states.get(job.run) if job.run and job.kind == "train" else None
     return 1 - (state.step / state.steps if state else job.done)
 
@@ -190,13 +185,7 @@ def runs_to_request(project: Project, requested: Iterable[Product], campaign: Ca
 
 
 def command_for(settings: Sequence[str], targets: list[str], by_slurm: bool) -> str:
-    """Return the command that resumes the campaign.
-
-    Args:
-        settings: `KEY=VALUE` that the user gave with `--set`.
-        targets: Papers, `all` or files.
-        by_slurm: Use Slurm if it is available.
-    """
+    """Return the command that resumes a campaign of `targets` with the user's `settings`, `by_slurm` if available."""
     profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
     return f"snakemake{profile}{config} -- {' '.join(map(shlex.quote, targets))}"

@@ -124,12 +124,7 @@ def resolve(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product
 
 
 def final_missing_files(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
-    """Return the missing files that no other missing file depends on: rebuilding them rebuilds all.
-
-    Args:
-        graph: The graph of all products.
-        findings: Checks of the products.
-    """
+    """Return the missing files that no other missing file depends on: rebuilding them rebuilds all."""
     target = graph.project.layout.target
     bad = (
         finding.product
@@ -143,12 +138,7 @@ def final_missing_files(graph: Graph, findings: Iterable[Finding]) -> list[Path]
 
 
 def unchecked_runs(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a line on the runs of the scale that no report reads, if there are any.
-
-    Args:
-        project: The project at its scale.
-        findings: Checks of the products that reports read.
-    """
+    """Yield a line on the runs of the scale that no report reads, if there are any."""
     read = {project.layout.run(finding.product.run) for finding in findings if isinstance(finding.product, RunArtifact)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
         yield f"runs that no report reads were not checked: {len(beside)}, such as {beside[0]}"
@@ -167,12 +157,7 @@ class Repairs:
         self.restored: set[Path] = set()
 
     def repair(self, project: Project, finding: Finding) -> None:
-        """Rename damaged files and stale target files. Unreadable files are left alone.
-
-        Args:
-            project: The project at its scale.
-            finding: Checks of one product.
-        """
+        """Rename damaged files and stale target files of a finding. Unreadable files are left alone."""
         unreadable = {check.path for check in finding.checks if check.state == "unreadable"}
         stale = set() if self.restore(project, finding) else finding.stale - unreadable
         for check in finding.checks:
@@ -222,12 +207,7 @@ def remove_unfinished_files(project: Project) -> None:
 
 
 def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
-    """Return one row per folder of intact files: folder, state, size and remedy.
-
-    Args:
-        project: The project at its scale.
-        findings: Checks of the products.
-    """
+    """Return one row per folder of intact files: folder, state, size and remedy."""
     places: dict[Path, dict[Path, int]] = defaultdict(dict)
     for finding in findings:
         for check in finding.checks:
@@ -251,12 +231,7 @@ def folder_of(project: Project, product: Product, path: Path) -> Path:
 
 
 def row(check: FileCheck, repairs: Repairs) -> tuple[str, str, str, str]:
-    """Return the row of a file that is not good: path, state, size, and fault with remedy.
-
-    Args:
-        check: Check of the file.
-        repairs: Repairs that were made.
-    """
+    """Return the row of a file that is not good: path, state, size, and fault with remedy."""
     aside = repairs.asides.get(check.path)
     match check.state:
         case "unreadable":

@@ -29,11 +29,7 @@ def read_shares(text: str) -> list[float]:
 
 
 def ranked_keys(keys: Collection[str], what: str) -> list[str]:
-    """Return distinct keys in the order of their digests.
-
-    Args:
-        keys: The keys, perhaps repeated.
-        what: What they are, for the error.
+    """Return distinct `keys` in the order of their digests; `what` they are is for the error.
 
     Raises:
         UserError: There are fewer than three.
@@ -47,15 +43,7 @@ def ranked_keys(keys: Collection[str], what: str) -> list[str]:
 
 
 def by_split(keys: Collection[str], shares: Sequence[float], what: str) -> dict[str, list[str]]:
-    """Draw the distinct keys of each split by their digests.
-
-    Args:
-        keys: The keys, perhaps repeated.
-        shares: Shares of train, dev and test; they sum to 1.
-        what: What the keys are, for the error.
-
-    Returns:
-        For each split its keys, at least one.
+    """Return at least one distinct key for each split, drawn by their digests in `shares` (see `by_weight`).
 
     Raises:
         UserError: There are fewer than three.

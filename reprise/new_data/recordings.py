@@ -35,11 +35,7 @@ HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 
 
 def read_table(path: Path, name: str) -> list[Utterance]:
-    """Return the utterances of a table in order; a missing length is that of the audio.
-
-    Args:
-        path: The TSV file.
-        name: Name of the dataset.
+    """Return the utterances of the TSV `path` of dataset `name`, in order; a missing length is that of the audio.
 
     Raises:
         UserError: The table or one of its recordings can't be read, or a column is missing or unknown.
@@ -68,13 +64,7 @@ def read_table(path: Path, name: str) -> list[Utterance]:
 
 
 def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
-    """Return the utterance of one row of the table.
-
-    Args:
-        row: Its fields by column.
-        folder: Folder of the table.
-        where: File and line, for messages.
-        domain: Name of the dataset.
+    """Return the utterance of one `row` of the table in `folder`, at `where`, of the dataset `domain`.
 
     Raises:
         UserError: It has no transcript or sound, or its audio can't be read.
@@ -93,11 +83,7 @@ def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utte
 
 
 def seconds_of(audio: Path, where: str) -> float:
-    """Return the length of an audio file in seconds.
-
-    Args:
-        audio: The file.
-        where: File and line of the table, for messages.
+    """Return the length of an `audio` file, named at `where` in the table, in seconds.
 
     Raises:
         UserError: It is not readable or not mono.
@@ -157,13 +143,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
 
 
 def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:
-    """Warn if the splits' shares of the audio differ from the requested ones.
-
-    Args:
-        chosen: Keys of each split.
-        weights: Seconds of each key.
-        shares: Requested shares of train, dev and test.
-    """
+    """Warn if the splits' shares of the audio (`weights` in seconds) of `chosen` keys differ from `shares`."""
     total = sum(weights.values())
     found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
     if max(abs(actual - share) for actual, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:

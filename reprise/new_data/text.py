@@ -92,12 +92,7 @@ def warn_of_quoted_lines(path: Path) -> None:
 
 
 def warn_of_few(name: str, sentences: int) -> None:
-    """Warn of a test set that is too small.
-
-    Args:
-        name: Name of the dataset.
-        sentences: Sentences of its test set, at least one.
-    """
+    """Warn of a test set `name` with too few `sentences`."""
     if sentences < ENOUGH:
         least = math.sqrt(ENOUGH / sentences)
         log.warning(
@@ -108,13 +103,7 @@ def warn_of_few(name: str, sentences: int) -> None:
 
 
 def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "cat") -> None:
-    """Check that text for scoring is not tokenised, before anything is trained on it.
-
-    Args:
-        path: The file.
-        lines: Its lines of one language.
-        language: Their language.
-        reads: Shell command that prints these lines of the file.
+    """Check that `lines` in a `language` are not tokenised; the command `reads` prints these of the file `path`.
 
     Raises:
         UserError: The text is tokenised.
@@ -132,12 +121,7 @@ def flow(**entries: Any) -> str:
 
 
 def subwords(size: int, lines: int) -> float:
-    """Return an estimate of the subwords of an average line.
-
-    Args:
-        size: Size of the text in bytes.
-        lines: Number of its lines.
-    """
+    """Return an estimate of the subwords of an average line, for a text of `size` bytes in `lines`."""
     return max(1.0, round(size / lines / BYTES_A_SUBWORD, 1))
 
 
@@ -164,11 +148,7 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
 
 
 def count_pairs(sides: Sides, split: str) -> int:
-    """Return the number of pairs of a split.
-
-    Args:
-        sides: Its source and target file.
-        split: Its name.
+    """Return the number of pairs of a split, whose `sides` are its source and target file.
 
     Raises:
         UserError: There are none, or a dev or test line is empty.

@@ -208,26 +208,11 @@ class Task:
 
 
 def task(english: str, german: str, french: str, chinese: str, objects: str) -> Task:
-    """Return the task of a row.
-
-    Args:
-        english: Verb.
-        german: Infinitive with `_` after a separable prefix.
-        french: Verb.
-        chinese: Verb.
-        objects: Classes of objects.
-    """
+    """Return the task of a row (see `verb`)."""
     verb = _german_verb(german)
     return Task(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
 def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase:
-    """Return the phrase of a row.
-
-    Args:
-        english: Tree or word.
-        german: Words.
-        french: Words.
-        chinese: Words.
-    """
+    """Return the phrase of a row, whose `english` is a tree or word (see `noun`)."""
     return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))
