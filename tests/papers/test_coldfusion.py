@@ -1,6 +1,6 @@
 """Cold Fusion as data: systems, table rows, controls, and proportions at each scale."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -11,6 +11,8 @@ from real_project import real_project
 from pipeline.core.digests import ROOT
 from pipeline.data.batches.fixed_size_batches import random_share
 from pipeline.data.dataset import load_dataset
+from pipeline.models.seq2seq import count_parameters_on_meta
+from pipeline.training.run_model import build_run_model
 
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
 TUNED = {"tuned-0-6": 2048, "tuned-1-2": 4096, "tuned-2-4": 8192, "tuned-4-8": 16384, "tuned-9-5": 32768}
@@ -125,6 +127,15 @@ def test_controls_are_rows_of_the_ablations(project):
     (source_text,) = project.runs_of("coldfusion", "lm-source", "source-text")
     assert other.language_model.run.endswith(source_text.folder)
     assert (other.model, other.fusion, other.training) == (own.model, own.fusion, own.training)
+
+
+def test_attention_baseline_has_about_the_size_of_cold_fusion(project):
+    """Trained parameters, without the language model, differ by less than a twentieth."""
+    baseline, fused = (
+        count_parameters_on_meta(partial(build_run_model, spec(project, system), (32, 32)))
+        for system in ("attention-source", "CF4")
+    )
+    assert 1 < fused / baseline < 1.05
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "smoke"])
