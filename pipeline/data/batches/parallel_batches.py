@@ -109,7 +109,7 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
             )
         kept, self.left_out = np.flatnonzero(fits).astype(np.uint32), int(len(fits) - fits.sum())
         src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
-        longest = self.longest = self.pairs.longest(kept)
+        longest = self.longest = int(max(src_lengths.max(), tgt_lengths.max()))
         for key, budget in (("tokens_per_update", tokens), ("micro_batch_tokens", self.micro_batch_positions)):
             self.pairs.check_budget(f"a pair has {longest} subwords on a side", longest, key, budget, "max_length")
         order, starts = order_by_cell(assign_cells(src_lengths, tgt_lengths), seed)

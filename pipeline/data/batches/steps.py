@@ -59,8 +59,9 @@ def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
     """
     shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
     order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
-    changes = np.flatnonzero(np.diff(cell_of_pair[order].astype(np.int32), prepend=-1))
-    return order, np.union1d(changes, np.arange(0, len(order), LARGEST_CELL))
+    sizes = np.bincount(cell_of_pair)
+    first_places = (np.cumsum(sizes) - sizes)[sizes > 0]
+    return order, np.union1d(first_places, np.arange(0, len(order), LARGEST_CELL))
 
 
 def bucket_table(longest: int, width: float) -> np.ndarray:
