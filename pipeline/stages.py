@@ -274,10 +274,6 @@ def loaded(name: str) -> ModuleType:
 def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
     """Run a command with the arguments that `parse` returned.
 
-    Args:
-        args: The arguments, with the name of the command as `stage`.
-        program: Table of the commands.
-
     Raises:
         UserError: The command raised it, or a file error remained after all retries.
     """
@@ -301,9 +297,6 @@ def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
 
 def perform(argv: list[str]) -> None:
     """Parse a command line of the pipeline and run its command in this process.
-
-    Args:
-        argv: Name of the command, and its arguments.
 
     Raises:
         UserError: The command raised it.

@@ -233,10 +233,6 @@ def load_translator(model: Model, compute_type: str) -> Any:
 def length_exponent(name: str, config: DecodingConfig) -> float:
     """Return the exponent of CTranslate2's length penalty, length^alpha, that ranks hypotheses like a decoding.
 
-    Args:
-        name: Name of the model, for messages.
-        config: The decoding.
-
     Raises:
         UserError: CTranslate2 can't search like this decoding.
     """

@@ -109,12 +109,7 @@ class Scale(Rules):
         return self.model_copy(update={name: getattr(base, name) | getattr(self, name) for name in sections})
 
     def seeds_of(self, system: str, asked: list[int]) -> list[int]:
-        """Return the seeds of a system: those asked for, then the smallest others up to the scale's number.
-
-        Args:
-            system: Name of the system, `paper/name`.
-            asked: Seeds of config.yaml.
-        """
+        """Return the seeds of a system: those asked for, then the smallest others up to the scale's number."""
         others = (seed for seed in count(1) if seed not in asked)
         return [*asked, *islice(others, max(0, self.seeds.get(system, 0) - len(asked)))]
 

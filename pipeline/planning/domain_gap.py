@@ -87,11 +87,6 @@ def evenly_spaced(lines: Sequence[str], count: int) -> list[str]:
 def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> tuple[str, list[str]]:
     """Compare two domains of text, with models trained on equally many lines.
 
-    Args:
-        gap: Limits between the domains.
-        source: Transcripts of the source domain.
-        target: Transcripts of the target domain.
-
     Returns:
         The measurements in words, and the limits of `gap` that do not hold.
     """

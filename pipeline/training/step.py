@@ -205,9 +205,6 @@ class StepRunner:
         If memory runs out in any process, all halve their micro-batches and retry. The steps stay the same, and so do
         their gradients up to rounding and dropout.
 
-        Args:
-            step: Number of the first step, for messages.
-
         Raises:
             UserError: Memory runs out with a single sequence.
         """

@@ -50,11 +50,7 @@ class Validation:
         self.keep_fit_batches(trained_on)
 
     def keep_fit_batches(self, trained_on: AnyTrainingBatches) -> None:
-        """Keep the batches of the first steps, because the loader's thread reads `trained_on` when they are measured.
-
-        Args:
-            trained_on: Batches of the training.
-        """
+        """Keep batches of the first steps, because the loader's thread reads `trained_on` when they are measured."""
         steps, group = range(min(FIT_STEPS, len(trained_on))), self.group
         self.fit_batches = [batch for step in steps for batch in trained_on.micro_batches(step, group.rank, group.size)]
 

@@ -36,9 +36,6 @@ class Driver(Record):
 def register_driver(makes: Iterable[str]) -> None:
     """Register this process as the maker of some files until it ends.
 
-    Args:
-        makes: Files that its jobs write.
-
     Raises:
         UserError: Another process, which may be alive, makes one of them.
     """

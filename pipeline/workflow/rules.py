@@ -178,11 +178,7 @@ class RuleFunctions:
 
 
 def product_of(kind: type[artifacts.Product], values: Mapping[str, str]) -> artifacts.Product:
-    """Return the product of a kind that wildcards name.
-
-    Args:
-        kind: Class of the product.
-        values: Values by field name; missing fields keep their defaults.
+    """Return the product of a `kind` that wildcards name; missing fields keep their defaults.
 
     Raises:
         KeyError: A field without a default is missing.

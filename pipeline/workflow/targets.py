@@ -119,12 +119,7 @@ def scale_hint(scale: str) -> str:
 
 
 def changed_settings(project: Project, **other: str) -> list[str]:
-    """Return `KEY=VALUE`, quoted for a shell, of each setting that differs from config.yaml.
-
-    Args:
-        project: The project.
-        other: Settings to replace.
-    """
+    """Return `KEY=VALUE`, quoted for a shell, of each setting that differs from config.yaml."""
     there = load_yaml(project.root / "config.yaml") or {}
     config = project.config.model_dump() | other
     texts = {key: yaml_text(value) if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
@@ -236,11 +231,7 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
 
 
 def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
-    """Return the reports of a paper, or of all papers.
-
-    Args:
-        graph: The papers of the project.
-        name: A paper, or `all`.
+    """Return the reports of a paper, or of `all` papers.
 
     Returns:
         None if `name` is neither a paper nor `all`, or if the paper has no report at this scale.

@@ -44,10 +44,6 @@ def restore_times(project: Project) -> None:
 def restore_inputs(graph: Graph, product: Product) -> int:
     """Compare the inputs of a product with the product.
 
-    Args:
-        graph: The papers of the project.
-        product: A product, whose time counts.
-
     Returns:
         The number of inputs whose time was restored.
     """

@@ -78,12 +78,7 @@ class ScoreCell(MeasuredCell):
         return columns | self.other_recipes(context, runs) | context.comparison(self, columns["ours"])
 
     def other_recipes(self, context: CellContext, runs: Sequence[RunId]) -> dict[str, str]:
-        """Return the same outputs scored by other recipes, each with its signature.
-
-        Args:
-            context: Row and table of the cell.
-            runs: Runs that fill in the row.
-        """
+        """Return the same outputs scored by other recipes, each with its signature."""
         columns: dict[str, str] = {}
         for metric in OTHER_RECIPES.get(self.metric, ()):
             other = self.model_copy(update={"metric": metric})
