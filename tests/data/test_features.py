@@ -12,10 +12,10 @@ from shifted_seeds import SHIFT
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import SpeechCorpus, Statistics
 from pipeline.data.batches.speech_batches import SpeechSplit
-from pipeline.data.sequence_store import FrameStore
+from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore
 from pipeline.data.speech.audio import at_speed
 from pipeline.data.speech.features import compute_features
-from pipeline.data.speech.frontend import LEAST_DEVIATION, Moments, normalised
+from pipeline.data.speech.frontend import LEAST_DEVIATION, MelFilters, Moments, normalised
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
 from reprise.model_input import features, normalise_speaker
 
@@ -89,6 +89,15 @@ def test_each_speaker_and_speed_gets_the_training_statistics(corpora):
 def rounding(heard: np.ndarray) -> np.ndarray:
     """Return the deviation that storing as float16 adds to each band: its errors are uniform within a step."""
     return np.spacing(np.abs(heard).max(0).astype(np.float16)) / 12**0.5
+
+
+def test_storing_frames_loses_under_a_hundredth_of_a_band():
+    """The largest error of float16 is compared with a band's deviation, over sound of a varying loudness."""
+    rng = np.random.default_rng(11)
+    samples = rng.normal(0, 0.1, 160_000) * np.repeat(10 ** rng.uniform(-2, 0, 100), 1600)
+    frames = MelFilters(16_000, 7600.0)(samples.astype(np.float32)).astype(np.float64)
+    errors = np.abs(frames.astype(FRAME_DTYPE).astype(np.float64) - frames)
+    assert len(frames) > 900 and (errors.max(0) < 0.01 * frames.std(0)).all() and errors.max() > 0
 
 
 def test_a_band_that_stands_still_stays_still():
