@@ -60,13 +60,13 @@ def test_only_deviations_of_its_rows_stand_below_a_table(project):
     assert f"\n2. Paper: {deviations[1].paper}" in text and "\n3. Paper: All of it." in text
 
 
-def test_stage_writes_both_twins_and_counts_rows_not_run(project, tmp_path, caplog):
+def test_stage_writes_both_twins_and_counts_unfinished_rows(project, tmp_path, caplog):
     caplog.set_level("INFO")
     out, command = tmp_path / "table.csv", ["table", "--root", str(ROOT), "--paper", PAPER, "--table", TABLE]
     assert main([*command, "--set", f"work={project.config.work}", "--out", str(out)]) == 0
     assert out.with_suffix(".md").read_text() == render(project, PAPER, TABLE, fill(project, PAPER, TABLE))
     assert len(out.read_text().splitlines()) == 11
-    assert caplog.messages[-1] == f"{out}: 10 rows, 8 not run"
+    assert caplog.messages[-1] == f"{out}: 10 rows, 8 without all numbers"
 
 
 def test_standing_needs_a_printed_number(project):

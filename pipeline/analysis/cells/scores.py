@@ -95,7 +95,7 @@ class ScoreCell(MeasuredCell):
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
         seen = {(row["test_set"], row["signature"]) for row in values if row["ours"]}
-        made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "not run"
+        made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "no score yet"
         return f"{self.metric} of {self.dataset} ({', '.join(self.splits)}){remark}. Ours: {made}."
 
 
