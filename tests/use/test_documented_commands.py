@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,9 @@ PAGES += sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("[!m]*/*.m
 """All pages but the measured results, whose commands train for hours."""
 DEMO = "make demo"
 STATE = re.compile(r"\bafter\s+`([^`]+)`", re.IGNORECASE)
-COMMAND = re.compile(r"^(?: {4}|\t@echo \" *\$\(BIN\)/)(reprise .*)$|`(reprise [a-z]+ [^`]*)`", re.MULTILINE)
+COMMAND = re.compile(r"^(?: {4}|\t@echo \" *\$\(BIN\)/)(reprise .*)$|`(reprise [a-z]+(?: [^`]*)?)`", re.MULTILINE)
+MENTIONED = {"make", "translate", "transcribe", "unpack", "record"}
+"""Commands that need arguments, and that pages also name without them, to speak of them."""
 MODEL = re.compile(r"^(attention|weighted|multichannel|coldfusion)/[\w-]+(/[\w-]+)*$")
 ELSEWHERE = {
     "make": "tests/status/test_make.py",
@@ -53,7 +56,9 @@ def commands_of(page: Path) -> Iterator[tuple[str, list[str]]]:
     for found in COMMAND.finditer(text):
         state = [name for place, name in states if place < found.start()]
         line = re.sub(r" +#.*| {3,}.*", "", (found[1] or found[2]).rstrip('"'))
-        yield (state or [DEMO])[-1], shlex.split(line)[1:]
+        words = shlex.split(line)[1:]
+        if len(words) > 1 or words[0] not in MENTIONED:
+            yield (state or [DEMO])[-1], words
 
 
 COMMANDS = [(page.name, state, words) for page in PAGES for state, words in commands_of(page)]
@@ -92,6 +97,31 @@ def test_every_kind_of_documented_command_is_found():
     found = {words[0] for _, _, words in COMMANDS}
     assert {"translate", "parse", "transcribe", "score", "compare", "pack", "export", "record", "continue"} <= found
     assert len(MODELS) >= 6 and {state for state, _ in MODELS} > {DEMO}
+
+
+@pytest.mark.parametrize("name", sorted(MENTIONED))
+def test_a_command_that_is_only_mentioned_needs_arguments(name):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        parse([name], REPRISE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_line_of_a_page_that_is_a_command_is_missed(page):
+    """Lines are counted another way: by their first words, whatever is before and after them."""
+    lines = [
+        line.replace("@echo", "").replace("$(BIN)/", "").strip('\t "').split() for line in page.read_text().split("\n")
+    ]
+    written = sorted(line[1] for line in lines if line[:1] == ["reprise"] and line[1] in REPRISE.commands)
+    found = sorted(words[0] for _, words in commands_of(page))
+    assert Counter(written) <= Counter(found)
+
+
+def test_measured_pages_have_no_command_of_their_own():
+    assert not [words for page in (ROOT / "docs/measured").rglob("*.md") for _, words in commands_of(page)]
+
+
+def test_commands_that_are_not_run_here_have_tests():
+    assert all((ROOT / path).exists() for path in ELSEWHERE.values())
 
 
 @pytest.fixture(scope="module")
