@@ -108,7 +108,7 @@ def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
 
     run = make("large", CTC, {"micro_batch_frames": 5000})
     monkeypatch.setattr(CTCModel, "loss", refuse)
-    with pytest.raises(UserError, match=r"out of memory in step 0.*micro_batch_frames to 2500 \(now 5000\)"):
+    with pytest.raises(UserError, match=r"out of memory in step 0 with the smallest .*max_frames \(now 3000\)"):
         train_run(run, threads=1)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace as Some
 
+import numpy as np
 import pytest
 from run_folders import json_lines
 
@@ -66,6 +67,7 @@ def process_of_two(saves_at: int, values: Callable[[int], list[float]], state: T
     process.save = lambda: None
     process.saving_is_due = lambda: process.state.step == saves_at
     process.steps = Some(run=lambda step, prepared, annealings: Some(values=values(step)), async_stats=True)
+    process.steps.batches = Some(sequences_of=lambda step: np.array([step]))
     return process
 
 
