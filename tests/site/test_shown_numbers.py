@@ -99,11 +99,9 @@ def test_run_page_names_the_command_for_what_is_missing(project, tmp_path):
         write_run(Pages(tmp_path / "site", data), run, {})
         touch(tmp_path / "site/assets/site.css")
         pages[run] = unescape((tmp_path / "site" / run_page(run)).read_text(encoding="utf-8"))
-    assert f" -- {project.layout.run(failed)}/done.json\n" in pages[failed]
-    assert (
-        f" -- {project.layout.run(trained)}/final/scores.json\n" in pages[trained]
-        and "done.json\n" not in pages[trained]
-    )
+    assert f" -- {project.layout.run(failed)}/done.json</pre>" in pages[failed]
+    scores = f" -- {project.layout.run(trained)}/final/scores.json"
+    assert scores in pages[trained] and "done.json</pre>" not in pages[trained]
 
 
 @pytest.mark.parametrize(("label", "crowded"), [("10–99", False), ("100–999", True)])
