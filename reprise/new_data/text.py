@@ -96,7 +96,7 @@ def warn_of_few(name: str, sentences: int) -> None:
     if sentences < ENOUGH:
         least = math.sqrt(ENOUGH / sentences)
         log.warning(
-            "%s: %d test sentences are few: only differences of about %.1f BLEU would be significant; "
+            "%s: a test set of %d is small: only differences of about %.1f BLEU would be significant; "
             "with %s sentences, 1 BLEU is",
             *(name, sentences, least, f"{ENOUGH:,}"),
         )

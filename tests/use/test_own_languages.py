@@ -121,7 +121,7 @@ def test_no_form_of_a_sentence_is_in_two_splits(root, seed):
 def test_new_warns_of_a_small_test_set(root, caplog):
     files = pair_of_files(root, 50, "de")
     assert reprise(["new", "dataset", "own", *files, "--split", "0.3/0.3/0.4"]) == 0
-    assert "own: 20 test sentences are few: only differences of about 7.1 BLEU" in caplog.text
+    assert "own: a test set of 20 is small: only differences of about 7.1 BLEU" in caplog.text
 
 
 def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):
