@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +46,7 @@ class Project(Catalogue):
     def clear_caches(self) -> None:
         """Create empty caches of settings and content hashes, which a dry run needs a dozen times."""
         self.decoding, self.run_content = cache(self._decoding), cache(self._run_content)
-        self.run_spec = cache(self._run_spec)
+        self.run_spec, self.paper_decoding = cache(self._run_spec), cache(partial(paper_decoding, self.papers))
 
     @cached_property
     def layout(self) -> Layout:
@@ -180,7 +180,7 @@ class Project(Catalogue):
 
     def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """Resolve a named decoding for a system at this scale."""
-        settings = paper_decoding(self.papers, paper, name).model_dump()
+        settings = self.paper_decoding(paper, name).model_dump()
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"

@@ -1,5 +1,6 @@
 """A copy of the project whose settings files a test may change."""
 
+import copy
 import functools
 import shutil
 from collections.abc import Callable
@@ -36,9 +37,10 @@ class EditedProject:
 
     def edit(self, name: str, change: Callable[[Any], object]) -> None:
         """Apply `change` to the content of a YAML file; it changes the content in place."""
-        content = yaml.safe_load(self.path(name).read_text(encoding="utf-8"))
+        content = copy.deepcopy(PARSED(self.path(name).read_text(encoding="utf-8"), name))
         change(content)
-        self.path(name).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        written = yaml.dump(content, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+        self.path(name).write_text(written, encoding="utf-8")
 
     def put(self, name: str, keys: str, value: Any) -> None:
         """Set a value of a YAML file; its place is named by keys with `|` between them."""
