@@ -10,6 +10,7 @@ from made_reports import make_report
 from real_project import real_project
 from scipy import stats
 
+from pipeline.analysis.figures.attention import panels
 from pipeline.core.records.outputs import AlignmentMaps
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
@@ -142,6 +143,17 @@ def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_pa
     assert [float(row["entropy"]) for row in rows] == [2.5, 1.5, 0.7, 2.0, 0.5, 0.4]
     caption = (tmp_path / "figure3.md").read_text()
     assert '"a day"' in caption and "9 utterances" in caption
+
+
+def test_largest_weight_of_an_alignment_is_drawn_dark(project):
+    runs = [project.runs_of("coldfusion", system, "source")[0] for system in ("attention-source", "CF4")]
+    for run in runs:
+        put_alignment(project, run, [2.5, 1.5])
+    records = [AlignmentMaps.read(folder_of(project, run) / "alignments/dev.json") for run in runs]
+    faint = [record.model_copy(update={"maps": (0.1 * np.array(record.maps)).tolist()}) for record in records]
+    drawn = [axes.images[0] for axes in panels(["a", "b"], faint).axes if axes.images]
+    largest = max(float(image.get_array().max()) for image in drawn)
+    assert {image.get_clim() for image in drawn} == {(0.0, largest)}
 
 
 def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):

@@ -202,11 +202,12 @@ class Alignments(Figure):
 def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
     """Draw a row of alignments for each system, and the entropies of all systems below."""
     picture = new_figure(1.7 * PANELS, 1.7 * len(records) + 2.2)
+    largest = max(float(np.max(record.maps[index])) for record in records for index in spread(len(record.steps)))
     grid = picture.add_gridspec(len(records) + 1, PANELS, height_ratios=[*[1.0] * len(records), 1.2])
     for row, (label, record) in enumerate(zip(labels, records, strict=True)):
         for column, index in enumerate(spread(len(record.steps))):
             axes = picture.add_subplot(grid[row, column])
-            axes.imshow(record.maps[index], aspect="auto", cmap="Greys", vmin=0, vmax=1)
+            axes.imshow(record.maps[index], aspect="auto", cmap="Greys", vmin=0, vmax=largest)
             axes.set_title(f"{record.steps[index]} steps", fontsize=8)
             axes.set(xticks=[], yticks=[])
             axes.grid(False)
