@@ -3,7 +3,9 @@
 import filecmp
 import os
 import re
+import shlex
 import tempfile
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +34,7 @@ def lines_of(path: Path) -> Iterator[str]:
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UserError(not_text(str(path), error)) from error
+        raise UserError(not_text(path)) from error
 
 
 def refuse_pipe(path: Path) -> None:
@@ -89,9 +91,18 @@ def new_file(path: Path) -> Iterator[Path]:
         new.unlink(missing_ok=True)
 
 
-def not_text(name: str, error: UnicodeDecodeError) -> str:
-    """Return the message about a file or line `name` that is not UTF-8, by the `error` of decoding it."""
-    return f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first"
+def not_text(path: Path) -> str:
+    """Return the message about a file that is not UTF-8, with the command that converts the likely encoding.
+
+    Args:
+        path: The file.
+    """
+    with path.open("rb") as file:
+        encoding = "UTF-16" if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "WINDOWS-1252"
+        file.seek(0)
+        faulty = (number for number, line in enumerate(file, 1) if line.decode(errors="ignore").encode() != line)
+        line = next(faulty, 1)
+    return f"{path}: line {line}: not UTF-8; convert it: `iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > NEW`"
 
 
 @contextmanager

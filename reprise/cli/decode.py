@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from reprise.opening import ModelOptions
-from reprise.user_files import lines_of, not_text
+from reprise.user_files import lines_of
 
 if TYPE_CHECKING:
     from reprise.model import Model
@@ -184,7 +184,7 @@ def text_of(line: bytes, where: str) -> str:
     try:
         return checked(line.decode(), where)
     except UnicodeDecodeError as error:
-        raise UserError(not_text(where, error)) from error
+        raise UserError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}); convert it first") from error
 
 
 def checked(line: str, where: str) -> str:

@@ -196,10 +196,12 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
     """Return the languages of source and target as canonical tags.
 
     Raises:
-        UserError: They are unknown or the same.
+        UserError: They are unknown or the same, or contradict the names of the files.
     """
     if given.pairs and not given.languages:
         raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
+    if given.src and given.tgt and given.src.resolve() == given.tgt.resolve():
+        raise UserError(f"--src and --tgt: are both {given.src}; name the file of the translations as --tgt")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
     if kinds := [name for name in named if name.lower() in FILE_KINDS and not given.languages]:
         raise UserError(f"--languages: name the two languages, such as en de; a file ends in {kinds[0]!r}")
@@ -209,6 +211,11 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
         raise UserError(f"--languages: {error}") from error
     if src == tgt:
         raise UserError(f"--languages: two languages are needed, such as en de; got {' and '.join(named)}")
+    for path, language, other in ((given.src, src, tgt), (given.tgt, tgt, src)):
+        if path and path.suffix == f".{other}":
+            raise UserError(
+                f"{path}: ends in {other}, but --languages says {language}; swap the languages, or rename the file"
+            )
     return src, tgt
 
 

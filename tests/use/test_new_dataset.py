@@ -111,6 +111,24 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
 
 
 @pytest.mark.parametrize(
+    ("target", "languages", "message"),
+    [
+        ("train.en", [], "--src and --tgt: are both train.en; name the file of the translations as --tgt"),
+        ("train.en", ["--languages", "en", "uk"], "--src and --tgt: are both train.en; name the file"),
+        ("train.uk", ["--languages", "uk", "en"], "train.en: ends in en, but --languages says uk; swap the languages"),
+        ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
+        ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it: `iconv -f WINDOWS-1252 "),
+    ],
+)
+def test_wrong_file_as_translation_is_refused(root, refused, target, languages, message):
+    write(root / "train.en", ["one", "two"])
+    write(root / "train.uk", ["a", "b"])
+    (root / "utf16.uk").write_text("a\nb\n", encoding="utf-16")
+    (root / "latin.uk").write_bytes(b"a\n\xe9\n")
+    assert message in refused("new", "dataset", "mine", "--src", "train.en", "--tgt", target, *languages)
+
+
+@pytest.mark.parametrize(
     ("name", "terms", "fault"),
     [
         ("\U0001f600", [], None),
