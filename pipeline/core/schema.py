@@ -97,7 +97,7 @@ def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
     return f"{where}: unknown name {shown(name)}; allowed: {choices(name, names)}{nearest(name, names)}"
 
 
-MOST_CHOICES = 100
+MOST_CHOICES = 40
 """Largest number of allowed names that a message lists in full."""
 
 
@@ -112,8 +112,9 @@ def choices(name: Any, names: Collection[str]) -> str:
 
 def nearest(name: Any, names: Iterable[str]) -> str:
     """Return a suggestion with the one of `names` nearest to `name` for an error message, or an empty text."""
-    by_case = {allowed.lower(): allowed for allowed in sorted(names)}
-    close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
+    by_case, word = {allowed.lower(): allowed for allowed in sorted(names)}, str(name).lower()
+    longer = sorted((allowed for allowed in by_case if len(word) > 3 and allowed.startswith(word)), key=len)
+    close = longer or difflib.get_close_matches(word, by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
 
 

@@ -65,9 +65,22 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        raise UserError(f"{where}: {line}not valid YAML: {error.problem or error.context}") from error
+        fault = f"{where}: {line}not valid YAML: {error.problem or error.context}"
+        raise UserError(f"{fault}; {remedy(text, mark.line if mark else 0)}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise UserError(f"{where}: not valid YAML: {one_line(' '.join(str(error).split()))}") from error
+
+
+def remedy(text: str, line: int) -> str:
+    """Return what to correct in a text that is not YAML.
+
+    Args:
+        text: The text.
+        line: Number of the line with the fault, from 0.
+    """
+    if "\t" in "".join(text.splitlines()[line : line + 1]):
+        return "indent with spaces, not tabs"
+    return "check the indentation, colons and quotes there and in the lines above"
 
 
 def yaml_text(text: str) -> str:

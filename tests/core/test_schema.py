@@ -13,6 +13,7 @@ from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.schema import (
+    MOST_CHOICES,
     MOST_FAULTS,
     Closed,
     Count,
@@ -107,6 +108,7 @@ def test_an_unknown_name_has_what_is_allowed_and_the_nearest():
 
 def test_the_nearest_spelling_is_found_whatever_the_case():
     assert nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
+    assert nearest("bleu", ["gleu", "bleu_tok", "bleu_paper"]) == "; did you mean 'bleu_tok'?"
     assert nearest("zebra", ["RNN", "EMB"]) == ""
 
 
@@ -140,7 +142,7 @@ def test_a_number_of_settings_is_finite_and_no_truth_value(kind, value):
     assert validate(kind, "1e-4", "f") == 1e-4
 
 
-@pytest.mark.parametrize("count", [100, 101, 400])
+@pytest.mark.parametrize("count", [MOST_CHOICES, MOST_CHOICES + 1, 400])
 def test_of_very_many_allowed_names_only_similar_ones_are_listed(count):
     names = [f"weighted/{chr(97 + k % 26) * 3}{k}" for k in range(count - 1)]
     message = unknown("atention/base", [*names, "attention/base"], "f: key")
@@ -148,4 +150,4 @@ def test_of_very_many_allowed_names_only_similar_ones_are_listed(count):
     listed, others, meant = re.fullmatch(form, message).groups()
     shown = listed.split(", ")
     assert meant == "attention/base" and {meant} <= set(shown) <= {*names, meant}
-    assert len(shown) == (count if count == 100 else 20) and len(shown) + int(others or 0) == count
+    assert len(shown) == (count if count == MOST_CHOICES else 20) and len(shown) + int(others or 0) == count

@@ -47,8 +47,8 @@ FAULTS = {
     "not a number": ("a: .nan", "'.nan' is not a number below"),
     "no date": ("a: 2017-99-99", "'2017-99-99' is not a valid timestamp"),
     "two documents": ("a: 1\n---\nb: 2", "line 2: a second document"),
-    "tab": ("a:\n\tb: 1", "line 2: not valid YAML"),
-    "cut off": ("a: [1, 2", "not valid YAML"),
+    "tab": ("a:\n\tb: 1", "line 2: not valid YAML: .*; indent with spaces, not tabs"),
+    "cut off": ("a: [1, 2", "not valid YAML: .*; check the indentation, colons and quotes"),
     "control character": ("a: \x07", "not valid YAML"),
 }
 
