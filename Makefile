@@ -23,6 +23,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@sed -n '1,2p' Makefile | cut -c3-
 
+.DEFAULT:
+	@echo "error: no target '$@'; \`make help\` lists the targets, \`snakemake -n $@\` asks the workflow" >&2; exit 2
+
 env: $(VENV)/ready
 $(VENV)/ready: requirements.txt pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }

@@ -4,7 +4,6 @@ import logging
 import math
 import os
 import pkgutil
-import shutil
 import signal
 import sys
 import time
@@ -179,8 +178,7 @@ def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -
     if options.launcher == "local":
         local.acquire_gpus(options.gpus, options.trainings_per_gpu)
         return local.LocalJobs(folder, order, resources.tasks, resources.cpus)
-    if shutil.which("sbatch") is None:
-        raise UserError("no sbatch on this machine; omit --profile slurm, or use a login node of Slurm")
+    slurm.require_sbatch()
     return slurm.SlurmJobs(folder, order, resources, Queue(options.queue_interval))
 
 

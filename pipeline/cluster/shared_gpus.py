@@ -35,6 +35,16 @@ class Sharing(NamedTuple):
     trainings_per_gpu: int = 1
 
 
+def uses_slurm(workflow: Any) -> bool:
+    """Return whether trainings are jobs on Slurm, by the `set-resources` of a profile.
+
+    Args:
+        workflow: Snakemake's workflow.
+    """
+    changed = workflow.resource_settings.overwrite_resources.get("train", {})
+    return "launcher" in changed and changed["launcher"].raw == "slurm"
+
+
 def share_gpus(workflow: Any) -> Sharing:
     """Return the number of GPUs and of jobs that may share one, by `--resources trainings_per_gpu`.
 
@@ -48,8 +58,7 @@ def share_gpus(workflow: Any) -> Sharing:
     number, gpus = given.get(RESOURCE, 1), given.get("gpus", sys.maxsize)
     if not number:
         raise UserError(f"--resources {RESOURCE}=0: must be at least 1")
-    changed = workflow.resource_settings.overwrite_resources.get("train", {})  # `set-resources` of a profile
-    if "launcher" in changed and changed["launcher"].raw == "slurm":
+    if uses_slurm(workflow):
         return Sharing(gpus)
     if number > 1 and gpus < (visible := len(visible_gpus())):
         raise UserError(

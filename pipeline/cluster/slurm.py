@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import shlex
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,16 @@ FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, doubled each t
 LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
 """Files that submitit leaves after failed submissions."""
 LEFTOVER_AFTER_S = 3600.0  # younger ones may belong to another launcher that is submitting
+
+
+def require_sbatch() -> None:
+    """Check that this machine can submit jobs.
+
+    Raises:
+        UserError: sbatch is not installed.
+    """
+    if shutil.which("sbatch") is None:
+        raise UserError("no sbatch on this machine; omit --profile slurm, or use a login node of Slurm")
 
 
 class SlurmJobs:

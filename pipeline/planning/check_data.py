@@ -13,6 +13,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
 from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.targets import snakemake_command
 
 log = logging.getLogger(__name__)
 
@@ -179,8 +180,9 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; download them elsewhere under "
-            "these names, and set `mirror:` in config.yaml to their folder"
+            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; check the network, or download "
+            "them elsewhere under these names and set `mirror:` in config.yaml to their folder; "
+            f"`{snakemake_command(project, 'check_data')}` lists their addresses"
         )
 
 
