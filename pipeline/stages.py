@@ -7,12 +7,14 @@ module of the requested command is imported, so a command without torch starts q
 import argparse
 import gc
 import importlib
-from collections.abc import Callable, Container, Mapping
+import shlex
+from collections.abc import Callable, Container, Iterable, Mapping
 from types import ModuleType
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pipeline.core.digests import checking_inputs, recording_digests
 from pipeline.core.disk import retry_stage
+from pipeline.core.errors import UserError
 
 
 class Command(NamedTuple):
@@ -49,7 +51,60 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the usage and what is wrong, and exit with status 2."""
         _, unknown, words = message.partition("unrecognized arguments: ")
-        super().error(message + self.hint(words.split()[0]) if unknown else message)
+        _, required, missing = message.partition("arguments are required: ")
+        if unknown:
+            self.refuse_settings(words.split())
+            message += self.hint(words.split()[0])
+        elif required:
+            message += "".join(f"; {name}: {self.help_of(name)}" for name in missing.split(", "))
+        super().error(message)
+
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse a command whose options may stand between its positional arguments.
+
+        Args:
+            args: The words after the command.
+            namespace: The object that receives the values.
+
+        Raises:
+            UserError: A positional argument is a setting without `--set`.
+        """
+        found = super().parse_intermixed_args(args, namespace)
+        values = [getattr(found, action.dest) for action in self._actions if not action.option_strings]
+        self.refuse_settings(word for value in values for word in (value if isinstance(value, list) else [value]))
+        return found
+
+    def refuse_settings(self, words: Iterable[object]) -> None:
+        """Refuse `KEY=VALUE` of a key of config.yaml, as after `--set scale=small seeds=2`.
+
+        Args:
+            words: Positional arguments, converted or not.
+
+        Raises:
+            UserError: One of them is a setting.
+        """
+        for word in words:
+            key, equals, _ = str(word).partition("=")
+            if equals and key in self.keys():
+                raise UserError(
+                    f"{word}: is a setting; write `--set {shlex.quote(str(word))}`, with one --set for each"
+                )
+
+    def keys(self) -> set[str]:
+        """Return the keys that `--set` of this command takes."""
+        from pipeline.core.command_line import parameters
+
+        found = parameters(self.function) if self.function else ()
+        return {key for parameter in found for key in parameter.argument.keys}
+
+    def help_of(self, name: str) -> str | None:
+        """Return the help of an argument.
+
+        Args:
+            name: The argument as argparse names it in an error.
+        """
+        named = {"/".join(action.option_strings) or action.metavar: action.help for action in self._actions}
+        return named.get(name)
 
     def hint(self, word: str) -> str:
         """Return what may have been meant by an unknown word.
@@ -57,7 +112,6 @@ class Parser(argparse.ArgumentParser):
         Args:
             word: An option, or an argument of a command that takes none or fewer.
         """
-        from pipeline.core.command_line import parameters
         from pipeline.core.schema import nearest
 
         options = [name for name in self._option_string_actions if name.startswith("--")]
@@ -66,9 +120,10 @@ class Parser(argparse.ArgumentParser):
             return every
         word = word.partition("=")[0]
         key = word.lstrip("-").replace("-", "_")
-        found = parameters(self.function) if self.function else ()
-        if any(key in parameter.argument.keys for parameter in found):
+        if key in self.keys():
             return f"; for a key of config.yaml, write `--set {key}=…`"
+        if key == "config" and self.keys():
+            return "; write `--set KEY=VALUE` for each setting"
         # Without the dashes, which would make short names look alike.
         close = [name for name in options if nearest(key, [name.lstrip("-").replace("-", "_")])]
         return nearest(word, close) or every

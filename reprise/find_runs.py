@@ -186,8 +186,11 @@ def resolve_run(project: Project, name: str) -> RunId:
     if fault := faults.get(used.get(dataset, "")):
         raise fault
     if dataset:
-        known(dataset, runs, f"{name}: datasets of scale {project.config.scale}")
-        return runs[dataset]
+        if dataset in runs:
+            return runs[dataset]
+        reported = {run.dataset for run in reported_runs(project, paper, system)}
+        usual = [name for name, run in runs.items() if run.dataset in reported]
+        known(dataset, usual or runs, f"{name}: datasets of {system} at scale {project.config.scale}")
     trained = {name: run for name, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
         raise_not_trained(project, name, paper, system, int(number))
@@ -197,6 +200,19 @@ def resolve_run(project: Project, name: str) -> RunId:
     return next(iter(trained.values()))
 
 
+def reported_runs(project: Project, paper: str, system: str) -> list[RunId]:
+    """Return the runs of a system that reports of its paper read.
+
+    Args:
+        project: The project.
+        paper: The paper.
+        system: The system.
+    """
+    graph = Graph(project)
+    runs = runs_in(graph.closure(graph.readable([paper])))
+    return [run for run in runs if (run.paper, run.system) == (paper, system)]
+
+
 def raise_not_trained(project: Project, name: str, paper: str, system: str, seed: int) -> NoReturn:
     """Raise the error that run `name` (`seed`) isn't trained, with the narrowest command that trains one.
 
@@ -204,13 +220,8 @@ def raise_not_trained(project: Project, name: str, paper: str, system: str, seed
         UserError: Always.
         AssertionError: The run has weights.
     """
-    graph, faults = Graph(project), project.dataset_records.faults
-    wanted = runs_in(graph.closure(graph.readable([paper])))
-    runs = [
-        RunId(paper, system, product.dataset, seed)
-        for product in wanted
-        if (product.paper, product.system) == (paper, system)
-    ]
+    faults = project.dataset_records.faults
+    runs = [replace(run, seed=seed) for run in reported_runs(project, paper, system)]
     where = f"at scale {project.config.scale} with seed {seed}"
     unread = f"; skipped, as their files are faulty: {', '.join(faults)}" if faults else ""
     hint = other_settings_hint(project, paper, system, "*", seed)

@@ -9,6 +9,7 @@ Keyword arguments are keys of config.yaml. torch is loaded with the first model,
 `pipeline.core.errors.UserError`, with one line that says what to do.
 """
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,15 @@ from pandas import DataFrame, Series, to_numeric
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.papers.project import Project
 from pipeline.report.claims import results_in_words, row_of
-from pipeline.report.filled_table import fill
+from pipeline.report.filled_table import NOT_RUN, fill
+from pipeline.workflow.targets import snakemake_command
 from reprise.find_runs import find_project, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model
+
+
+log = logging.getLogger(__name__)
 
 
 def open_run(name: str | Path, decoding: str = "", threads: int | None = None, **settings: Any) -> "Model":
@@ -50,7 +55,8 @@ def table(paper: str, name: str, **settings: Any) -> DataFrame:
         name: Name of the table.
         settings: Keys that replace those of config.yaml.
     """
-    return with_numbers(fill(find_project(settings), paper, name).frame)
+    project = find_project(settings)
+    return with_numbers(warn_of_missing(project, paper, fill(project, paper, name).frame))
 
 
 def claims(paper: str, **settings: Any) -> DataFrame:
@@ -62,7 +68,7 @@ def claims(paper: str, **settings: Any) -> DataFrame:
     """
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
-    return with_numbers(DataFrame(claim_rows(project, paper)))
+    return with_numbers(warn_of_missing(project, paper, DataFrame(claim_rows(project, paper))))
 
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
@@ -82,6 +88,23 @@ def curves(run: str, **settings: Any) -> DataFrame:
     """
     curve = loss_curve(find_run(run, settings).folder)
     return DataFrame({"train": curve.train, "dev": curve.dev}, index=Series(curve.steps, name="step"))
+
+
+def warn_of_missing(project: Project, paper: str, frame: DataFrame) -> DataFrame:
+    """Warn of rows that did not run, with the command that makes them.
+
+    Args:
+        project: The project at its scale.
+        paper: Name of the paper.
+        frame: A table or claims of the paper.
+
+    Returns:
+        The frame.
+    """
+    if missing := int((frame == NOT_RUN).any(axis=1).sum()):
+        scale, command = project.config.scale, snakemake_command(project, paper)
+        log.warning("%s: %d of %d rows did not run at scale %s; `%s`", paper, missing, len(frame), scale, command)
+    return frame
 
 
 def with_numbers(frame: DataFrame) -> DataFrame:

@@ -138,7 +138,7 @@ def verify(folder: Path) -> list[str]:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            f"{folder}: has no {SUMS_FILE}, so it is not a packed model; `reprise pack` writes one"
+            f"{folder}: has no {SUMS_FILE}, so it is not a packed model; `reprise pack RUN FILE.tar` writes one"
         ) from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in (PACKED_FILE, layout.WEIGHTS_FILE, *sums):
@@ -259,7 +259,7 @@ def unpack(archive: Path, into: Path) -> Path:
         UserError: The archive is damaged or not a packed model, or the folder exists.
     """
     if not archive.is_file():
-        raise UserError(f"{archive}: no such file; `reprise pack` writes one")
+        raise UserError(f"{archive}: no such file; `reprise pack RUN FILE.tar` writes one")
     try:
         folder = into / only_folder(archive)
         if folder.exists():

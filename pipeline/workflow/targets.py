@@ -107,6 +107,9 @@ def unknown_word(project: Project, target: str, rules: set[str] | frozenset[str]
         return f"target {target}: write results/{project.config.scale}/{project.config.paper}/{name}.svg"
     if "." in target:
         return None
+    key, equals, _ = target.partition("=")
+    if equals and key in Config.model_fields:
+        return f"target {target}: is a setting; write `--config {shlex.quote(target)} --` before the targets"
     fault = unknown(target, rules, f"target {target}")
     if fault and "did you mean" not in fault:
         fault = f"{fault}; or a file, such as results/table2.csv"
@@ -219,9 +222,6 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
         UserError: The target is no report.
     """
     project = graph.project
-    key, equals, _ = target.partition("=")
-    if equals and key in Config.model_fields:
-        raise UserError(f"{target}: is a setting, not a target; write `--set {target}`")
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
     otherwise = (

@@ -31,6 +31,8 @@ from reprise.screen import screen
 
 log = logging.getLogger(__name__)
 
+SNAKEMAKE = (sys.executable, "-m", "snakemake")
+QUIET = ("--quiet", "rules", "host", "reason")
 EVERY_S = 1.0
 DETAIL = re.compile(
     r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete|Exiting|Elapsed)"
@@ -51,6 +53,7 @@ def make(
     targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")],
     *,
     cores: Annotated[str | None, Argument(metavar="N")] = None,
+    dry_run: bool = False,
     settings: Settings = (),
 ) -> None:
     """Run Snakemake for some targets, and show its progress.
@@ -67,10 +70,12 @@ def make(
     Args:
         targets: Papers, `all`, or files in results/.
         cores: CPU cores that Snakemake uses at once, or `all`; by default those of the profile.
+        dry_run: Only show in a few lines what would run.
         settings: Override a key of config.yaml. May be given several times.
 
     Raises:
         UserError: A target or the number of cores is wrong, or Snakemake failed.
+        SystemExit: The dry run ended, with its exit status.
     """
     if cores and cores != "all" and not (cores.isdecimal() and int(cores)):
         raise UserError(f"--cores {cores}: must be a number, at least 1, or `all`")
@@ -80,6 +85,10 @@ def make(
     watch = Watch(project, [report for target in targets for report in reports_asked_for(graph, target)])
     config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in changed.items())] if changed else []
     options = [*config, *(["--cores", cores] if cores else [])]
+    if dry_run:
+        sys.exit(
+            subprocess.call([*SNAKEMAKE, "--dry-run", *QUIET, "progress", *options, "--", *targets], cwd=project.root)
+        )
     begun, title = time.monotonic(), " ".join(targets)
     with Workflow([*options, "--", *targets], project) as workflow:
         show_screen(workflow, watch, title) if sys.stdout.isatty() else print_events(workflow)
@@ -96,7 +105,7 @@ class Workflow:
     """
 
     def __init__(self, arguments: list[str], project: Project):
-        self.command = [sys.executable, "-m", "snakemake", "--quiet", "rules", "host", "reason", *arguments]
+        self.command = [*SNAKEMAKE, *QUIET, *arguments]
         self.root, self.log = project.root, project.layout.scale_folder / MAKE_LOG
         self.received: int | None = None
 

@@ -22,11 +22,18 @@ WRONG = {
         ["show", "--paper", "multichannel", "--table", "table3"],
         r"table3: is no table of scores; `snakemake \S* ?-- \S+/table3.md` writes",
     ),
-    "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack` writes one"),
+    "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack RUN FILE.tar` writes one"),
     "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
     "setting as target": (
         ["make", "--set", "scale=small", "mirror=/files", "weighted"],
-        "mirror=/files: is a setting, not a target; write `--set mirror=/files`",
+        "mirror=/files: is a setting; write `--set mirror=/files`, with one --set for each",
+    ),
+    "setting as paper": (["status", "--set", "scale=demo", "seeds=2"], "seeds=2: is a setting; write `--set seeds=2`"),
+    "setting as run": (["translate", "--set", "scale=demo", "seeds=1", "a/b"], "seeds=1: is a setting; write `--set"),
+    "setting too many": (["compare", "a", "b", "--set", "scale=demo", "seeds=1"], "seeds=1: is a setting; write"),
+    "dataset of other papers": (
+        ["translate", "attention/base/wmt14-de-en", "--set", "scale=demo"],
+        "datasets of base at scale demo: unknown name 'wmt14-de-en'; allowed: grammar-en-de, .*, wmt14-en-de, ",
     ),
     "no table": (
         ["new", "dataset", "calls", "--recordings", "calls.tsv"],
@@ -42,6 +49,7 @@ UNKNOWN_OPTIONS = {
     "misspelt": (["verify", "--repiar"], "--repiar; did you mean '--repair'?"),
     "no setting": (["unlock", "--to", "de"], "--to de; options are --help, --force"),
     "neither": (["verify", "--to=de"], "--to=de; options are --help, --root, --set, --repair"),
+    "of snakemake": (["status", "--config", "scale=small"], "--config; write `--set KEY=VALUE` for each setting"),
     "word": (["show", "table2"], "table2; options are --help, --root, --set, --paper, --table, --wide"),
 }
 """Arguments that argparse itself refuses: it prints the usage first."""
@@ -83,6 +91,12 @@ def test_unknown_option_is_explained_after_the_usage(name, folder, capsys):
     assert error == f"error: unrecognized arguments: {message}\n"
 
 
+def test_missing_argument_is_named_with_its_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["pack", "attention/base"])
+    assert capsys.readouterr().err.endswith("required: OUT; OUT: Folder to write, or a file NAME.tar\n")
+
+
 @pytest.mark.parametrize(("word", "hint"), [("translat", "; did you mean 'translate'?"), ("help", "")])
 def test_unknown_command_names_the_nearest(word, hint, capsys):
     with pytest.raises(SystemExit):
@@ -103,6 +117,7 @@ def test_target_without_scale_or_file_is_corrected():
         ("Table2", "write results/table2.csv"),
         ("table2.csv", "write results/table2.csv"),
         ("figure3", "write results/demo/weighted/figure3.svg"),
+        ("scale=small", "is a setting; write `--config scale=small --` before the targets"),
         ("weighted.html", "such as results/table2.csv, and results/site/index.html"),
         ("results/demo/weighted", "or the paper: `snakemake -- weighted`"),
         ("results/small/weighted", "or --set scale=small (reprise)"),
