@@ -57,7 +57,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         inside = before.count("(") > before.count(")")
         return f"{link[1]} in `{target}`" if inside else f"{link[1]} (`{target}`)"
 
-    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", plain, markdown)
+    linked = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", plain, markdown)
+    return re.sub(r"(?<=\d) ± (?=\d)", "\u00a0±\u00a0", linked)  # a number and its spread stay on one line
 
 
 def is_page(page: Any, target: str, files: Any) -> bool:
