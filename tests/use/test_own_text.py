@@ -378,7 +378,7 @@ WRONG = {
     "a run and a file": (["compare", RUN, "test.json"], "compare it with another score file, not with a run"),
     "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),
     "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),
-    "not scored": (["compare", RUN, RUN, "--split", "dev"], "trained, not decoded; `snakemake "),
+    "not scored": (["compare", RUN, RUN, "--split", "dev"], "no report reads it; `--split test` is scored"),
     "no such key": (["translate", RUN, "--set", "scal=smoke"], "did you mean 'scale'?"),
     "no value": (["translate", RUN, "--set", "scale"], "write KEY=VALUE"),
     "bad threads": (["translate", RUN, "--threads", "0"], "at least 1"),
