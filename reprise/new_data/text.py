@@ -143,7 +143,10 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
     for number, (source, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
         if source is None or other is None:
             ended, longer = (src, tgt) if source is None else (tgt, src)
-            raise UserError(f"{ended}: ends before line {number}, but {longer} does not; they must have parallel lines")
+            fault = (
+                f"ends before line {number}, but {longer} does not" if number > 1 else f"is empty, but {longer} is not"
+            )
+            raise UserError(f"{ended}: {fault}; they must have parallel lines")
         yield source.strip(), other.strip()
 
 

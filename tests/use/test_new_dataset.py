@@ -97,8 +97,8 @@ def test_text_in_any_language_is_prepared_as_the_file_says(root):
     ("name", "lines", "message"),
     [
         ("dev.uk", ["one", ""], "dev.uk: line 2 is empty"),
-        ("dev.uk", ["one"], "dev.uk: ends before line 2"),
-        ("train.en", [], "train.en: ends before line 1"),
+        ("dev.uk", ["one"], "dev.uk: ends before line 2, but "),
+        ("train.en", [], "train.en: is empty, but "),
     ],
 )
 def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, lines, message):

@@ -32,7 +32,7 @@ KINDS = {"transformer": 13, "recurrent": 13, "recogniser": 9}
 BY_MANY_DEALS = {"recogniser": {"curves"}}
 """Kinds that are judged by ten thousand deals instead: of the 360 judgements here 27 are false, by luck."""
 AT_MOST, KIND_AT_MOST = (1.2 * LEVEL, 1.5 * LEVEL) if SHIFT else (LEVEL, LEVEL)
-"""Bounds of all kinds and of one kind; deals share trainings, so single kinds vary from 1 to 9 % with the seed."""
+"""Bounds of all kinds and of one kind; deals share trainings, so single kinds vary from 0 to 9 % with the seed."""
 SINGLES_AT_MOST = {"transformer": LEVEL, "recurrent": LEVEL, "recogniser": 0.054}
 """39 of 950 are false for recognisers, which have fewer kinds, so that their bound is wider."""
 NAMES = [f"X{number}" for number in range(SYSTEMS)]
