@@ -129,7 +129,7 @@ def attempt(order: JobOrder) -> Exit:
 
 
 def call_function(function: str, run: Path, key: str) -> None:
-    """Call a `function`, `module:name`, of the folder `run`; rank 0 does so as its only owner, and records the start.
+    """Call a `function`, `module:name`, with the folder `run`; rank 0 first claims the run, and records start and stop.
 
     `done.json` has the `key` when the work is done.
 
@@ -200,7 +200,7 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
 
 
 def report_unfit_node(run: Path, reason: str) -> Exit:
-    """Record the `reason` why this node is unfit for `run`, and return `UNFIT_NODE`, even if that fails."""
+    """Return UNFIT_NODE; record the `reason` for `run`, or else the launcher infers it from the job's silence."""
     log.error("node %s is unfit: %s", state.node_name(), reason)
     with contextlib.suppress(UserError, OSError):
         state.record_unfit_node(run, state.node_name(), reason, state.job_name())

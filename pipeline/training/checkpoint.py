@@ -75,7 +75,10 @@ class ResumePoint:
 
 
 def resume_tensors(model: torch.nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
-    """Return the tensors of a resume file by prefixed name: `model` parameters (…), and those of `optimiser`."""
+    """Return the tensors of a resume file by prefixed name: those of `model`, and the moments of `optimiser`.
+
+    Each has the shape of its parameter or buffer; a step count is a scalar.
+    """
     parts = (MODEL, tensors_of(model)), (MOMENTS, optimiser.tensors())
     return {prefix + name: tensor for prefix, tensors in parts for name, tensor in tensors.items()}
 

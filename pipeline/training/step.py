@@ -27,7 +27,10 @@ Prepared = TypeVar("Prepared")
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
-    """Return the `seed` of micro-batch `index`, over all processes, of `step`; no generator state is needed."""
+    """Return the random seed of micro-batch `index`, counted over all processes, of `step` of a run with `seed`.
+
+    Steps count from 0. Checkpoints then need no generator state.
+    """
     return int.from_bytes(hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest(), "little") >> 1
 
 

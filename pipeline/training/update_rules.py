@@ -93,7 +93,7 @@ def compiled_on_gpu(move: Move) -> Move:
 
 
 def column(states: list[State], name: str) -> Tensors:
-    """Return the tensor `name`, a moment or `step`, of each of the `states` of parameters (…)."""
+    """Return the tensor `name` of each of the `states`: a moment of its parameter's shape, or the scalar `step`."""
     return [state[name] for state in states]
 
 
