@@ -26,8 +26,11 @@ help:
 .DEFAULT:
 	@echo "error: no target '$@'; \`make help\` lists the targets, \`snakemake -n $@\` asks the workflow" >&2; exit 2
 
+# .DEFAULT would refuse these files under --always-make
+Makefile requirements.txt pyproject.toml: ;
+
 env: $(VENV)/ready
-$(VENV)/ready: requirements.txt pyproject.toml
+$(VENV)/ready: requirements.txt pyproject.toml Makefile
 	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; set PYTHON=, e.g. make env PYTHON=/usr/bin/python3.12" >&2; exit 1; }
@@ -44,7 +47,7 @@ $(VENV)/ready: requirements.txt pyproject.toml
 lock: env
 	$(PIP) $(UV)
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-header --no-annotate | awk '/^[a-z]/ {skip = /^(torch=|triton=|cuda-|nvidia-)/} !skip' >requirements.txt
+		--no-header --no-annotate --constraints <(echo '$(TORCH)') | awk '/^[a-z]/ {skip = /^(torch=|triton=|cuda-|nvidia-)/} !skip' >requirements.txt
 
 # the fast tests with the oldest, or with the newest versions that pyproject.toml allows
 oldest: RESOLUTION := lowest-direct

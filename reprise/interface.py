@@ -19,7 +19,7 @@ from pandas import DataFrame, Series, to_numeric
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.papers.project import Project
 from pipeline.report.claims import results_in_words, row_of
-from pipeline.report.filled_table import NOT_RUN, fill
+from pipeline.report.filled_table import UNFINISHED, fill
 from pipeline.workflow.targets import snakemake_command
 from reprise.find_runs import find_project, find_run
 
@@ -91,7 +91,7 @@ def curves(run: str, **settings: Any) -> DataFrame:
 
 
 def warn_of_missing(project: Project, paper: str, frame: DataFrame) -> DataFrame:
-    """Warn of rows that did not run, with the command that makes them.
+    """Warn of rows without all their numbers, with the command that makes them.
 
     Args:
         project: The project at its scale.
@@ -101,9 +101,9 @@ def warn_of_missing(project: Project, paper: str, frame: DataFrame) -> DataFrame
     Returns:
         The frame.
     """
-    if missing := int((frame == NOT_RUN).any(axis=1).sum()):
+    if missing := int(frame.isin(UNFINISHED).any(axis=1).sum()):
         scale, command = project.config.scale, snakemake_command(project, paper)
-        log.warning("%s: %d of %d rows did not run at scale %s; `%s`", paper, missing, len(frame), scale, command)
+        log.warning("%s: %d of %d rows lack numbers at scale %s; `%s`", paper, missing, len(frame), scale, command)
     return frame
 
 

@@ -202,13 +202,17 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
-    def measurement_if_scored(
+    def mean_if_scored(
         self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits
-    ) -> Measurement | None:
-        """Return `measurement`, or None if a score file does not have the metric."""
-        scores = [self.score(product) for run in runs for product in self.view.scores(run, scored, decodings)]
-        has_metric = all(score is not None and scored.metric in score.metrics for score in scores)
-        return self.measurement(runs, decodings, scored) if scores and has_metric else None
+    ) -> tuple[float, str] | None:
+        """Return mean and signature; None if a score file lacks the metric or seeds were scored differently."""
+        scores = [[self.score(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
+        if not scores or any(score is None or scored.metric not in score.metrics for score in chain(*scores)):
+            return None
+        found = [[score.metrics[scored.metric] for score in several if score] for several in scores]
+        signatures = {tuple(entry.signature for entry in several) for several in found}
+        mean = statistics.fmean(entry.value for entry in chain(*found))
+        return (mean, found[0][0].signature) if len(signatures) == 1 else None
 
     def sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         """Return the metric of each seed and on resampled sentences, without the noise of its family.

@@ -88,8 +88,14 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch]) -> Iterator[None]:
+def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch], positions: int) -> Iterator[None]:
     """Turn an out-of-memory error within the block into an OutOfMemory error that names the setting to change.
+
+    Args:
+        spec: The run that trains.
+        step: Number of the step, from 0.
+        batches: Micro-batches that are computed in the block.
+        positions: Positions of a micro-batch at present: the setting, or fewer after memory ran out before.
 
     Raises:
         OutOfMemory: Memory ran out.
@@ -102,10 +108,9 @@ def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch
         if not is_out_of_memory(error):
             raise
         key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
-        now = getattr(spec.training, key)
         raise OutOfMemory(
             f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
-            f"training.{key} to {now // 2} (now {now}): the step keeps its size, in more micro-batches"
+            f"training.{key} to {positions // 2} (now {positions}): the step keeps its size, in more micro-batches"
         ) from error
 
 

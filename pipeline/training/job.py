@@ -12,7 +12,6 @@ from pipeline.core.digests import provenance, sha256_file
 from pipeline.core.disk import retry_read
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
-from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
 from pipeline.data.encoded_files import require_whole, stage_in, training_stores
 from pipeline.models.seq2seq import count_parameters
@@ -251,6 +250,6 @@ def outcome_of(trainer: Trainer) -> Outcome:
         padding=batches.padding,
         left_out_pairs=batches.left_out,
         micro_batch=batches.lowered_to,
-        provenance=provenance() | {"vocabulary": read_corpus(Path(trainer.spec.corpus)).vocabulary},
+        provenance=provenance() | {"vocabulary": trainer.vocabulary},
         continued_from=state.continued_from,
     )

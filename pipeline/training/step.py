@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -155,7 +156,7 @@ class StepRunner:
         """Run a training step by replaying CUDA graphs, with micro-batches padded to their shapes, as `run`."""
         micro_batches, known = prepared.micro_batches, (prepared.flops, self.stop.signal is not None)
         seeds = [self.micro_seed(step, index) for index in range(len(micro_batches))]
-        with guards.out_of_memory_explained(self.spec, step, micro_batches[:1]):
+        with self.out_of_memory_explained(step, micro_batches[:1]):
             results = captured.run(step, annealings, micro_batches, seeds, self.divisor(prepared), known)
         return AsyncScalars(results, known if self.group.size == 1 else ())
 
@@ -196,11 +197,15 @@ class StepRunner:
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> Tensor:
         """Add gradients of `batch` / `divisor` in `step`; return loss and negative log-likelihood, (2,)."""
-        with guards.out_of_memory_explained(self.spec, step, [batch]):
+        with self.out_of_memory_explained(step, [batch]):
             with machine.autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             (sums.loss * (1 / divisor)).backward()  # a gradient as argument would make torch import sympy
         return torch.stack([sums.loss.detach(), sums.nll])
+
+    def out_of_memory_explained(self, step: int, batches: Sequence[AnyBatch]) -> AbstractContextManager[None]:
+        """Return `guards.out_of_memory_explained` for micro-batches of the present size."""
+        return guards.out_of_memory_explained(self.spec, step, batches, self.batches.micro_batch_positions)
 
     def warm_up_largest_batch(self, step: int) -> None:
         """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
@@ -211,7 +216,7 @@ class StepRunner:
         Raises:
             UserError: Memory runs out with a single sequence.
         """
-        while self.group.total([float((fault := self._warm_up()) is not None)], self.device)[0]:
+        while self.group.total([float((fault := self._warm_up(step)) is not None)], self.device)[0]:
             before = self.batches.micro_batch_positions
             if not self.batches.lower_micro_batches(before // 2):
                 error = guards.out_of_memory_with_one_sequence(self.spec, step, fault or "on another process")
@@ -221,12 +226,15 @@ class StepRunner:
                 "micro-batches",
                 *(self.spec.name, before, self.batches.micro_batch_positions),
             )
+            if self.device.type == "cuda":  # the failed attempt is no cost of this training
+                torch.cuda.reset_peak_memory_stats(self.device)
             if self.captured:  # its grid is of the shapes of larger micro-batches
+                self.captured = None  # frees its tensors before others take their place
                 self.captured = captured_steps.captured_steps(
                     self.spec, self.model, self.optimiser, self.batches, self.group, self.device
                 )
 
-    def _warm_up(self) -> str | None:
+    def _warm_up(self, step: int) -> str | None:
         """Run the passes of the largest micro-batch, with placeholders of the optimiser's moments in memory.
 
         Neither weights nor buffers (such as running statistics) change.
@@ -240,8 +248,9 @@ class StepRunner:
             largest = self.captured.fitted(largest)
         before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         try:
-            moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
-            self.backward(0, largest, largest.num_tokens)
+            with self.out_of_memory_explained(step, [largest]):
+                moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+            self.backward(step, largest, largest.num_tokens)
             del moments
         except guards.OutOfMemory:
             return guards.describe([largest])

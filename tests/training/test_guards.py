@@ -175,13 +175,26 @@ def test_resumed_training_keeps_its_halved_micro_batches(new_run, train, train_s
     assert first == second and read_json(stopped / "done.json")["micro_batch"] == 37
 
 
+def test_advice_after_halving_names_the_halved_size(new_run, limit_memory, monkeypatch):
+    """The setting of 75 positions was halved to 37 before the first step."""
+    limit_memory(50)
+    accumulate = StepRunner.accumulate
+    monkeypatch.setattr(
+        StepRunner,
+        "accumulate",
+        lambda self, *step: limit_memory(50 if step[0] < 3 else 0) is None or accumulate(self, *step),
+    )
+    with pytest.raises(UserError, match=r"out of memory in step 3 .*micro_batch_tokens to 18 \(now 37\)"):
+        train_run(new_run(), threads=1)
+
+
 def test_all_processes_halve_if_another_one_is_out_of_memory():
     lowered, faults = [], iter([1.0, 1.0, 0.0])
     runner = StepRunner.__new__(StepRunner)
     runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
     runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(faults)])
     runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lambda n: lowered.append(n) or True)
-    runner._warm_up = lambda: None
+    runner._warm_up = lambda step: None
     runner.warm_up_largest_batch(0)
     assert lowered == [4, 4]
 
@@ -191,7 +204,7 @@ def test_out_of_memory_without_micro_batch_names_unit_of_model(reads):
     limits = {"micro_batch_frames": 4000, "micro_batch_tokens": 600}
     spec = SimpleNamespace(name="x", model=SimpleNamespace(reads=reads), training=SimpleNamespace(**limits))
     key = "micro_batch_frames to 2000" if reads == "speech" else "micro_batch_tokens to 300"
-    with pytest.raises(UserError, match=key), guards.out_of_memory_explained(spec, 3, []):
+    with pytest.raises(UserError, match=key), guards.out_of_memory_explained(spec, 3, [], limits[key.split()[0]]):
         raise MemoryError
 
 

@@ -83,9 +83,8 @@ class ScoreCell(MeasuredCell):
         for metric in OTHER_RECIPES.get(self.metric, ()):
             other = self.model_copy(update={"metric": metric})
             decodings = self.decodings_of(context.row) if runs else []
-            found = context.table.folders.measurement_if_scored(runs, decodings, other)
-            columns[metric] = f"{found.mean:.2f}" if found else ""
-            columns[f"{metric}_signature"] = found.signature if found else ""
+            found = context.table.folders.mean_if_scored(runs, decodings, other)
+            columns[metric], columns[f"{metric}_signature"] = (f"{found[0]:.2f}", found[1]) if found else ("", "")
         return columns
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
