@@ -167,7 +167,7 @@ FORMATS: dict[str, tuple[str, Callable[[Path], bytes], Callable[[Path], object]]
     ),
     "recordings": ("own.tsv", lambda _: b"audio\ttext\tspeaker\n" + b"a.wav\tword\tx\n" * 3, recordings),
     "manifest": ("a.tsv", lambda _: MANIFEST, lambda path: [*read_manifest(path)]),
-    "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(STM_PART, path, path.parent / "members")]),
+    "stm": ("a.stm", lambda _: STM * 9, lambda path: [*part_content(STM_PART, path, path.parent)]),
     "gzip": ("a.txt.gz", lambda _: gzip.compress(STM * 50), lambda path: [*read_side(Side(source=path.name), path)]),
     "trees": ("a.mrg", lambda _: PENN * 9, parse_trees),
     "wav": ("a.wav", lambda _: sound_of("WAV", "PCM_16"), hear),

@@ -169,15 +169,16 @@ def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator
 
     Members are copied in one pass over the archive, the last one of a name, and removed at the end of the part.
     """
-    texts = {path.name: path}
-    if (member := part.member) is not None:
+    texts, member = {path.name: path}, part.member
+    if member is not None:
         texts = archives.copy_members(path, path.name, lambda name: fnmatch(name, member), folder, once=True)
     try:
         for name, text in texts.items():
             with untrusted.opened(text) as stream:
                 yield from sentences(part, name, text.stat().st_size, stream, path)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # there is none unless the file is an archive
+        if member is not None:  # otherwise the folder is not of this part's making
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], path: Path) -> Iterator[str]:
