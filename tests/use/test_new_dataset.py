@@ -18,6 +18,7 @@ from reprise.cli import new
 from reprise.new_data import SPLITS, by_weight, read_shares
 from reprise.new_data.recordings import read_table, warn_of_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
+from reprise.user_files import lines_of
 
 SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
 SPLIT_FILES = [*SENTENCES, "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
@@ -117,7 +118,7 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
         ("train.en", ["--languages", "en", "uk"], "--src and --tgt: are both train.en; name the file"),
         ("train.uk", ["--languages", "uk", "en"], "train.en: ends in en, but --languages says uk; swap the languages"),
         ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
-        ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it: `iconv -f WINDOWS-1252 "),
+        ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it from its encoding, such as `iconv -f "),
     ],
 )
 def test_wrong_file_as_translation_is_refused(root, refused, target, languages, message):
@@ -126,6 +127,16 @@ def test_wrong_file_as_translation_is_refused(root, refused, target, languages, 
     (root / "utf16.uk").write_text("a\nb\n", encoding="utf-16")
     (root / "latin.uk").write_bytes(b"a\n\xe9\n")
     assert message in refused("new", "dataset", "mine", "--src", "train.en", "--tgt", target, *languages)
+
+
+@pytest.mark.parametrize("before", [b"", b"a dog .\n" * 5000])
+def test_a_pipe_that_is_not_utf8_is_refused_by_its_byte(before):
+    read, write = os.pipe()
+    os.write(write, before + b"caf\xe9\n")
+    os.close(write)
+    with pytest.raises(UserError, match=r"not UTF-8 \(invalid continuation byte: byte 0xe9\); convert it first$"):
+        list(lines_of(Path(f"/dev/fd/{read}")))
+    os.close(read)
 
 
 @pytest.mark.parametrize(
