@@ -7,6 +7,7 @@ module of the requested command is imported, so a command without torch starts q
 import argparse
 import gc
 import importlib
+import os
 import shlex
 from collections.abc import Callable, Container, Iterable, Mapping
 from types import ModuleType
@@ -53,10 +54,9 @@ class Parser(argparse.ArgumentParser):
         _, unknown, words = message.partition("unrecognized arguments: ")
         _, required, missing = message.partition("arguments are required: ")
         if unknown:
-            self.refuse_settings(words.split())
             message += self.hint(words.split()[0])
         elif required:
-            message += "".join(f"; {name}: {self.help_of(name)}" for name in missing.split(", "))
+            message += "".join(f"; {name}: {about}" for name in missing.split(", ") if (about := self.help_of(name)))
         super().error(message)
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -69,13 +69,16 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UserError: A positional argument is a setting without `--set`.
         """
-        found = super().parse_intermixed_args(args, namespace)
+        found, unknown = self.parse_known_intermixed_args(args, namespace)
+        self.refuse_settings(unknown)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
         values = [getattr(found, action.dest) for action in self._actions if not action.option_strings]
         self.refuse_settings(word for value in values for word in (value if isinstance(value, list) else [value]))
         return found
 
     def refuse_settings(self, words: Iterable[object]) -> None:
-        """Refuse `KEY=VALUE` of a key of config.yaml, as after `--set scale=small seeds=2`.
+        """Refuse `KEY=VALUE` of a key of config.yaml that is no file, as after `--set scale=small seeds=2`.
 
         Args:
             words: Positional arguments, converted or not.
@@ -85,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         """
         for word in words:
             key, equals, _ = str(word).partition("=")
-            if equals and key in self.keys():
+            if equals and key in self.keys() and not os.path.exists(str(word)):
                 raise UserError(
                     f"{word}: is a setting; write `--set {shlex.quote(str(word))}`, with one --set for each"
                 )
@@ -97,14 +100,14 @@ class Parser(argparse.ArgumentParser):
         found = parameters(self.function) if self.function else ()
         return {key for parameter in found for key in parameter.argument.keys}
 
-    def help_of(self, name: str) -> str | None:
-        """Return the help of an argument.
+    def help_of(self, name: str) -> str:
+        """Return the help of an argument, which may be empty.
 
         Args:
             name: The argument as argparse names it in an error.
         """
         named = {"/".join(action.option_strings) or action.metavar: action.help for action in self._actions}
-        return named.get(name)
+        return (named.get(name) or "").replace("%%", "%")
 
     def hint(self, word: str) -> str:
         """Return what may have been meant by an unknown word.

@@ -10,6 +10,7 @@ import reprise
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import load_project
+from pipeline.stages import Parser
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.rules import RuleFunctions
 from pipeline.workflow.targets import unknown_target
@@ -31,6 +32,7 @@ WRONG = {
     "setting as paper": (["status", "--set", "scale=demo", "seeds=2"], "seeds=2: is a setting; write `--set seeds=2`"),
     "setting as run": (["translate", "--set", "scale=demo", "seeds=1", "a/b"], "seeds=1: is a setting; write `--set"),
     "setting too many": (["compare", "a", "b", "--set", "scale=demo", "seeds=1"], "seeds=1: is a setting; write"),
+    "setting with a space": (["verify", "work=my dir"], "work=my dir: is a setting; write `--set 'work=my dir'`"),
     "dataset of other papers": (
         ["translate", "attention/base/wmt14-de-en", "--set", "scale=demo"],
         "datasets of base at scale demo: unknown name 'wmt14-de-en'; allowed: grammar-en-de, .*, wmt14-en-de, ",
@@ -95,6 +97,29 @@ def test_missing_argument_is_named_with_its_help(capsys):
     with pytest.raises(SystemExit):
         main(["pack", "attention/base"])
     assert capsys.readouterr().err.endswith("required: OUT; OUT: Folder to write, or a file NAME.tar\n")
+
+
+def test_missing_command_is_named_without_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["--"])
+    assert capsys.readouterr().err.endswith("required: COMMAND\n")
+
+
+def test_file_named_like_a_setting_is_no_setting(folder, tmp_path, capsys):
+    arguments = ["translate", "attention/none", "work=x.txt"]
+    assert main(arguments) == 1
+    assert "is a setting" in capsys.readouterr().err
+    (tmp_path / "work=x.txt").touch()
+    assert main(arguments) == 1
+    assert "is a setting" not in capsys.readouterr().err
+
+
+def test_help_of_a_missing_argument_has_single_percent_signs(capsys):
+    parser = Parser()
+    parser.add_argument("share", metavar="SHARE", help="Share in %%")
+    with pytest.raises(SystemExit):
+        parser.parse_args([])
+    assert capsys.readouterr().err.endswith("; SHARE: Share in %\n")
 
 
 @pytest.mark.parametrize(("word", "hint"), [("translat", "; did you mean 'translate'?"), ("help", "")])
