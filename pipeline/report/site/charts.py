@@ -119,7 +119,7 @@ class HeatChart:
         x: Axis of the columns.
         y: Axis of the rows.
         size: Columns and rows.
-        largest: The largest weight, which has the darkest shade.
+        largest: The largest weight, which has the strongest shade.
         shades: Opacity, and the path of its cells in a box of one unit per cell.
         summary: The chart in words, for readers that do not see it.
         kind: Macro of `charts.html`.
