@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError, one_line
 from pipeline.core.files import atomic_write
 from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
-from pipeline.data.languages import canonical
+from pipeline.data.languages import base_language, canonical
 from pipeline.papers.project import load_project
 from reprise.find_runs import find_root
 from reprise.new_data import read_shares, recordings, text, trees
@@ -200,8 +200,10 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
     """
     if given.pairs and not given.languages:
         raise UserError("--languages: name the languages of the two columns of --pairs, such as en de")
-    if given.src and given.tgt and given.src.resolve() == given.tgt.resolve():
-        raise UserError(f"--src and --tgt: are both {given.src}; name the file of the translations as --tgt")
+    for option, (src_file, tgt_file) in sides_of(given).items():
+        if is_same_file(src_file, tgt_file):
+            place = "as --tgt" if src_file is given.src else "second"
+            raise UserError(f"{option}: are both {src_file}; name the file of the translations {place}")
     named = given.languages or [path.suffix.removeprefix(".") for path in (given.src, given.tgt) if path]
     if kinds := [name for name in named if name.lower() in FILE_KINDS and not given.languages]:
         raise UserError(f"--languages: name the two languages, such as en de; a file ends in {kinds[0]!r}")
@@ -211,12 +213,58 @@ def languages_of(given: DataOptions) -> tuple[str, str]:
         raise UserError(f"--languages: {error}") from error
     if src == tgt:
         raise UserError(f"--languages: two languages are needed, such as en de; got {' and '.join(named)}")
-    for path, language, other in ((given.src, src, tgt), (given.tgt, tgt, src)):
-        if path and path.suffix == f".{other}":
-            raise UserError(
-                f"{path}: ends in {other}, but --languages says {language}; swap the languages, or rename the file"
-            )
+    for sides in sides_of(given).values():
+        refuse_swapped(given, sides, (src, tgt))
     return src, tgt
+
+
+def sides_of(given: DataOptions) -> dict[str, tuple[Path, Path]]:
+    """Return the source and target file of each split that is `given` as two files, by the options that name them."""
+    every = {
+        "--src and --tgt": [path for path in (given.src, given.tgt) if path],
+        "files of --dev": given.dev,
+        "files of --test": given.test,
+    }
+    return {option: (files[0], files[1]) for option, files in every.items() if len(files) == 2}
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file, which may be missing."""
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return one.resolve() == other.resolve()
+
+
+def refuse_swapped(given: DataOptions, sides: tuple[Path, Path], languages: tuple[str, str]) -> None:
+    """Refuse source and target files of a split that are named after each other's language.
+
+    Args:
+        given: The options, to name the remedy.
+        sides: Source and target file.
+        languages: Source and target language as canonical tags.
+
+    Raises:
+        UserError: One of the `sides` is.
+    """
+    src, tgt = map(base_language, languages)
+    for path, language, other in zip(sides, languages, languages[::-1], strict=True):
+        ending = language_of_name(path)
+        if ending == other or (src != tgt and base_language(ending) == base_language(other)):
+            says = "--languages says" if given.languages else "--src and --tgt say"
+            remedy = "languages" if path in (given.src, given.tgt) else "files"
+            ending = path.suffix.removeprefix(".")
+            raise UserError(f"{path}: ends in {ending}, but {says} {language}; swap the {remedy}, or rename the file")
+
+
+def language_of_name(path: Path) -> str:
+    """Return the language that a file name ends in as a canonical tag, empty if there is none."""
+    ending = path.suffix.removeprefix(".")
+    if not ending or ending.lower() in FILE_KINDS:
+        return ""
+    try:
+        return canonical(ending)
+    except ValueError:
+        return ""
 
 
 def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) -> dict[str, text.Sides]:

@@ -117,6 +117,11 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
         ("train.en", [], "--src and --tgt: are both train.en; name the file of the translations as --tgt"),
         ("train.en", ["--languages", "en", "uk"], "--src and --tgt: are both train.en; name the file"),
         ("train.uk", ["--languages", "uk", "en"], "train.en: ends in en, but --languages says uk; swap the languages"),
+        ("train.ukr", ["--languages", "uk", "en"], "train.en: ends in en, but --languages says uk"),
+        ("a.ukr", ["--languages", "en", "uk", "--dev", "b.ukr", "a"], "b.ukr: ends in ukr, but --languages says en;"),
+        ("a.uk", ["--dev", "b.en", "b.uk", "--test", "b.uk", "b.en"], "b.uk: ends in uk, but --src and --tgt say en; "),
+        ("a.pt-BR", ["--languages", "en", "uk", "--dev", "a", "./a"], "files of --dev: are both a; name the file of "),
+        ("linked.uk", [], "--src and --tgt: are both train.en; name the file"),
         ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
         ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it from its encoding, such as `iconv -f "),
     ],
@@ -124,9 +129,18 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
 def test_wrong_file_as_translation_is_refused(root, refused, target, languages, message):
     write(root / "train.en", ["one", "two"])
     write(root / "train.uk", ["a", "b"])
+    (root / "linked.uk").hardlink_to(root / "train.en")
     (root / "utf16.uk").write_text("a\nb\n", encoding="utf-16")
     (root / "latin.uk").write_bytes(b"a\n\xe9\n")
     assert message in refused("new", "dataset", "mine", "--src", "train.en", "--tgt", target, *languages)
+
+
+def test_endings_of_one_language_are_swapped_only_if_equal():
+    brazil, portugal = Path("train.pt-br"), Path("train.pt-PT")
+    for endings in ((brazil, portugal), (Path("a.pt"), Path("b.por"))):
+        assert new.languages_of(new.DataOptions(src=endings[0], tgt=endings[1], languages=("pt-BR", "pt-PT")))
+    with pytest.raises(UserError, match=r"train\.pt-PT: ends in pt-PT, but --languages says pt-BR; swap the languages"):
+        new.languages_of(new.DataOptions(src=portugal, tgt=brazil, languages=("pt-BR", "pt-PT")))
 
 
 @pytest.mark.parametrize("before", [b"", b"a dog .\n" * 5000])
