@@ -17,7 +17,7 @@ from pipeline.core.json_csv import read_json
 from pipeline.core.records.training import BestLoss, Loss
 from pipeline.data.batches.corpus_batches import training_batches
 from pipeline.models.transformer.model import Transformer
-from pipeline.training import guards
+from pipeline.training import captured_steps, guards
 from pipeline.training.job import train_run
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.specification import weight_files
@@ -188,15 +188,43 @@ def test_advice_after_halving_names_the_halved_size(new_run, limit_memory, monke
         train_run(new_run(), threads=1)
 
 
-def test_all_processes_halve_if_another_one_is_out_of_memory():
-    lowered, faults = [], iter([1.0, 1.0, 0.0])
-    runner = StepRunner.__new__(StepRunner)
-    runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
-    runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(faults)])
-    runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lambda n: lowered.append(n) or True)
-    runner._warm_up = lambda step: None
-    runner.warm_up_largest_batch(0)
+@pytest.fixture
+def one_of_several():
+    """Return a maker of steps of one of several processes, which runs out of memory as often as another does."""
+
+    def make(faults: list[float], lower_micro_batches) -> StepRunner:
+        runner, others = StepRunner.__new__(StepRunner), iter(faults)
+        runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
+        runner.model = runner.optimiser = None
+        runner.spec.model, runner.spec.training = SimpleNamespace(reads="text"), SimpleNamespace(max_length=9)
+        runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(others)])
+        runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lower_micro_batches)
+        runner._warm_up = lambda step: None
+        return runner
+
+    return make
+
+
+def test_all_processes_halve_if_another_one_is_out_of_memory(one_of_several):
+    lowered = []
+    one_of_several([1.0, 1.0, 0.0], lambda n: lowered.append(n) or True).warm_up_largest_batch(0)
     assert lowered == [4, 4]
+
+
+def test_one_sequence_too_large_elsewhere_ends_all_processes(one_of_several):
+    with pytest.raises(UserError, match=r"x: out of memory.*on another process"):
+        one_of_several([1.0], lambda n: False).warm_up_largest_batch(0)
+
+
+def test_captured_steps_are_made_anew_after_halving(one_of_several, monkeypatch):
+    """They are made for the batches that were halved, once for each halving."""
+    runner, made = one_of_several([1.0, 1.0, 0.0], lambda n: True), []
+    runner.captured = SimpleNamespace()
+    monkeypatch.setattr(
+        captured_steps, "captured_steps", lambda *of: made.append(of) or SimpleNamespace(number=len(made))
+    )
+    runner.warm_up_largest_batch(0)
+    assert [of[3] for of in made] == [runner.batches] * 2 and runner.captured.number == 2
 
 
 @pytest.mark.parametrize("reads", ["speech", "text"])
