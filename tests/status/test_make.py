@@ -245,13 +245,3 @@ def test_make_hands_its_cores_and_settings_on(monkeypatch, project):
     with pytest.raises(UserError, match="begun"):
         make(("weighted",), cores="3", settings=("scale=smoke",))
     assert commands == [["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]]
-
-
-def test_dry_run_of_make_ends_in_a_summary(monkeypatch, tmp_path, capfd):
-    monkeypatch.chdir(ROOT)
-    with pytest.raises(SystemExit) as ended:
-        make(("weighted",), dry_run=True, settings=("scale=smoke", f"work={tmp_path}"))
-    shown = capfd.readouterr()
-    lines = (shown.out + shown.err).splitlines()
-    assert ended.value.code == 0 and not list(tmp_path.iterdir()), lines
-    assert any(line.startswith("In short, at scale smoke: ") for line in lines[-10:]) and len(lines) < 60

@@ -182,6 +182,12 @@ def test_a_toy_of_each_kind_works_end_to_end(toys):
     assert "It is straight." in (results / "figure1.md").read_text(encoding="utf-8")
 
 
+def test_claim_of_a_toy_kind_needs_its_trainings(toys):
+    """The dry run of the claims alone has the trainings that the kind names, and no other."""
+    output = require(call(toys, "snakemake", "-n", "--config", "scale=smoke", "--", "results/smoke/toy/claims.csv"))
+    assert trained(output) == {"toy/bag on grammar-smoke-en-de"}
+
+
 def pipeline(root, stage: str, *arguments: str):
     return call(root, "python", "-m", "pipeline", stage, *arguments, "--set", "scale=smoke")
 

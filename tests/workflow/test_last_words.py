@@ -1,10 +1,11 @@
 """Whenever the workflow stops, its last lines give the cause, the place and the remedy."""
 
 import os
+import shutil
 import time
 
 import pytest
-from copied_project import add_toy_paper, call, copy_project
+from copied_project import ROOT, add_toy_paper, call, copy_project
 from fabricated import touch
 from programs import install
 from real_project import real_project
@@ -106,3 +107,35 @@ def test_unwritable_work_folder_is_one_error_before_any_job(project):
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "/proc/none: No such file or directory; make it writable, or choose another `work:`" in done.stderr
     assert "grammar: grammar-smoke-en-de" not in done.stderr
+
+
+def test_dry_run_of_make_ends_in_a_summary(tmp_path):
+    done = call(ROOT, "reprise", "make", "weighted", "--dry-run", "--set", "scale=smoke", "--set", f"work={tmp_path}")
+    lines = (done.stdout + done.stderr).splitlines()
+    assert done.returncode == 0 and not list(tmp_path.iterdir()), lines
+    assert any(line.startswith("In short, at scale smoke: ") for line in lines[-10:]) and len(lines) < 60
+
+
+def test_make_refuses_a_target_it_does_not_have(project):
+    (project / "Makefile").unlink(missing_ok=True)
+    (project / "Makefile").symlink_to(ROOT / "Makefile")
+    done = call(project, "make", "nosuch")
+    assert done.returncode == 2 and done.stderr.startswith("error: no target 'nosuch'")
+
+
+def test_another_folder_is_told_where_to_go_first(project):
+    other = project / "other"
+    other.mkdir()
+    done = call(other, "snakemake", "-n", "--snakefile", str(project / "workflow/Snakefile"))
+    assert done.returncode == 1 and f"first `cd {(project / 'workflow').resolve().parent}`" in done.stdout + done.stderr
+
+
+def test_missing_sbatch_is_said_before_the_first_job(project, tmp_path):
+    """The work folder is at fault too, which is found later."""
+    (tmp_path / "tools").mkdir()
+    for name in ("bash", "env", "sh", "which"):
+        (tmp_path / "tools" / name).symlink_to(shutil.which(name))
+    target = f"/proc/none/{CORPUS.removeprefix('work/')}/raw.done"
+    settings = ("--config", "scale=smoke", "work=/proc/none")
+    done = call(project, "snakemake", "--profile", "slurm", *settings, "--", target, PATH=str(tmp_path / "tools"))
+    assert done.returncode == 1 and "no sbatch on this machine; omit --profile slurm" in done.stderr
