@@ -7,6 +7,7 @@ import torch
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.layout import SAMPLES_FILE
+from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
 from pipeline.data.batches import corpus_batches
 from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
@@ -72,7 +73,9 @@ def build_trainer(
     captured = captured_steps(spec, model, optimiser, batches, group, device)
     steps = StepRunner(spec, model, optimiser, batches, group, device, stop, validation.vocab_size, captured)
     cost = CostCounter(run_folder, device, description, state.step)
-    return Trainer(steps, state, checkpoints, validation, progress, cost, description, save_every_s)
+    return Trainer(
+        steps, state, checkpoints, validation, progress, cost, description, save_every_s, read_corpus(corpus).vocabulary
+    )
 
 
 def restore(

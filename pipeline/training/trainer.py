@@ -5,10 +5,8 @@ import math
 import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from pipeline.core.layout import SAMPLES_FILE
-from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine, RollBack, SampleLine
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.guards import all_finite, count_skipped_step, diverged, too_many_skipped
@@ -31,6 +29,7 @@ class Trainer:
         steps: Computes the training steps.
         machine: Recorded in checkpoints.
         save_every_s: Seconds between resume files, besides those that accompany checkpoints.
+        vocabulary: Digest of the vocabulary, read at the start because the corpus may be gone at the end.
     """
 
     steps: StepRunner
@@ -41,13 +40,12 @@ class Trainer:
     cost: CostCounter
     machine: Machine
     save_every_s: float
+    vocabulary: str
 
     def __post_init__(self):
         self.spec, self.model, self.optimiser = self.steps.spec, self.steps.model, self.steps.optimiser
         self.group, self.stop = self.steps.group, self.steps.stop
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
-        self.vocabulary = read_corpus(Path(self.spec.corpus)).vocabulary
-        """Digest of the vocabulary; read now, as the corpus may be gone when the training ends."""
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
         self.prefetcher = Prefetcher(self.steps.prepare)
         self.stop_step: int | None = None

@@ -49,7 +49,9 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     update = [random_batch(spec, corpus, case.rows, case.src, case.tgt) for _ in range(case.micro_batches)]
     tokens = sum(batch.num_tokens for batch in update)
     return SimpleNamespace(
-        micro_batches=lambda *_: update, step_size=lambda _: (tokens, case.rows * case.micro_batches)
+        micro_batches=lambda *_: update,
+        step_size=lambda _: (tokens, case.rows * case.micro_batches),
+        micro_batch_positions=case.rows * max(case.src, case.tgt),
     )
 
 
@@ -105,7 +107,7 @@ def trainer_of(
     group = Group(0, case.ranks)
     captured = capturing(spec, model, optimiser, group, device, grid, recorder) if recorder else None
     steps = kind(spec, model, optimiser, batches, group, device, idle, vocab, captured)
-    return StepsOnly(steps, TrainingState(), idle, idle, idle, idle, machine=None, save_every_s=1e9)
+    return StepsOnly(steps, TrainingState(), idle, idle, idle, idle, machine=None, save_every_s=1e9, vocabulary="")
 
 
 def count(case: Case) -> Counts:
