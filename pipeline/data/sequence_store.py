@@ -54,7 +54,8 @@ class SequenceStore:
 
     def lengths(self) -> np.ndarray:
         """Return the number of elements of every sequence, (sequences,) int32."""
-        return np.diff(self.offsets).astype(np.int32)
+        lengths = np.empty(len(self), np.int32)
+        return np.subtract(self.offsets[1:], self.offsets[:-1], out=lengths, casting="unsafe")
 
 
 class SequenceWriter:

@@ -13,7 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records import corpus as records
 from pipeline.data import dataset as datasets
-from pipeline.data.batches.steps import FixedSizeSteps, assign_cells, cut_into_steps, order_by_cell
+from pipeline.data.batches.steps import FixedSizeSteps, cut_into_steps, group_into_cells
 from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
 from pipeline.data.text.vocabulary import Alphabet
@@ -179,9 +179,7 @@ class Corpus:
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
         fits = np.maximum(src, tgt) <= longest
         src, tgt = src[fits], tgt[fits]
-        order, starts = order_by_cell(assign_cells(src, tgt), seed=1)
-        bounds = np.append(starts, len(order))
-        widths = np.stack([np.maximum.reduceat(side[order], starts) for side in (src, tgt)], 1)
+        _, bounds, widths = group_into_cells(src, tgt)
         cuts, step_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
         positions = (rows[:, None] * step_widths).mean(axis=0).tolist()

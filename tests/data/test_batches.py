@@ -10,6 +10,7 @@ from shifted_seeds import SHIFT
 from toy_corpus import write_encoded
 
 from pipeline.core.errors import UserError
+from pipeline.data.batches import steps as cutting
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.batches.steps import cut_evenly, cut_greedily, random_keys
@@ -77,6 +78,30 @@ def test_seed_and_epoch_change_order_and_company(corpus):
         assert later != first and whole < set(later)
         mixed = set(later) - whole
         assert len(mixed & set(first)) < len(mixed) / 2
+
+
+def test_large_cell_is_dealt_so_that_parts_span_the_corpus(monkeypatch, seed):
+    """The oracle sorts the pairs into dictionaries of buckets; buckets of lengths up to 11 hold one length each."""
+    monkeypatch.setattr(cutting, "LARGEST_CELL", 16)
+    src, tgt = np.random.default_rng(seed).integers(1, 7, (2, 3000))
+    tgt[0] = 6  # so that each bucket exists
+    order, bounds, widths = cutting.group_into_cells(src, tgt)
+    assert np.array_equal(np.sort(order), np.arange(3000))
+    pairs_of = {}
+    for pair, lengths in enumerate(zip(src.tolist(), tgt.tolist(), strict=True)):
+        pairs_of.setdefault(lengths, []).append(pair)
+    parts_of = {}
+    for (begin, end), width in zip(pairwise(bounds), widths.tolist(), strict=True):
+        parts_of.setdefault(tuple(width), []).append(order[begin:end].tolist())
+    assert parts_of.keys() == pairs_of.keys()
+    for lengths, parts in parts_of.items():
+        assert np.sort(np.concatenate(parts)).tolist() == pairs_of[lengths]
+        assert len(parts) == -(-len(pairs_of[lengths]) // 16) > 1
+        for part in parts:  # each part has one pair of as many neighbours as there are parts
+            places = np.searchsorted(pairs_of[lengths], part)
+            assert len(part) <= 16 and set(np.diff(places)) == {len(parts)}
+    neighbours = np.abs(np.diff(widths, axis=0)).sum(axis=1)
+    assert neighbours.max() == 1  # serpentine: the next cell is of the same size or one longer or shorter
 
 
 def test_content_is_independent_of_micro_batches_and_processes(corpus):

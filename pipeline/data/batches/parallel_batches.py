@@ -21,7 +21,7 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.data.batches.base import Batch, EncodedSplit, TrainingBatches, pad_to
-from pipeline.data.batches.steps import assign_cells, cut_into_steps, heaviest_group, order_by_cell, random_keys
+from pipeline.data.batches.steps import cut_into_steps, group_into_cells, heaviest_group, random_keys
 from pipeline.data.sequence_store import TokenStore
 from pipeline.models.settings import EOS, PAD
 
@@ -107,15 +107,13 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
             raise UserError(
                 f"{self.pairs.name}: no pair has at most {max_length} subwords per side; raise `max_length`"
             )
-        kept, self.left_out = np.flatnonzero(fits).astype(np.uint32), int(len(fits) - fits.sum())
-        src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
+        self.sequences, self.left_out = int(fits.sum()), int(len(fits) - fits.sum())
+        src_lengths, tgt_lengths = self.pairs.src_lengths[fits], self.pairs.tgt_lengths[fits]
         longest = self.longest = int(max(src_lengths.max(), tgt_lengths.max()))
         for key, budget in (("tokens_per_update", tokens), ("micro_batch_tokens", self.micro_batch_positions)):
             self.pairs.check_budget(f"a pair has {longest} subwords on a side", longest, key, budget, "max_length")
-        order, starts = order_by_cell(assign_cells(src_lengths, tgt_lengths), seed)
-        self.order, self.sequences = kept[order], len(kept)
-        self.cell_bounds = np.append(starts, len(order))
-        widths = np.stack([np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)], 1)
+        order, self.cell_bounds, widths = group_into_cells(src_lengths, tgt_lengths)
+        self.order = np.flatnonzero(fits).astype(np.uint32)[order] if self.left_out else order
         self.cuts, self.step_widths = cut_into_steps(self.cell_bounds, widths, tokens, sentences)
         self._epoch_order = -1, np.empty(0, np.int64)
         real = int(src_lengths.sum() + tgt_lengths.sum())

@@ -33,40 +33,52 @@ LARGEST_CELL = 1 << 14
 """Maximum number of pairs of a cell; permuting a cell is then cheap."""
 
 
-def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """Return the cell (pairs,) of each pair from `src_lengths` and `tgt_lengths` (pairs,), EOS included.
+def group_into_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Order the pairs so that those of similar lengths, a cell, lie together.
 
-    Cells are target buckets times source buckets in a serpentine order.
-    """
-    src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
-    tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
-    columns = int(src_bucket.max()) + 1
-    column = np.where(tgt_bucket % 2, columns - 1 - src_bucket, src_bucket)
-    return (tgt_bucket * columns + column).astype(np.uint16)
-
-
-def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order the pairs by cell.
-
-    Large cells are split. Their pairs are shuffled before, so that each piece draws from all sources of the corpus.
+    The pairs of a large cell are dealt to several cells, so that each of them draws from all sources of the corpus.
 
     Args:
-        cell_of_pair: Cell of each pair, (pairs,).
-        seed: Seed of the shuffle.
+        src_lengths: Source lengths, EOS included, (pairs,).
+        tgt_lengths: Target lengths, EOS included, (pairs,).
 
     Returns:
-        Pairs, (pairs,) uint32, and the first place of every cell.
+        Pairs, (pairs,) uint32; the first place of each cell, and the number of places, (cells + 1,); and the longest
+        source and target of each cell, (cells, 2).
     """
-    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
-    order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
-    sizes = np.bincount(cell_of_pair)
-    first_places = (np.cumsum(sizes) - sizes)[sizes > 0]
-    return order, np.union1d(first_places, np.arange(0, len(order), LARGEST_CELL))
+    cell_of_pair, cells = assign_cells(src_lengths, tgt_lengths)
+    order = np.argsort(cell_of_pair, kind="stable").astype(np.uint32)
+    sizes, widths = np.zeros(cells, np.int64), np.zeros((2, cells), np.int32)
+    np.add.at(sizes, cell_of_pair, 1)
+    for widest, lengths in zip(widths, (src_lengths, tgt_lengths), strict=True):
+        np.maximum.at(widest, cell_of_pair, lengths)
+    parts, dealt = -(-sizes // LARGEST_CELL), [0]
+    for begin, size, count in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist(), parts.tolist(), strict=True):
+        hands = [order[begin : begin + size][hand::count] for hand in range(count)]
+        if count > 1:
+            order[begin : begin + size] = np.concatenate(hands)
+        dealt += map(len, hands)
+    return order, np.cumsum(dealt), np.repeat(widths.T, parts, axis=0)
+
+
+def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the cell (pairs,) of each pair, and the number of cells: target times source buckets, serpentine.
+
+    Args:
+        src_lengths: Source lengths, EOS included, (pairs,).
+        tgt_lengths: Target lengths, EOS included, (pairs,).
+    """
+    src_buckets = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)
+    tgt_buckets = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)
+    rows, columns = int(tgt_buckets[-1]) + 1, int(src_buckets[-1]) + 1
+    cells = np.arange(rows * columns, dtype=np.uint16).reshape(rows, columns)
+    cells[1::2] = cells[1::2, ::-1].copy()
+    return cells[tgt_buckets[tgt_lengths], src_buckets[src_lengths]], cells.size
 
 
 def bucket_table(longest: int, width: float) -> np.ndarray:
     """Return the bucket of each length 0 … `longest`; one that begins at n spans max(1, n * `width`) lengths."""
-    table = np.zeros(longest + 1, dtype=np.int32)
+    table = np.zeros(longest + 1, dtype=np.uint16)
     begin, bucket = 1, 0
     while begin <= longest:
         end = begin + max(1, int(begin * width))
