@@ -138,6 +138,18 @@ def test_outputs_are_sorted_searched_and_marked(opened):
     assert 0 < len(articles) < 40 and all("baker" in text for text in articles)
 
 
+def test_outputs_of_one_system_have_no_choice_of_two(opened):
+    page = opened("outputs-grammar-trees")
+    assert page.locator(".tools select").count() == 1
+    assert page.get_by_label("Order").locator("option").all_text_contents() == [
+        "worst first",
+        "best first",
+        "as in the test set",
+    ]
+    assert page.locator("#sentences dt").first.is_visible() and page.locator("#sentences details").count() == 0
+    assert page.locator(".chart.chosen g[data-series]:visible").count() == page.locator(".chart.chosen").count() > 0
+
+
 def test_recordings_can_be_played_and_errors_are_coloured(opened):
     page = opened("outputs-grammar-speech-target")
     audio = page.locator("audio").first

@@ -1,5 +1,5 @@
 "use strict";
-// The outputs browser: two systems beside source and reference, what differs from the reference marked.
+// The outputs browser: the only system, or two of several, beside source and reference, what differs from the reference marked.
 
 const { systems, rows, form, better, metric } = window.outputs;
 const PAGE = 25;
@@ -134,22 +134,23 @@ const orders = {
 
 document.addEventListener("DOMContentLoaded", () => {
   const of = (name) => document.getElementById(name);
-  const [one, other, order, search, list, more, count] = ["one", "other", "order", "search", "sentences", "more", "count"].map(of);
-  for (const select of [one, other]) systems.forEach((system, place) => select.append(make("option", system.name, { value: place })));
+  const [order, search, list, more, count] = ["order", "search", "sentences", "more", "count"].map(of);
+  const selects = systems.length > 1 ? ["one", "other"].map(of) : [];
+  for (const select of selects) systems.forEach((system, place) => select.append(make("option", system.name, { value: place })));
   const asked = new URLSearchParams(location.hash.slice(1));
   const placeOf = (key, otherwise) => { const found = systems.findIndex((system) => system.name === asked.get(key)); return found < 0 ? otherwise : found; };
-  one.value = placeOf("a", 0);
-  other.value = placeOf("b", Math.min(1, systems.length - 1));
+  selects.forEach((select, place) => { select.value = placeOf("ab"[place], place); });
+  const chosenSystems = () => (selects.length ? [...new Set(selects.map((select) => +select.value))] : [0]);
   let [found, end] = [[], 0];
   const further = () => {
-    const chosen = [...new Set([+one.value, +other.value])];
+    const chosen = chosenSystems();
     for (const row of found.slice(end, end + PAGE)) list.append(sentence(row, chosen));
     end = Math.min(end + PAGE, found.length);
     more.hidden = end >= found.length;
     count.textContent = `${end} of ${found.length} sentences`;
   };
   const again = () => {
-    const [chosen, wanted] = [[...new Set([+one.value, +other.value])], search.value.toLowerCase()];
+    const [chosen, wanted] = [chosenSystems(), search.value.toLowerCase()];
     const texts = (row) => [row.source, row.reference, ...chosen.map((place) => row.outputs[place])].join("\n").toLowerCase();
     const key = orders[order.value](chosen);
     found = rows.filter((row) => texts(row).includes(wanted)).sort((a, b) => key(a) - key(b) || a.line - b.line);
@@ -157,8 +158,8 @@ document.addEventListener("DOMContentLoaded", () => {
     list.replaceChildren();
     further();
   };
-  const charts = () => document.querySelectorAll(".chart.chosen").forEach((chart) => showSeries(chart, [systems[one.value].name, systems[other.value].name]));
-  for (const select of [one, other]) select.addEventListener("change", () => { again(); charts(); });
+  const charts = () => document.querySelectorAll(".chart.chosen").forEach((chart) => showSeries(chart, chosenSystems().map((place) => systems[place].name)));
+  for (const select of selects) select.addEventListener("change", () => { again(); charts(); });
   order.addEventListener("change", again);
   search.addEventListener("input", again);
   more.addEventListener("click", further);
