@@ -16,6 +16,7 @@ from pipeline.metrics import metric_named, read_statistics
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import example_runs
+from pipeline.report.labels import NOTHING
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ def render(project: Project, paper: str, table: str, choice: ChosenSentence, row
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {table}, scale {project.config.scale}",
         prose(entry.caption),
-        grid(["", "ours", "BLEU"], [[row["item"], row["ours"], row["bleu"]] for row in rows]),
+        grid(["", "ours", "BLEU"], [[row["item"], row["ours"] or NOTHING, row["bleu"]] for row in rows]),
         grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
         chosen,
     )

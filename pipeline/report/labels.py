@@ -40,6 +40,8 @@ COLUMNS = {
     "enfr": "en–fr",
 }
 """Columns whose key is not what a reader calls them."""
+NOTHING = "(nothing)"
+"""Shown in place of an output without words."""
 LONGEST = 60
 """Characters of two descriptions, beyond which the shorter names of a table are preferred."""
 SYMBOLS = {

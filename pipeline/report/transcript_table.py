@@ -16,6 +16,7 @@ from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.papers.paper import TranscriptTable
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import transcripts
+from pipeline.report.labels import NOTHING
 from pipeline.report.markup import literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
             lines += [
                 f"- {literal(row['model'])}",
                 f"  - printed: {literal(row['printed'])}",
-                f"  - ours: {literal(row['ours']) or ('nothing' if errors else 'not run')}{errors}",
+                f"  - ours: {literal(row['ours']) or (NOTHING if errors else 'not run')}{errors}",
             ]
         parts.append("\n".join(lines))
     used = project.stand_in(entry.scored_on)

@@ -175,7 +175,7 @@ def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
     text = (tmp_path / "table1.md").read_text(encoding="utf-8")
     assert r"- ours: the dog \<b>parks add" in text
-    assert text.count("- ours: not run") == 3 and text.count("- ours: nothing (7 word errors)") == 1
+    assert text.count("- ours: not run") == 3 and text.count("- ours: (nothing) (7 word errors)") == 1
     assert json.dumps(SAID[0]).strip('"') in text
 
 

@@ -149,13 +149,19 @@ def test_example_is_the_allowed_sentence_with_most_spread(project, tmp_path):
             (run,) = project.runs_of(PAPER, system, DATA)
             path = folder_of(project, run) / f"translations/beam10/{split}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"{split} {system} {line}\n" for line in range(SENTENCES)), encoding="utf-8")
+            lines = [f"{split} {system} {line}" for line in range(SENTENCES)]
+            lines[77] *= system != EXAMPLE[0]  # the system with an empty output
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     rows = make_report("example-table", PAPER, "table3", tmp_path / "table3.csv")
-    assert [row["ours"] for row in rows] == [f"test3 {kind} 77" for kind in ("zh", "en", *EXAMPLE)]
+    assert [row["ours"] for row in rows] == [f"test3 {kind} 77" for kind in ("zh", "en")] + [
+        "",
+        *(f"test3 {kind} 77" for kind in EXAMPLE[1:]),
+    ]
     assert {row["item"]: row["bleu"] for row in rows if "EMB" in row["item"]}["RNN-EMB"] == "100.0"
     assert rows[0]["printed"].startswith("Hua Ren Zhi Ye")
     assert rows[0]["line"] == "78"
     text = (tmp_path / "table3.md").read_text(encoding="utf-8")
+    assert text.count("(nothing)") == 1
     least, most = project.examples(PAPER, "table3").words
     assert least < 12 < most < 30 and f"the sentence of {least} to {most} words" in text
     assert "line 78 of grammar-film-test3, 12 words" in text

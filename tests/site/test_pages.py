@@ -30,7 +30,7 @@ from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.papers import common_titles
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
-from pipeline.report.site.tables import row_state
+from pipeline.report.site.tables import row_state, with_empty_named
 from pipeline.stages import parse
 from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
@@ -72,6 +72,12 @@ def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, li
     pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
     assert len(pages) >= 3
     assert not any(re.search(r"\b(nan|NaN|inf|Infinity)\b", page) for page in pages)
+
+
+@pytest.mark.parametrize(("score", "value"), [("bleu", "0.0"), ("word_errors", "7")])
+def test_empty_text_of_a_table_is_named(score, value):
+    rows = with_empty_named(["item", "ours", score], [["a", "", value], ["b", "", ""], ["c", "ein Hund", value]])
+    assert rows == [["a", "(nothing)", value], ["b", "not run", ""], ["c", "ein Hund", value]]
 
 
 def test_the_same_results_make_the_same_bytes_over_an_old_site(site, tmp_path):

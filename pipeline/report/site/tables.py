@@ -11,7 +11,7 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
-from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
+from pipeline.report.labels import METRICS, NOTHING, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
 
@@ -311,8 +311,16 @@ def other_tables(site: SiteData, paper: str) -> list[PlainTable]:
             shown = dataset is None or site.is_shown(site.project.stand_in(dataset))
             header, *rows = read_csv(path) if path.exists() and shown else [[]]
             why = "" if shown else " Its text may not be passed on: it is shown by `reprise site --private` only."
-            found.append(PlainTable(name, entry.caption.strip() + why, header, rows))
+            named = rows if kind is LayerTable else with_empty_named(header, rows)
+            found.append(PlainTable(name, entry.caption.strip() + why, header, named))
     return found
+
+
+def with_empty_named(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Name empty outputs in the `rows` of a table with this `header`: without words, or not run if without a score."""
+    tables = (dict(zip(header, row, strict=True)) for row in rows)
+    score = "word_errors" if "word_errors" in header else "bleu"
+    return [[*(row | {"ours": row["ours"] or (NOTHING if row[score] else NOT_RUN)}).values()] for row in tables]
 
 
 def read_csv(path: Path) -> list[list[str]]:
