@@ -19,7 +19,7 @@ from pipeline.core.files import atomic_write
 from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
 from pipeline.core.schema import known
 from pipeline.metrics import bleu, brackets, error_rates, phenomena
-from pipeline.metrics.metric import Metric, MetricInputs, bootstrap_interval
+from pipeline.metrics.metric import Comparison, Metric, MetricInputs, bootstrap_interval, paired_bootstrap
 
 log = logging.getLogger(__name__)
 MODULES = (bleu, brackets, error_rates, phenomena)
@@ -84,3 +84,25 @@ def read_statistics(score: Path, name: str) -> np.ndarray:
         raise UserError(f"{path}: no statistics for {name!r}") from error
     except (BadZipFile, EOFError, ValueError, zlib.error) as error:
         raise UserError(f"{path}: is damaged ({error}); remove it and run the stage `score` again") from error
+
+
+def compare_scores(a: Path, b: Path, name: str) -> Comparison:
+    """Return the difference of the score files `a` and `b`, each with its statistics, by the metric `name`.
+
+    Raises:
+        UserError: Their test sets, references or signatures differ.
+    """
+    bases = []
+    for path in (a, b):
+        score = ScoreFile.read(path)
+        known(name, score.metrics, f"{path}: metric")
+        bases.append(score.basis(name))
+    for what, ours, theirs in zip(("test set", "digest of the references", "signature"), *bases, strict=True):
+        if ours != theirs:
+            if what == "digest of the references":
+                ours, theirs = ours[:60], theirs[:60]
+            raise UserError(
+                f"can't compare {a} and {b}: {what} differs ({ours}, {theirs}); both must be scored on one "
+                "test set by one metric"
+            )
+    return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)

@@ -1,6 +1,7 @@
 """The metric class, inputs of translation metrics, ratios that several metrics share, and bootstrap resampling.
 
-A metric is a function of statistics summed over sentences. Resampling sentences (Koehn 2004) gives its interval.
+A metric is a function of statistics summed over sentences. Resampling sentences (Koehn 2004) gives its interval and the
+paired test of two systems.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
+
+from pipeline.core.errors import UserError
 
 Total = Callable[[np.ndarray], np.ndarray]
 """Maps summed statistics (…, F) to scores (…,)."""
@@ -173,3 +176,53 @@ def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RE
         return Interval(value)
     low, high = np.percentile(resampled(statistics, total, resamples), [2.5, 97.5])
     return Interval(value, float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Difference of system a and system b on the same sentences.
+
+    Attributes:
+        difference: Score of a minus score of b.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
+        p_value: Two-sided.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def paired_bootstrap(a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES) -> Comparison:
+    """Test whether system a differs from system b (Riezler and Maxwell 2005).
+
+    The p-value is a share of resamples: those whose difference is as far from the mean as the observed one from zero.
+    sacreBLEU reports the same.
+
+    Args:
+        a: Statistics of the sentences, shape (N, F).
+        b: Those of the other system on the same sentences in the same order, shape (N, F).
+        total: Maps summed statistics to scores.
+        resamples: Number of resamples.
+
+    Returns:
+        The difference of a and b.
+
+    Raises:
+        UserError: The numbers of sentences differ, or there is one sentence.
+    """
+    if len(a) != len(b):
+        raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: score both systems on one test set")
+    if len(a) == 1:
+        raise UserError("can't compare scores of one sentence: use a test set with at least two")
+    difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
+    return compare_resamples(difference, resampled(a, total, resamples) - resampled(b, total, resamples))
+
+
+def compare_resamples(difference: float, differences: np.ndarray) -> Comparison:
+    """Return a `difference` with interval and p-value by the `differences` (resamples,) of resampled sentences."""
+    low, high = np.percentile(differences, [2.5, 97.5])
+    as_far = np.abs(differences - differences.mean()) >= abs(difference)
+    return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))

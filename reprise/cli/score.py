@@ -16,6 +16,7 @@ from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
+from pipeline.metrics import compare_scores
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
 from pipeline.workflow.targets import snakemake_command
@@ -154,8 +155,6 @@ def compare(
     Raises:
         UserError: The runs or files cannot be compared.
     """
-    from pipeline.report.comparison import compare_scores
-
     files = [name for name in runs if name.endswith(".json")]
     if len(files) == 1:
         raise UserError(f"{files[0]}: is a score file; compare it with another score file, not with a run")

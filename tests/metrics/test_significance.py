@@ -5,8 +5,7 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.metrics.bleu import bleu
-from pipeline.metrics.metric import bootstrap_interval, resampled
-from pipeline.report.comparison import paired_bootstrap
+from pipeline.metrics.metric import bootstrap_interval, paired_bootstrap, resampled
 
 
 def accuracy(totals: np.ndarray) -> np.ndarray:

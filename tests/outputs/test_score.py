@@ -11,8 +11,7 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import GrammarDataset
-from pipeline.metrics import read_statistics
-from pipeline.report.comparison import compare_scores
+from pipeline.metrics import compare_scores, read_statistics
 from reprise.__main__ import main as reprise
 
 LINES = 40

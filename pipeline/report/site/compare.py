@@ -10,7 +10,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.training import ValidationLine
-from pipeline.report.comparison import compare_resamples
+from pipeline.metrics.metric import compare_resamples
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import metric_title, output_name, report_title, short_title
 from pipeline.report.site.charts import curves
