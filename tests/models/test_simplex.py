@@ -1,6 +1,6 @@
 import torch
 
-from pipeline.models.weighted_transformer.simplex import project_to_simplex
+from pipeline.models.weighted_transformer.model import project_to_simplex
 
 
 def test_projection_is_idempotent():
