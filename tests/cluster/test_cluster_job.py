@@ -13,18 +13,9 @@ from launching import PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
-from pipeline.cluster.state import newest_checkpoint, read_starts, record_unfit_node, unfit_nodes
+from pipeline.cluster.state import newest_checkpoint, record_unfit_node, unfit_nodes
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import StartLine, Submission, record_event
-
-
-def test_torn_start_line_is_skipped_and_the_next_one_is_whole(tmp_path):
-    lines = [StartLine(event="start", time=1.0, job="1", restart=0, node=n, pid=1, checkpoint=0) for n in ("a", "b")]
-    path = tmp_path / "state.jsonl"
-    path.write_bytes(lines[0].line().encode() + lines[1].line().encode()[:-7])
-    assert read_starts(tmp_path) == lines[:1]
-    record_event(tmp_path, lines[1])
-    assert read_starts(tmp_path) == lines
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The launcher and its jobs without a cluster: processes of this machine, some with shell commands as work."""
 
-import os
 import signal
-import socket
 import subprocess
 import time
 
@@ -13,7 +11,7 @@ from tracing import outcomes, workers_one_after_the_other
 
 from pipeline.cluster import local
 from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.local import LocalJobs, free_port
+from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json
 
@@ -55,16 +53,6 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch
     launch(run).succeed()
     assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"]
-
-
-@pytest.mark.slow
-def test_process_killed_dead_is_replaced(new_run, launch):
-    run = new_run(steps=100, pace_s=0.03)
-    launcher = launch(run)
-    until(lambda: newest_checkpoint(run) >= 20, "first checkpoint")
-    os.kill(int(read_submission(run).job), signal.SIGKILL)
-    launcher.succeed()
-    assert weights_digest(run) == toy_job.expected_digest(100)
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
@@ -181,9 +169,3 @@ def test_processes_are_asked_to_stop_and_ended_when_they_do_not(jobs, monkeypatc
     caplog.clear()
     started.release(started.job)
     assert not caplog.text
-
-
-def test_a_free_port_can_be_listened_on():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", free_port()))
-        server.listen()

@@ -32,13 +32,6 @@ def test_submit_limit_is_waited_out_and_logged_once(tmp_path, corpus, launch):
     assert [outcomes(run) for run in runs] == [["done"]] * 4
 
 
-def test_every_task_of_an_array_counts(tmp_path):
-    """So seeds in an array would be refused together; single jobs are accepted one after the other."""
-    command = ["sbatch", "--qos=few", "--mem=100", "--hold", f"--output={tmp_path}/%a", "--wrap", "true"]
-    refused = subprocess.run([*command, "--array=0-2"], capture_output=True, text=True)
-    assert refused.returncode == 1 and "QOSMaxSubmitJobPerUserLimit" in refused.stderr
-
-
 SNAKEMAKE = """#!/bin/bash
 echo "$@" > arguments
 for run in {runs}; do

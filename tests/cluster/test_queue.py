@@ -79,12 +79,6 @@ def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says
     assert queue.look_up("8", newer_than=submitted).state == "PENDING"
 
 
-def test_unknown_job_is_gone_and_over(tmp_path, slurm_says):
-    slurm_says.answers("8|PENDING|Priority||name")
-    job = Queue(60.0, tmp_path).look_up("9", newer_than=0)
-    assert job.state == "GONE" and job.is_over
-
-
 def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_says):
     queue = Queue(0.3, tmp_path)
     slurm_says.breaks(True)
@@ -205,34 +199,6 @@ def test_every_explanation_belongs_to_a_reason_of_slurm():
     assert set(reasons()) == set(map(find_reason, said)) - {None}
 
 
-@pytest.mark.parametrize(
-    ("state", "reason", "then"),
-    [
-        ("PENDING", "Priority", "waits"),
-        ("PENDING", "Resources", "waits"),
-        ("PENDING", "Dependency", "waits"),
-        ("PENDING", "DependencyNeverSatisfied", "never"),
-        ("PENDING", "ReqNodeNotAvail, UnavailableNodes:n[1-2]", "waits"),
-        ("PENDING", "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority", "waits"),
-        ("PENDING", "QOSMaxSubmitJobPerUserLimit", "waits"),
-        ("PENDING", "QOSMaxJobsPerUserLimit", "waits"),
-        ("PENDING", "QOSMaxGRESPerUser", "waits"),
-        ("PENDING", "AssocGrpCPURunMinutesLimit", "waits"),
-        ("PENDING", "AssocGrpCPUMinutesLimit", "stuck"),
-        ("PENDING", "AssocMaxGRESPerJob", "never"),
-        ("PENDING", "AssocMaxWallDurationPerJobLimit", "never"),
-        ("PENDING", "PartitionTimeLimit", "never"),
-        ("PENDING", "JobHeldUser", "stuck"),
-        ("PENDING", "launch failed requeued held", "stuck"),
-        ("PENDING", "job requeued in held state", "stuck"),
-        ("REQUEUE_HOLD", "None", "stuck"),
-        ("SUSPENDED", "None", "waits"),
-    ],
-)
-def test_pending_reasons_are_transient_or_need_a_fix(state, reason, then):
-    assert find_reason(f"{state} {reason}").then == then
-
-
 FAILED = "sbatch: error: Batch job submission failed: "
 POLICY = f"{FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 REFUSALS = {
@@ -262,9 +228,33 @@ UNKNOWN = (
 )
 
 
-@pytest.mark.parametrize("words", REFUSALS)
-def test_sbatch_refusals_are_temporary_or_final(words):
-    assert find_reason(words).then == REFUSALS[words]
+@pytest.mark.parametrize(
+    ("words", "then"),
+    [
+        ("PENDING Priority", "waits"),
+        ("PENDING Resources", "waits"),
+        ("PENDING Dependency", "waits"),
+        ("PENDING DependencyNeverSatisfied", "never"),
+        ("PENDING ReqNodeNotAvail, UnavailableNodes:n[1-2]", "waits"),
+        ("PENDING Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority", "waits"),
+        ("PENDING QOSMaxSubmitJobPerUserLimit", "waits"),
+        ("PENDING QOSMaxJobsPerUserLimit", "waits"),
+        ("PENDING QOSMaxGRESPerUser", "waits"),
+        ("PENDING AssocGrpCPURunMinutesLimit", "waits"),
+        ("PENDING AssocGrpCPUMinutesLimit", "stuck"),
+        ("PENDING AssocMaxGRESPerJob", "never"),
+        ("PENDING AssocMaxWallDurationPerJobLimit", "never"),
+        ("PENDING PartitionTimeLimit", "never"),
+        ("PENDING JobHeldUser", "stuck"),
+        ("PENDING launch failed requeued held", "stuck"),
+        ("PENDING job requeued in held state", "stuck"),
+        ("REQUEUE_HOLD None", "stuck"),
+        ("SUSPENDED None", "waits"),
+        *REFUSALS.items(),
+    ],
+)
+def test_reasons_are_transient_or_final_or_need_a_fix(words, then):
+    assert find_reason(words).then == then
 
 
 @pytest.mark.parametrize("words", UNKNOWN)

@@ -67,8 +67,9 @@ def most_at_once(folder: Path) -> int:
         (["gpus=1", "trainings_per_gpu=3"], 3, 3),
         (["gpus=2", "trainings_per_gpu=2"], 4, 2),
         (["trainings_per_gpu=2"], 9, 2),
+        (["gpus=2", "trainings_per_gpu=2", "--set-resources", "train:launcher=slurm"], 2, 1),
     ],
-    ids=["alone", "three on one", "two on each of two", "any number of GPUs"],
+    ids=["alone", "three on one", "two on each of two", "any number of GPUs", "through Slurm the number is ignored"],
 )
 def test_scheduler_fills_each_gpu_with_that_many_trainings(tmp_path, resources, most, shared):
     ended = snakemake(tmp_path, "--resources", *resources, places=most)
@@ -77,13 +78,6 @@ def test_scheduler_fills_each_gpu_with_that_many_trainings(tmp_path, resources, 
     lines = {line for line in (tmp_path / "times").read_text().splitlines() if line.startswith("start")}
     gpus = int(resources[0].removeprefix("gpus=")) if resources[0].startswith("gpus=") else 3
     assert lines == {f"start 1 {shared}", f"start {min(3, gpus)} {shared}"}
-
-
-def test_slurm_profile_ignores_the_number(tmp_path):
-    options = ["--resources", "gpus=2", "trainings_per_gpu=2", "--set-resources", "train:launcher=slurm"]
-    ended = snakemake(tmp_path, *options, places=2)
-    assert ended.returncode == 0, ended.stderr
-    assert most_at_once(tmp_path) == 2 and " 2 1" in (tmp_path / "times").read_text()
 
 
 def test_number_of_trainings_must_be_positive(tmp_path):

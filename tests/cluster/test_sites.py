@@ -13,7 +13,7 @@ from copied_project import ROOT, call, copy_project, require
 from fabricated import touch
 from real_project import real_project
 
-from pipeline.cluster.resources import ResourceOptions, Resources, Site, gres_of, load_site, parse_options
+from pipeline.cluster.resources import ResourceOptions, Resources, Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
@@ -227,19 +227,6 @@ def test_further_options_reach_sbatch():
     asked = resources("--sbatch=--qos=long --exclusive --comment='two words'").as_submitit()
     wanted = {"requeue": True, "qos": "long", "exclusive": True, "comment": "two words"}
     assert asked["additional_parameters"] == wanted
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("-q long", "'-q'"),
-        ("--comment='two words", "No closing quotation"),
-        ("--gres=gpu:a100:8 --gres=tmpdisk:100", "'--gres': is repeated"),
-    ],
-)
-def test_options_that_sbatch_would_misread_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        parse_options(options)
 
 
 def test_site_excludes_are_kept_beside_unfit_nodes():

@@ -224,21 +224,20 @@ def test_a_machine_that_has_another_name_now_is_known_again(monkeypatch):
     assert not read_drivers()
 
 
-@pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
-def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, alive):
-    monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [
+        *(("RUNNING", "scancel 12"), ("COMPLETED", ""), ("PENDING", "")),
+        (None, "Slurm does not say whether job 12"),
+    ],
+    ids=["running", "completed", "pending", "no answer"],
+)
+def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, fault):
+    monkeypatch.setattr(drivers, "query_slurm", lambda: state and [["12", state, "None", "n1", "reprise-driver"]])
     note(1, host="elsewhere", job="12")
-    with pytest.raises(UserError, match="scancel 12") if alive else contextlib.nullcontext():
+    with pytest.raises(UserError, match=fault) if fault else contextlib.nullcontext():
         unlock()
-    assert bool(read_drivers()) is alive
-
-
-def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
-    monkeypatch.setattr(drivers, "query_slurm", lambda: None)
-    note(1, host="elsewhere", job="12")
-    with pytest.raises(UserError, match="Slurm does not say whether job 12"):
-        unlock()
-    assert read_drivers()
+    assert bool(read_drivers()) is bool(fault)
 
 
 def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):

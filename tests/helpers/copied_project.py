@@ -43,14 +43,8 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-STEPS = (
-    "max_steps",
-    "warmup_steps",
-    "branch_warmup_steps",
-    "branch_freeze_steps",
-    "validate_every",
-    "checkpoint_every",
-)
+STEPS = ("max_steps", "warmup_steps", "branch_warmup_steps", "branch_freeze_steps")
+STEPS += ("validate_every", "checkpoint_every")
 LINES = {"train": 600, "dev": 20, "test": 20}
 
 

@@ -3,33 +3,14 @@
 import math
 
 from pipeline.config import TrainingConfig
-from pipeline.core.records.corpus import (
-    ParallelCorpus,
-    ParallelSplit,
-    PreparedSpeech,
-    SpeechCorpus,
-    Statistics,
-    TextCorpus,
-)
+from pipeline.core.records import corpus, training
 from pipeline.core.records.outputs import Decoded, LayerCosts, ScoreFile
-from pipeline.core.records.training import (
-    Loss,
-    Machine,
-    MeasuredNoise,
-    Parameters,
-    StartCost,
-    TotalCost,
-    TrainedRun,
-    TrainingCost,
-    TrainingLoss,
-    ValidationLine,
-)
 from pipeline.data.sequence_store import FEATURES
 from pipeline.data.text.vocabulary import Alphabet
 
-UPDATES = TrainingLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
-MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")
-START = StartCost(
+UPDATES = training.TrainingLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
+MACHINE = training.Machine(device="toy processor", threads=1, processes=1, torch="2")
+START = training.StartCost(
     **dict(MACHINE),
     started="2026-01-01T00:00:00+00:00",
     stopped="2026-01-01T00:00:10+00:00",
@@ -43,24 +24,24 @@ START = StartCost(
 )
 
 
-def data_loss(nll: float) -> Loss:
-    return Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=100)
+def data_loss(nll: float) -> training.Loss:
+    return training.Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=100)
 
 
-def trained_run(**values) -> TrainedRun:
+def trained_run(**values) -> training.TrainedRun:
     made = {
         "key": "toy",
         "weights_digest": "toy",
         "steps": 1,
         "dev": data_loss(1.0),
         "train": UPDATES,
-        "parameters": Parameters(total=1, branch_weights=0),
+        "parameters": training.Parameters(total=1, branch_weights=0),
         "skipped_updates": 0,
         "updates_per_epoch": 1,
         "padding": 0.0,
         "left_out_pairs": 0,
     }
-    return TrainedRun.model_validate(made | values)
+    return training.TrainedRun.model_validate(made | values)
 
 
 def training_config(**values) -> TrainingConfig:
@@ -69,41 +50,42 @@ def training_config(**values) -> TrainingConfig:
     return TrainingConfig(**steps | values)
 
 
-def start_cost(**values) -> StartCost:
-    return StartCost.model_validate(dict(START) | values)
+def start_cost(**values) -> training.StartCost:
+    return training.StartCost.model_validate(dict(START) | values)
 
 
-def training_cost(*starts: StartCost) -> TrainingCost:
-    return TrainingCost(starts=starts, total=TotalCost.of(starts))
+def training_cost(*starts: training.StartCost) -> training.TrainingCost:
+    return training.TrainingCost(starts=starts, total=training.TotalCost.of(starts))
 
 
-def validation_line(**values) -> ValidationLine:
-    return ValidationLine.model_validate({"train": UPDATES} | values)
+def validation_line(**values) -> training.ValidationLine:
+    return training.ValidationLine.model_validate({"train": UPDATES} | values)
 
 
-def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> ParallelSplit:
+def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> corpus.ParallelSplit:
     lost = {"src_unknown": 0, "src_changed": 0, "tgt_unknown": 0, "tgt_changed": 0}
-    return ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
+    return corpus.ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
 
 
-def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> ParallelCorpus:
+def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> corpus.ParallelCorpus:
     """Return the record of a corpus; by default both sides share one vocabulary."""
     made = {"vocab_size": vocab_size, "vocab_digest": vocab_digest}
     made |= {"tgt_vocab_size": vocab_size, "tgt_vocab_digest": vocab_digest}
     made |= {"dataset": "toy", "src": "en", "tgt": "de", "digest": "toy", "splits": {}}
-    return ParallelCorpus.model_validate(made | values)
+    return corpus.ParallelCorpus.model_validate(made | values)
 
 
-def text_corpus(**values) -> TextCorpus:
+def text_corpus(**values) -> corpus.TextCorpus:
     made = {"vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
-    return TextCorpus.model_validate(made | {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}} | values)
+    made |= {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}}
+    return corpus.TextCorpus.model_validate(made | values)
 
 
-def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEATURES, **values) -> SpeechCorpus:
-    statistics = Statistics(mean=[mean] * features, deviation=[deviation] * features)
+def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEATURES, **values) -> corpus.SpeechCorpus:
+    statistics = corpus.Statistics(mean=[mean] * features, deviation=[deviation] * features)
     made = {"features": features, "vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
     made |= {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}, "statistics": statistics}
-    return SpeechCorpus.model_validate(made | values)
+    return corpus.SpeechCorpus.model_validate(made | values)
 
 
 def score_file(metrics: dict, lines: int) -> ScoreFile:
@@ -111,11 +93,11 @@ def score_file(metrics: dict, lines: int) -> ScoreFile:
     return ScoreFile.model_validate(made | {"metrics": metrics, "lines": lines})
 
 
-def prepared_speech(**rejected: dict[str, int]) -> PreparedSpeech:
+def prepared_speech(**rejected: dict[str, int]) -> corpus.PreparedSpeech:
     """rejected: of each split, by reason."""
     counts = dict.fromkeys(("read", "kept", "utterances", "frames", "seconds", "characters", "words"), 0)
     splits = {split: counts | {"rejected": found, "examples": []} for split, found in rejected.items()}
-    return PreparedSpeech.model_validate({"dataset": "toy", "splits": splits})
+    return corpus.PreparedSpeech.model_validate({"dataset": "toy", "splits": splits})
 
 
 def decoded(**values) -> Decoded:
@@ -129,9 +111,9 @@ def layer_costs(times: list[dict], **values) -> LayerCosts:
     return LayerCosts.model_validate(made | {"times": times, "provenance": {"commit": "abc"}} | values)
 
 
-def measured_noise(dataset: str = "toy", **values: list[float]) -> MeasuredNoise:
+def measured_noise(dataset: str = "toy", **values: list[float]) -> training.MeasuredNoise:
     """Return the noise of twenty trainings; values: by quantity."""
-    return MeasuredNoise(
+    return training.MeasuredNoise(
         system="toy/system",
         dataset=dataset,
         scale="demo",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.models.settings import BOS
+from pipeline.models.settings import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,16 @@ class Markov:
         self.rows += len(prev_tokens)
         sentence = torch.arange(len(prev_tokens)).unsqueeze(1)
         return source[0][sentence, cache["older"], prev_tokens], {"older": prev_tokens}
+
+    def greedy(self, sentence: int, limit: int) -> list[int]:
+        """Return the most probable symbol at each position, without EOS, at most `limit`."""
+        symbols = [BOS, BOS]
+        while len(symbols) < limit + 2:
+            logits = self.tables[sentence, symbols[-2], symbols[-1]].index_fill(0, torch.tensor([PAD, BOS]), -torch.inf)
+            if (symbol := int(logits.argmax())) == EOS:
+                break
+            symbols.append(symbol)
+        return symbols[2:]
 
     def log_prob(self, sentence: int, symbols: list[int]) -> float:
         """Return the log-probability of `symbols`, EOS included, one by one."""
