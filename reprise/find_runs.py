@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.artifacts import DecodingArtifact, RunId, Score
+from pipeline.core.artifacts import DecodingArtifact, Product, RunId, Score
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
@@ -62,15 +62,10 @@ class FoundRun:
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
         if current.resolve() != path.resolve():
             return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
-        if isinstance(product, Score) and not self.is_read(product):
+        if isinstance(product, Score) and product not in read_by_reports(self.project, self.project.papers):
             return f"{path}: {state}; no report reads it; {self.instead_of(product)}"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
         return f"{path}: {state}; `{snakemake_command(self.project, target)}` {what}"
-
-    def is_read(self, product: Score) -> bool:
-        """Return whether a report reads a score; otherwise no target of Snakemake makes it."""
-        graph = Graph(self.project)
-        return product in graph.closure(graph.readable(self.project.papers))
 
     def instead_of(self, product: Score) -> str:
         """Return what a user can do instead of reading a score that no report reads."""
@@ -200,16 +195,15 @@ def resolve_run(project: Project, name: str) -> RunId:
     return next(iter(trained.values()))
 
 
-def reported_runs(project: Project, paper: str, system: str) -> list[RunId]:
-    """Return the runs of a system that reports of its paper read.
-
-    Args:
-        project: The project.
-        paper: The paper.
-        system: The system.
-    """
+def read_by_reports(project: Project, papers: Iterable[str]) -> list[Product]:
+    """Return the products that reports of some papers read; no target of Snakemake makes another score."""
     graph = Graph(project)
-    runs = runs_in(graph.closure(graph.readable([paper])))
+    return graph.closure(graph.readable(papers))
+
+
+def reported_runs(project: Project, paper: str, system: str) -> list[RunId]:
+    """Return the runs of a system that reports of its paper read."""
+    runs = runs_in(read_by_reports(project, [paper]))
     return [run for run in runs if (run.paper, run.system) == (paper, system)]
 
 

@@ -181,9 +181,7 @@ class RunFolders:
             UserError: A score file does not have the metric, or seeds were scored differently.
         """
         products = [self.view.scores(run, scored, [decoding]) for run in runs for decoding in decodings]
-        records = [[self.score(product) for product in several] for several in products]
-        scores = [[record for record in several if record is not None] for several in records]
-        if not scores or scores != records:
+        if not (scores := self.all_scores(products)):
             return None
         for product, score in zip(chain(*products), chain(*scores), strict=True):
             if scored.metric not in score.metrics:
@@ -202,14 +200,20 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
+    def all_scores(self, products: Sequence[Sequence[artifacts.Score]]) -> list[list[ScoreFile]]:
+        """Return the score files of `products`, grouped like them; empty if one is missing."""
+        found = [[self.score(product) for product in several] for several in products]
+        scores = [[score for score in several if score is not None] for several in found]
+        return scores if scores == found else []
+
     def mean_if_scored(
         self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits
     ) -> tuple[float, str] | None:
         """Return mean and signature; None if a score file lacks the metric or seeds were scored differently."""
-        scores = [[self.score(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
-        if not scores or any(score is None or scored.metric not in score.metrics for score in chain(*scores)):
+        scores = self.all_scores([self.view.scores(run, scored, decodings) for run in runs])
+        if not scores or any(scored.metric not in score.metrics for score in chain(*scores)):
             return None
-        found = [[score.metrics[scored.metric] for score in several if score] for several in scores]
+        found = [[score.metrics[scored.metric] for score in several] for several in scores]
         signatures = {tuple(entry.signature for entry in several) for several in found}
         mean = statistics.fmean(entry.value for entry in chain(*found))
         return (mean, found[0][0].signature) if len(signatures) == 1 else None

@@ -4,6 +4,8 @@
 - Other sequences are shuffled, sorted by length within stretches of steps, and cut into steps of equal size.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 
@@ -202,7 +204,7 @@ class FixedSizeSteps:
         self.seed, self.sorted_first = seed, sorted_first
         steps = -(-len(numbers) // per_step)
         self.cuts = np.arange(steps + 1) * len(numbers) // steps
-        self._epoch_order = -1, np.empty(0, np.int64), np.empty(0, np.int64)
+        self._order = lru_cache(1)(self._order_of)  # most steps follow one of the same epoch
         self.padding = self._padding(self.shuffled(1))
 
     def __len__(self) -> int:
@@ -211,14 +213,11 @@ class FixedSizeSteps:
     def sequences_of(self, step: int) -> np.ndarray:
         """Return the indices of the sequences of global step `step` (from 0), shortest first."""
         epoch, place = divmod(step, len(self))
-        cached = self._epoch_order  # most steps follow one of the same epoch; read once, as another thread may renew it
-        if cached[0] != epoch:
-            self._epoch_order = cached = epoch, *self._order(epoch)
-        _, order, steps = cached
+        order, steps = self._order(epoch)
         begin, end = self.cuts[steps[place] : steps[place] + 2]
         return self.numbers[order[begin:end]]
 
-    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    def _order_of(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the order of the sequences, step after step, and the order of the steps."""
         if epoch == 0 and self.sorted_first:
             return np.argsort(self.lengths, kind="stable"), np.arange(len(self))
