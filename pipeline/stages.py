@@ -159,11 +159,11 @@ STAGES = {
         "Compare the scores of a table with the numbers that the paper prints",
     ),
     "example-table": Command(
-        "pipeline.report.example_table:write_example_table",
+        "pipeline.report.text_tables:write_example_table",
         "Compare the translations of one sentence by every system",
     ),
     "transcript-table": Command(
-        "pipeline.report.transcript_table:write_transcript_table",
+        "pipeline.report.text_tables:write_transcript_table",
         "Compare transcripts of a few utterances with those that the paper prints",
     ),
     "layer-table": Command(

@@ -27,7 +27,7 @@ from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
 from pipeline.papers.config_file import parse_settings, require_work
 from pipeline.papers.project import ProjectOptions, Settings, load_project, require_project
-from pipeline.report import claims, example_table, figure, filled_table, layer_table, transcript_table
+from pipeline.report import claims, figure, filled_table, layer_table, text_tables
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
 from pipeline.workflow.campaign import NOT_RUN, WRITTEN_IN_PART, Campaign, Causes, Watch
@@ -250,9 +250,9 @@ class PartialReports:
         named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
         named["project"] = ProjectOptions(self.project.root, self.settings)
         if isinstance(report, artifacts.ExampleTable):
-            example_table.write_example_table(**named)
+            text_tables.write_example_table(**named)
         elif isinstance(report, artifacts.TranscriptTable):
-            transcript_table.write_transcript_table(**named)
+            text_tables.write_transcript_table(**named)
         else:
             layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
             layer_table.write_layer_table(**named, layer_times=layer_times)
