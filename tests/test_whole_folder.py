@@ -14,17 +14,10 @@ def test_a_filled_folder_takes_the_place_of_an_empty_one(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "file"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        (OSError(28, "No space left on device"), r"can't write .*model: No space left.*free some space"),
-        (UserError("a fault of the content"), "^a fault of the content$"),
-    ],
-)
-def test_a_fault_while_it_is_filled_leaves_nothing(tmp_path, fault, message):
-    with pytest.raises(UserError, match=message), whole_folder(tmp_path / "a/model") as new:
+def test_a_fault_while_it_is_filled_leaves_nothing(tmp_path):
+    with pytest.raises(UserError, match=r"^a fault of the content$"), whole_folder(tmp_path / "a/model") as new:
         (new / "file").write_text("text")
-        raise fault
+        raise UserError("a fault of the content")
     assert [path.name for path in tmp_path.rglob("*")] == ["a"]
 
 

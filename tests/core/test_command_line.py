@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from pipeline.__main__ import status_of
-from pipeline.core.command_line import Argument, add_arguments, call, documented
+from pipeline.core.command_line import Argument, add_arguments, call
 
 
 @dataclass(frozen=True)
@@ -175,12 +175,6 @@ def test_help_is_the_docstring_with_defaults(parser):
     texts += ["--root ROOT Root folder (default: here)", "--set KEY=VALUE A key with its value", "--left One side"]
     assert [text for text in texts if text not in said] == []
     assert "Shared" not in said and "ValueError" not in said
-
-
-def test_documented_reads_sections_of_google_style():
-    description, about = documented(command)
-    assert description == "Do it at 100 %.\n\nMore on it."
-    assert about["steps"] == "Number of steps: all" and about["options"] == "Shared" and len(about) == 13
 
 
 @pytest.mark.parametrize("package", ["rich.console", "pydantic"])

@@ -69,17 +69,6 @@ def test_line_is_whole_though_the_system_takes_a_part(tmp_path, monkeypatch):
     assert path.read_bytes() == b"a longer line\n"
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
-def test_full_disk_is_one_error_and_keeps_the_old_content(mode, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("old")
-    monkeypatch.setattr(files, "Disk", lambda path, wanted: full_disk(wanted))
-    said = r"can't write .*file: No space left on device; free some space or"
-    with pytest.raises(UserError, match=said) as raised, atomic_write(tmp_path / "file", mode) as handle:
-        handle.write("x" * 100_000 if mode == "w" else b"x" * 100_000)
-    assert "\n" not in str(raised.value)
-    assert (tmp_path / "file").read_text() == "old" and os.listdir(tmp_path) == ["file"]
-
-
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
@@ -91,14 +80,6 @@ def test_full_disk_is_one_error_and_keeps_the_old_content(mode, tmp_path, monkey
 def test_write_error_names_the_remedy_for_its_errno(number, advice, tmp_path):
     with pytest.raises(UserError, match=f"; {advice}"), files.write_errors(tmp_path / "file"):
         raise OSError(number, os.strerror(number))
-
-
-def full_disk(wanted):
-    """A real one: the kernel refuses every write to it."""
-    disk = DISK.__new__(DISK)
-    super(DISK, disk).__init__("/dev/full", "wb")
-    disk.wanted = wanted
-    return disk
 
 
 DISK = files.Disk

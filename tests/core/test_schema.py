@@ -9,44 +9,31 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
+from pipeline.core import schema
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
-from pipeline.core.schema import (
-    MOST_CHOICES,
-    MOST_FAULTS,
-    Closed,
-    Count,
-    Number,
-    Positive,
-    Probability,
-    known,
-    nearest,
-    parse_json,
-    unknown,
-    validate,
-)
 
 
-class Inner(Closed):
+class Inner(schema.Closed):
     system: str
-    tries: list[Count] = Field(default=[])
+    tries: list[schema.Count] = Field(default=[])
 
 
-class Cat(Closed):
+class Cat(schema.Closed):
     kind: Literal["cat"]
-    lives: Count
+    lives: schema.Count
 
 
-class Dog(Closed):
+class Dog(schema.Closed):
     kind: Literal["dog"]
 
 
-class Outer(Closed):
+class Outer(schema.Closed):
     mode: Literal["none", "length", "gnmt"] = "none"
     terms: list[str | Inner] = Field(default=[])
     pets: dict[str, Annotated[Cat | Dog, Field(discriminator="kind")]] = Field(default={})
-    splits: dict[Literal["train", "dev"], Count] = Field(default={})
+    splits: dict[Literal["train", "dev"], schema.Count] = Field(default={})
 
 
 MODES, SPLITS = "Input should be 'none', 'length' or 'gnmt'", "Input should be 'train' or 'dev'"
@@ -54,7 +41,10 @@ KINDS = "unknown name 'cta'; allowed: cat, dog"
 
 
 FAULTS = {
-    "unknown key": ({"mod": "none"}, "f: mod: unknown key; allowed: mode, pets, splits, terms; did you mean 'mode'?"),
+    "unknown key": (
+        {"mod": "none"},
+        "f: mod: unknown key; allowed: mode, pets, splits, terms; did you mean 'mode'?",
+    ),
     "unknown key far from all": ({"zzz": 1}, "f: zzz: unknown key; allowed: mode, pets, splits, terms"),
     "bad choice": ({"mode": "gnm"}, f"f: mode: {MODES}, got 'gnm'; did you mean 'gnmt'?"),
     "bad key": ({"splits": {"trian": 1}}, f"f: splits.trian: {SPLITS}, got 'trian'; did you mean 'train'?"),
@@ -74,20 +64,20 @@ FAULTS = {
 @pytest.mark.parametrize(("value", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_is_a_line(value, message):
     with pytest.raises(UserError) as caught:
-        validate(Outer, value, "f")
+        schema.validate(Outer, value, "f")
     assert str(caught.value) == message
 
 
 def test_a_long_value_is_cut():
     with pytest.raises(UserError) as caught:
-        validate(Outer, {"terms": 5 * ["x"] + [{"system": "y", "tries": "z" * 10_000}]}, "f")
+        schema.validate(Outer, {"terms": 5 * ["x"] + [{"system": "y", "tries": "z" * 10_000}]}, "f")
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000], ids=["deep", "a long number"])
 def test_json_that_python_refuses_is_a_short_line(tmp_path, text):
     (tmp_path / "file.json").write_text(text)
-    for read in (lambda: parse_json(Outer, text, "--decoding"), lambda: read_json(tmp_path / "file.json")):
+    for read in (lambda: schema.parse_json(Outer, text, "--decoding"), lambda: read_json(tmp_path / "file.json")):
         with pytest.raises(UserError, match="not valid JSON") as refused:
             read()
         assert len(str(refused.value)) < 400
@@ -95,21 +85,21 @@ def test_json_that_python_refuses_is_a_short_line(tmp_path, text):
 
 def test_error_shows_the_first_of_many_faults():
     with pytest.raises(UserError) as caught:
-        validate(Outer, {f"key{n}": 1 for n in range(100)}, "f")
+        schema.validate(Outer, {f"key{n}": 1 for n in range(100)}, "f")
     lines = str(caught.value).split("\n")
-    assert len(lines) == MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - MOST_FAULTS} more faults"
+    assert len(lines) == schema.MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - schema.MOST_FAULTS} more faults"
 
 
 def test_an_unknown_name_has_what_is_allowed_and_the_nearest():
-    known("base", {"base", "big"}, "f: x")
+    schema.known("base", {"base", "big"}, "f: x")
     with pytest.raises(UserError, match=r"f: x: unknown name 'bsae'; allowed: base, big; did you mean 'base'\?"):
-        known("bsae", {"big": 1, "base": 2}, "f: x")
+        schema.known("bsae", {"big": 1, "base": 2}, "f: x")
 
 
 def test_the_nearest_spelling_is_found_whatever_the_case():
-    assert nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
-    assert nearest("bleu", ["gleu", "bleu_tok", "bleu_paper"]) == "; did you mean 'bleu_tok'?"
-    assert nearest("zebra", ["RNN", "EMB"]) == ""
+    assert schema.nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
+    assert schema.nearest("bleu", ["gleu", "bleu_tok", "bleu_paper"]) == "; did you mean 'bleu_tok'?"
+    assert schema.nearest("zebra", ["RNN", "EMB"]) == ""
 
 
 def test_a_value_that_is_not_given_is_one_that_could_be():
@@ -118,7 +108,7 @@ def test_a_value_that_is_not_given_is_one_that_could_be():
         for module in pkgutil.walk_packages([str(ROOT / "pipeline" / package)], f"pipeline.{package}."):
             if find_spec("triton") or not module.name.endswith("_programs"):
                 importlib.import_module(module.name)
-    records = [Closed]
+    records = [schema.Closed]
     for record in records:
         records += [inner for inner in record.__subclasses__() if inner not in records]
     checked = 0
@@ -134,20 +124,20 @@ def test_a_value_that_is_not_given_is_one_that_could_be():
     assert checked > 300
 
 
-@pytest.mark.parametrize("kind", [Number, Positive, Probability])
+@pytest.mark.parametrize("kind", [schema.Number, schema.Positive, schema.Probability])
 @pytest.mark.parametrize("value", ["inf", "nan", "1e400", True, False, float("inf")])
 def test_a_number_of_settings_is_finite_and_no_truth_value(kind, value):
     with pytest.raises(UserError, match=r"f: Input should be .*, got "):
-        validate(kind, value, "f")
-    assert validate(kind, "1e-4", "f") == 1e-4
+        schema.validate(kind, value, "f")
+    assert schema.validate(kind, "1e-4", "f") == 1e-4
 
 
-@pytest.mark.parametrize("count", [MOST_CHOICES, MOST_CHOICES + 1, 400])
+@pytest.mark.parametrize("count", [schema.MOST_CHOICES, schema.MOST_CHOICES + 1, 400])
 def test_of_very_many_allowed_names_only_similar_ones_are_listed(count):
     names = [f"weighted/{chr(97 + k % 26) * 3}{k}" for k in range(count - 1)]
-    message = unknown("atention/base", [*names, "attention/base"], "f: key")
+    message = schema.unknown("atention/base", [*names, "attention/base"], "f: key")
     form = r"f: key: unknown name 'atention/base'; allowed: (.*?)(?: and (\d+) others)?; did you mean '(.*)'\?"
     listed, others, meant = re.fullmatch(form, message).groups()
     shown = listed.split(", ")
     assert meant == "attention/base" and {meant} <= set(shown) <= {*names, meant}
-    assert len(shown) == (count if count == MOST_CHOICES else 20) and len(shown) + int(others or 0) == count
+    assert len(shown) == (count if count == schema.MOST_CHOICES else 20) and len(shown) + int(others or 0) == count

@@ -6,7 +6,6 @@ import pytest
 from cell_runs import cell_runs
 from real_project import real_project
 
-from pipeline.config.run import flat
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
@@ -201,15 +200,6 @@ def test_switches_of_a_command_line_may_be_text_and_reach_runs(text, value):
     training = project.run_spec(RunId("attention", "base", "grammar-en-de", 1)).training
     for settings in (project.config, training):
         assert (settings.tensorboard, settings.cuda_graphs) == (value, value)
-
-
-def test_text_that_is_no_boolean_is_refused():
-    with pytest.raises(UserError, match="tensorboard"):
-        load_project(ROOT, {"tensorboard": "maybe"})
-
-
-def test_nested_settings_have_dotted_keys():
-    assert flat({"a": {"b": {"c": 1}, "d": 2}, "e": 3}) == {"a.b.c": 1, "a.d": 2, "e": 3}
 
 
 def test_unknown_paper_of_a_command_is_refused():

@@ -72,12 +72,6 @@ def test_shapes_ignore_the_amount_of_dropout(project):
     assert len(set(shapes_of.values())) == 3
 
 
-def test_a_calibration_reads_back(tmp_path):
-    written = calibration(point("a"), point("b", rate=3.0))
-    written.write(tmp_path / "c.json")
-    assert Calibration.read(tmp_path / "c.json") == written
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 30])
 def test_extremes_come_first_and_all_come(count):
     order = bisected(list(range(count)))

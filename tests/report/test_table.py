@@ -115,14 +115,6 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
 
 
-def test_several_decodings_of_a_row_are_averaged(tmp_path):
-    project = project_in(tmp_path)
-    cell = next(cell for cell in cell_runs(project, "weighted", "table3") if len(cell.decodings) == 5)
-    fabricate(project, cell, "dev", 20.0)
-    row = table_rows(project, "weighted", "table3")[cell.row]
-    assert (row["bleu_ours"], row["bleu_spread"]) == ("20.00", "0.00")
-
-
 def test_the_grid_is_aligned_and_leaves_out_empty_columns():
     lines = grid(["model", "x", "BLEU"], [["a", "", "1.0"], ["longer", "", "23.4"]]).split("\n")
     assert len({len(line) for line in lines}) == 1 and "x" not in lines[0]

@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 from made_records import layer_costs, start_cost
 
+from pipeline.analysis import training_curves
 from pipeline.analysis.cells.facts import flops_by_time
-from pipeline.analysis.training_curves import (
-    BranchCurve,
-    LossCurve,
-    branch_curves,
-    curve_gaps,
-    loss_curve,
-    mean_gap,
-    mean_gaps,
-)
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 
@@ -61,7 +53,7 @@ def test_a_processors_rate_is_measured_by_core():
 
 
 def curve(train, dev, every=10):
-    return LossCurve(np.arange(1, len(dev) + 1) * every, np.array(train, float), np.array(dev, float))
+    return training_curves.LossCurve(np.arange(1, len(dev) + 1) * every, np.array(train, float), np.array(dev, float))
 
 
 def test_steps_to_a_loss_are_interpolated():
@@ -76,20 +68,20 @@ def test_the_best_loss_so_far_counts_up_to_a_step():
 
 def test_the_gap_between_shifted_lines_is_the_shift():
     upper, lower = curve([5, 4, 3], [6.0, 5.0, 4.0]), curve([4.5, 2.5], [5.2, 3.2])
-    assert mean_gap(lower, upper) == pytest.approx(0.3)
-    assert mean_gap(upper, lower) == pytest.approx(-0.3)
-    assert mean_gap(curve([2, 1], [1, 1]), upper) is None
+    assert training_curves.mean_gap(lower, upper) == pytest.approx(0.3)
+    assert training_curves.mean_gap(upper, lower) == pytest.approx(-0.3)
+    assert training_curves.mean_gap(curve([2, 1], [1, 1]), upper) is None
 
 
 def test_gap_leaves_out_validations_after_a_risen_loss():
     smooth, bumpy = curve([5, 4, 3], [5.0, 4.0, 3.0]), curve([5, 5.5, 3], [5.0, 9.0, 3.0])
-    assert mean_gap(bumpy, smooth) == pytest.approx(0)
+    assert training_curves.mean_gap(bumpy, smooth) == pytest.approx(0)
 
 
 def test_branch_weights_that_change_order_are_counted_in_pairs():
     steps = np.arange(4)
     weights = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.31, 0.4, 0.29], [0.25, 0.4, 0.35]])
-    found = BranchCurve("kappa", steps, weights)
+    found = training_curves.BranchCurve("kappa", steps, weights)
     assert found.changes_of_rank() == 2  # 1 falls below 2 and below 3; 2 stays above 3
     assert found.growth == pytest.approx([0.5, 4 / 3, 1.75])
     assert found.spread() == pytest.approx(1.75 / 0.5)
@@ -98,8 +90,8 @@ def test_branch_weights_that_change_order_are_counted_in_pairs():
 
 def test_the_gaps_within_a_system_are_the_noise_of_its_curves():
     curves = [curve([5, 4, 3], [6.0 + noise, 5.0 + noise, 4.0 + noise]) for noise in (0.1, 0.0, -0.4)]
-    assert curve_gaps(curves) == pytest.approx([0.2, 0.1, -0.3])
-    assert mean_gaps(curves, [curve([2, 1], [1, 1])]) is None
+    assert training_curves.curve_gaps(curves) == pytest.approx([0.2, 0.1, -0.3])
+    assert training_curves.mean_gaps(curves, [curve([2, 1], [1, 1])]) is None
 
 
 @pytest.mark.parametrize(
@@ -120,21 +112,21 @@ def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path, layers, expecte
     values = {f"encoder.{layer}.kappa": [float(layer)] for layer in range(layers)} | {"decoder.0.kappa": [9.0]}
     write(tmp_path, [{"event": "monitor", "step": 1, "values": values}])
     for stack, weight in (("encoder", expected), ("decoder", 9.0)):
-        (found,) = branch_curves(tmp_path, 2, stack)
+        (found,) = training_curves.branch_curves(tmp_path, 2, stack)
         assert (found.name, found.weights.tolist()) == ("kappa", [[weight]])
 
 
 def test_a_missing_or_damaged_log_is_one_message(tmp_path):
     with pytest.raises(UserError, match="no such file"):
-        loss_curve(tmp_path)
+        training_curves.loss_curve(tmp_path)
     write(tmp_path, [])
     with pytest.raises(UserError, match="no validation"):
-        loss_curve(tmp_path)
+        training_curves.loss_curve(tmp_path)
     with pytest.raises(UserError, match="no branch weights"):
-        branch_curves(tmp_path, 2)
+        training_curves.branch_curves(tmp_path, 2)
     (tmp_path / "progress.jsonl").write_text('{"event": "prog', encoding="utf-8")  # a last line that a crash cut
     with pytest.raises(UserError, match="no validation"):
-        loss_curve(tmp_path)
+        training_curves.loss_curve(tmp_path)
     (tmp_path / "progress.jsonl").write_text('{"event": "prog\n', encoding="utf-8")
     with pytest.raises(UserError, match=r"line 1: not valid JSON .*; remove it and train the run"):
-        loss_curve(tmp_path)
+        training_curves.loss_curve(tmp_path)

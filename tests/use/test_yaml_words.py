@@ -83,13 +83,6 @@ def test_paper_that_does_not_load_is_removed_again(root, refused, monkeypatch):
     load_project(root)
 
 
-def test_dataset_that_does_not_load_is_removed_with_its_splits(root, refused, monkeypatch):
-    before = files_in(root)
-    monkeypatch.setattr("reprise.cli.new.yaml_text", lambda text: "{")
-    assert "mine.yaml" in refused("new", "dataset", "mine", *texts("de", "en"))
-    assert files_in(root) - before <= {root / "data"}
-
-
 def test_files_with_long_names_become_a_dataset(root):
     src, tgt = both = [str(Path(f"{side}.txt").rename(f"{side}{'x' * 240}.{side}")) for side in "ab"]
     sides = ["--src", src, "--tgt", tgt, "--languages", "de", "en"]

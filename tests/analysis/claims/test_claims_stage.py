@@ -1,16 +1,12 @@
 """A table of claims: every claim has its verdict, names what is missing, or reports a fault."""
 
 import csv
-from contextlib import nullcontext
 
 import pytest
-from made_claims import NOT_RUN, claims_of, direction, order, put_perplexities, row_of, runs
-from made_records import trained_run
+from made_claims import NOT_RUN, claims_of, order, put_perplexities, row_of
 
 from pipeline.__main__ import main
-from pipeline.core.artifacts import Score, Trained
 from pipeline.core.errors import UserError
-from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.reports import claim_products
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
@@ -26,14 +22,10 @@ def test_a_claim_for_other_scales_is_not_run(project_with):
 PROVED = claims_of(kind="test", tests=["tests/a.py::test_b"])
 
 
-def test_a_statement_proved_by_a_test_names_it(project_with):
-    row = row_of(project_with(PROVED))
-    assert (row["verdict"], row["test"], row["statement"]) == ("tested", "tests/a.py::test_b", "It is so.")
-
-
-def test_a_claim_of_ours_says_that_it_is(project_with):
-    ours = claims_of(kind="test", tests=["tests/a.py::test_b"], extra=True)
-    assert row_of(project_with(ours))["statement"].endswith("(Ours: the paper does not say so.)")
+@pytest.mark.parametrize(("extra", "end"), [(False, ""), (True, " (Ours: the paper does not say so.)")])
+def test_a_proved_statement_names_its_test_and_if_it_is_ours(project_with, extra, end):
+    row = row_of(project_with(claims_of(kind="test", tests=["tests/a.py::test_b"], extra=extra)))
+    assert (row["verdict"], row["test"], row["statement"]) == ("tested", "tests/a.py::test_b", f"It is so.{end}")
 
 
 def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
@@ -64,15 +56,3 @@ def test_stage_writes_every_claim_as_not_run_without_runs(tmp_path):
     assert {row["verdict"] for row in rows} == {"not run", "tested"}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
     assert all(f"## {row['claim']}" in text and row["statement"] in text for row in rows)
-
-
-def test_score_of_another_training_gives_no_verdict(project_with):
-    project = project_with(order())
-    put_perplexities(project, A=1.0, C=2.0)
-    (run,) = runs(project, "C")
-    scored = project.layout.path(Score(run, "perplexities", "final", "dev"))
-    trained_run(weights_digest="a" * 64).write(project.layout.path(Trained(run)))
-    for digest, refused in (("a", False), ("b", True)):
-        write_json(scored, read_json(scored) | {"training": digest * 64})
-        with pytest.raises(UserError, match="weights of another training") if refused else nullcontext():
-            assert direction(row_of(project)) == "upheld"
