@@ -114,14 +114,6 @@ def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplo
         check(project, ["multi30k-en-de"], offline=True)
 
 
-def test_files_that_no_address_has_are_an_error_that_lists_them(server, tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    project = with_source(toy_project(tmp_path), f"{server.url}/missing")
-    with pytest.raises(UserError, match=r"multi30k-en-de: 6 files are missing: train\.en\.gz, "):
-        check(project, ["multi30k-en-de"])
-    assert "status 404" in caplog.text
-
-
 def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     mirror, name = tmp_path / "mirror", "train.en.gz"
     put(mirror, CONTENT[::-1], name)

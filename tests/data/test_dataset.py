@@ -75,11 +75,6 @@ def test_each_source_file_is_described_once_with_its_terms():
     assert not any(re.search(r"^ *(sha256|md5): |https?://.*\.t?gz", path.read_text(), re.M) for path in SHIPPED)
 
 
-def test_a_downloaded_dataset_loads(tmp_path):
-    dataset = load_dataset(save(tmp_path, downloaded()))
-    assert isinstance(dataset, DownloadedDataset) and dataset.name == "toy" and dataset.languages == ("en", "de")
-
-
 FAULTS = {
     "unknown key": ({"cleaning": {"max_tokens": 5, "max_ratio": 2, "min_tokens": 1}}, "min_tokens"),
     "ratio below one": ({"cleaning": {"max_tokens": 5, "max_ratio": 0.5}}, "max_ratio.*0.5"),
@@ -170,11 +165,6 @@ def test_a_fault_is_one_message_with_file_and_key(tmp_path, fault):
 def test_documents_must_not_leave_their_folder(name):
     with pytest.raises(ValidationError, match="plain file name"):
         Documents(folder="https://host/", names=["b.tree", name])
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere\.yaml: no such file"):
-        load_dataset(tmp_path / "nowhere.yaml")
 
 
 def test_every_key_of_the_schema_is_described():

@@ -87,10 +87,6 @@ def test_random_ids_decode_to_words_with_single_spaces(tmp_path, seed):
         assert "<unk> <unk> <unk>" in line and "" not in line.split(" ")
 
 
-def test_very_long_lines_are_learnt_from(tmp_path):
-    assert UNK not in model(tmp_path, "bpe", ["ab" * 5000, "cd"], 12).encode(["abab"])[0]
-
-
 @pytest.mark.parametrize(
     ("kind", "lines", "size"),
     [("bpe", random_lines(50, 1), 10), ("bpe", random_lines(50, 1), 5000), ("word", ["a b c"], 9)],

@@ -10,7 +10,6 @@ import soundfile
 from own_speech import RATE, own, write_manifests, write_noise
 
 from pipeline.core.errors import UserError
-from pipeline.core.records.corpus import Statistics
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
@@ -59,11 +58,6 @@ def test_audio_with_an_impossible_name_is_missing(tmp_path, name):
     assert fault_of(tmp_path / name) == "missing audio"
     with pytest.raises(RejectedError, match="missing audio"):
         read_audio(Utterance(tmp_path / name, "word", "x", "y", 1.0, 0.0), 8000)
-
-
-def test_statistics_that_are_not_finite_are_refused():
-    with pytest.raises(ValueError, match="finite"):
-        Statistics(mean=[float("nan")], deviation=[1.0])
 
 
 def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:

@@ -1,9 +1,7 @@
 """Language codes are shortened or refused, and the script of a language chooses the unit of its scores."""
 
 import pytest
-from toy_corpus import make_dataset
 
-from pipeline.core.errors import UserError
 from pipeline.data.languages import bleu_tokenizer, canonical, is_unspaced
 from pipeline.data.text.segmentation import lacks_spaces, length
 from pipeline.data.text.tokenisation import Tokenisation
@@ -79,13 +77,6 @@ def test_chinese_of_any_region_is_segmented(tag):
     how = Tokenisation(segmenter="characters")
     assert how.tokens("他在車站", tag) == "他 在 車 站" and how.text("他 在 車 站", tag) == "他在車站"
     assert how.scored_as(tag) == "characters"
-
-
-def test_datasets_have_the_short_code():
-    assert make_dataset(src="en", tgt="de").languages == ("en", "de")
-    other = {"kind": "grammar", "src": "zho"}
-    with pytest.raises(UserError, match="src"):  # the grammar's languages are a closed list
-        make_dataset(**other)
 
 
 ALIKE = {

@@ -7,7 +7,6 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.data.fetch.ldc_text import collect_ldc
-from pipeline.stages import PIPELINE, parse
 
 CHARACTERS = "中英文新聞香港法律會議記錄"
 WORDS = ["news", "law", "hansard", "meeting", "record", "of", "the"]
@@ -204,8 +203,3 @@ def test_packages_without_pairs_are_refused(tmp_path, message):
 def test_no_package_is_refused(tmp_path):
     with pytest.raises(UserError, match="name at least one"):
         collect_ldc(out=tmp_path)
-
-
-def test_packages_are_given_by_a_repeated_option():
-    found = parse(["collect-ldc", "--package", "big5=a", "--package", "gb18030=b", "--out", "c"], PIPELINE)
-    assert tuple(found.package) == ("big5=a", "gb18030=b")

@@ -111,14 +111,6 @@ def test_ascii_text_stays_as_moses_joined_it(seed):
 LINES = ["我 喜欢北京。", "Anna Keller去年买了3.5公斤苹果，好吗？", "他说：“OK”……", "她在二〇二〇年㐀来了", "𠀀字"]
 
 
-@pytest.mark.parametrize("segmenter", ["jieba", "characters"])
-@pytest.mark.parametrize("line", LINES)
-def test_the_text_is_the_same_but_for_spaces(segmenter, line):
-    words = segment(line, segmenter).split(" ")
-    assert all(word and not word.isspace() for word in words)
-    assert "".join(words) == "".join(line.split())
-
-
 def test_characters_are_single_and_other_scripts_stay_whole():
     assert segment(LINES[1], "characters") == "Anna Keller 去 年 买 了 3 . 5 公 斤 苹 果 ， 好 吗 ？"
 

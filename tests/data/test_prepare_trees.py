@@ -80,15 +80,6 @@ def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, learnt, 
         assert rebuild(symbols.split(), sentence.split(" ")) == (tree, Repairs())
 
 
-def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path, learnt):
-    learnt()
-    _, tgt = load_vocabularies(tmp_path)
-    ids = tgt.encode(["(S (NEVER-SEEN NN /NEVER-SEEN /S"])
-    assert len(ids[0]) == 5
-    tree, repairs = rebuild(tgt.decode(ids)[0].split(), ["a"])
-    assert words(tree) == ["a"] and repairs.any
-
-
 def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path, learnt):
     dataset, _ = learnt()
     joint = make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump())

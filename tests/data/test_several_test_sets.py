@@ -2,10 +2,9 @@
 
 import gzip
 import hashlib
-import json
 
 import pytest
-from toy_corpus import download_record, make_dataset, one_part
+from toy_corpus import download_record, one_part
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
@@ -15,7 +14,6 @@ from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies
-from pipeline.grammar.splits import write_splits
 
 LINES = [f"line {number} of a file ." for number in range(40)]
 XML = """<dataset id="x"><doc id="d1"><src lang="en"><p><seg id="1">One &amp; all</seg><seg id="2">Two
@@ -69,13 +67,6 @@ def test_a_reference_without_a_line_is_refused(tmp_path):
         prepare(dataset, tmp_path, 1)
 
 
-def test_an_unknown_translator_is_named(tmp_path):
-    splits = dict.fromkeys(("train", "dev", "test2"), one_part(SIDE, SIDE))
-    dataset = downloaded(tmp_path, splits=splits | {"test": one_part({"source": "x.xml"}, translated("C"))})
-    with pytest.raises(UserError, match=r"document d1 has 0 of ref.*'C'"):
-        write_raw(dataset, tmp_path)
-
-
 def test_a_file_that_only_a_mirror_has_is_named(tmp_path):
     with pytest.raises(UserError, match=r"all\.gz: it has no public address; set `mirror:`"):
         fetch_all(downloaded(tmp_path), tmp_path / "downloads", None)
@@ -95,16 +86,3 @@ SIZE = {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1
 def test_splits_and_names_have_to_agree(tmp_path, changes, message):
     with pytest.raises(UserError, match=message):
         downloaded(tmp_path, **changes)
-
-
-def test_further_grammar_test_sets_leave_other_splits_unchanged(tmp_path):
-    generator = {"domain": "film", "sizes": {"train": 30, "dev": 9, "test": 9, "test2": 9, "test3": 9}, "seed": 3}
-    make_dataset(generator=generator, further_test_sets=["b", "c"])
-    for name, sizes in (("several", generator["sizes"]), ("one", {"train": 30, "dev": 9, "test": 9})):
-        write_splits(tmp_path / name, ["zh", "en"], sizes, "film", 3)
-    sets = [(tmp_path / f"several/raw/{split}.en").read_text().split("\n")[:-1] for split in generator["sizes"]]
-    assert [len(lines) for lines in sets] == [30, 9, 9, 9, 9]
-    assert len(set().union(*sets)) == 66
-    assert (tmp_path / "several/raw/test.en").read_bytes() == (tmp_path / "one/raw/test.en").read_bytes()
-    found = [json.loads(line) for line in (tmp_path / "several/test3.phenomena.jsonl").read_text().split("\n")[:-1]]
-    assert [entry["line"] for entry in found] == list(range(9))

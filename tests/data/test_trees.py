@@ -8,18 +8,11 @@ from random_trees import annotated, random_tree
 from time_limit import within
 
 from pipeline.core.errors import UserError
-from pipeline.data.trees.trees import Tree, bracketings, clean, events, parse_tree, tags
+from pipeline.data.trees.trees import Tree, bracketings, clean, parse_tree
 
 
 def cleaned(text: str) -> str:
     return str(clean(parse_tree(text, "here")))
-
-
-def test_trees_come_back_from_their_brackets(seed):
-    rng = Random(seed)
-    for _ in range(200):
-        tree = random_tree(rng)
-        assert parse_tree(str(tree), "here") == tree
 
 
 def test_traces_tags_and_layout_are_cleaned_away(seed):
@@ -57,14 +50,6 @@ def test_traces_tags_and_layout_are_cleaned_away(seed):
 )
 def test_treebank_annotation_is_cleaned(annotated_text, expected):
     assert cleaned(annotated_text) == expected
-
-
-def test_events_are_depth_first():
-    tree = parse_tree("(S (NP (DT a) (NN b)) (VP (VB c)))", "here")
-    shown = [(kind, node.label) for kind, node in events(tree)]
-    expected = "open S, open NP, tag DT, tag NN, close NP, open VP, tag VB, close VP, close S"
-    assert shown == [tuple(event.split()) for event in expected.split(", ")]
-    assert [tag.label for tag in tags(tree)] == ["DT", "NN", "VB"]
 
 
 def test_a_tree_may_be_deeper_than_python_recurses():

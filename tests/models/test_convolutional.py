@@ -8,7 +8,6 @@ from recurrent_models import convolutional_config
 from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
-from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.convolutional.model import GatedConvolution, NormedLinear, _ScaledGradient
 
@@ -68,12 +67,6 @@ def test_convolutional_decoder_attends_in_every_layer():
         context = scores.softmax(2) @ source["values"] * batch.src_mask.sum(1)[:, None, None].sqrt()
         x = ((layer.mix(context) + convolved) * math.sqrt(0.5) + x) * math.sqrt(0.5)
     torch.testing.assert_close(model.states(batch), model.narrow(x), rtol=0, atol=1e-5)
-
-
-def test_positions_beyond_the_table_are_a_clear_error():
-    model = build_model(convolutional_config(max_positions=8), (VOCAB, VOCAB))
-    with pytest.raises(UserError, match="max_positions"):
-        model.loss(pairs([9], [3]), 0.0)
 
 
 def test_an_even_source_kernel_is_refused():

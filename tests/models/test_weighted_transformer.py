@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from small_models import CONFIGS, VOCAB, pairs, transformer_config, weighted_config
 
 from pipeline.models.architectures import build_model
-from pipeline.models.kernels.operators import weighted_sum
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention
 from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer
 
@@ -141,14 +140,6 @@ def test_weights_stay_on_the_simplex_after_every_step(merged):
             assert (weights >= 0).all() and abs(weights.sum().item() - 1) < 1e-6
 
 
-def test_frozen_weights_are_left_alone():
-    model = build_model(weighted_config(), (VOCAB, VOCAB))
-    weights = model.parameter_groups()["branch_weights"][0]
-    weights.data.copy_(torch.tensor([0.9, 0.9, 0.1, 0.1]))
-    model.after_step(frozen=True)
-    assert weights.tolist() == pytest.approx([0.9, 0.9, 0.1, 0.1])
-
-
 @pytest.mark.parametrize("config", [*CONFIGS.values(), weighted_config(paired_layers=True)])
 def test_groups_hold_every_parameter_once(config):
     model = build_model(config, (VOCAB, VOCAB))
@@ -232,9 +223,3 @@ def test_weighted_config_refuses_each_inconsistent_combination(message):
         weighted_config(**settings)
     for change in mended:
         weighted_config(**settings | change)
-
-
-def test_a_weighted_sum_and_its_gradients_are_those_of_a_loop():
-    leaves = torch.rand(4, requires_grad=True), torch.randn(4, 3, 5, requires_grad=True)
-    looped = sum(weight * x for weight, x in zip(*leaves, strict=True))
-    torch.testing.assert_close(with_gradients([weighted_sum(*leaves)], leaves), with_gradients([looped], leaves))

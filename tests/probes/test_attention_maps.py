@@ -11,11 +11,8 @@ from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
-from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
-from pipeline.models.transformer.model import Transformer
-from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
 from pipeline.probes.attention_maps import choose, farthest, most_different, sharpest
 from pipeline.training.run_model import build_initial_model
@@ -25,22 +22,6 @@ H, N = 3, 12
 
 def uniform(heads=H, n=N):
     return torch.full((heads, n, n), 1 / n)
-
-
-def test_maps_are_softmax_of_the_layers_scaled_products():
-    torch.manual_seed(0)
-    config = TransformerConfig(architecture="transformer", num_layers=3, d_model=16, d_ff=8, num_heads=4)
-    model = Transformer(config, 20, 20).eval()
-    src = torch.randint(4, 20, (2, 7))
-    src[1, 5:] = 0
-    found = model.encoder_attention(TextBatch(src, src, src), 1)
-    mask = (src != 0)[:, None, None, :]
-    with torch.no_grad():
-        x = model.encoder[0](model.embed(model.src_embedding, src, model.src_positions(0, 7)), mask)
-        queries, keys, _ = model.encoder[1].attention.project(x)
-        scores = (queries @ keys.transpose(-1, -2) / 2).masked_fill(~mask, -torch.inf)
-    torch.testing.assert_close(found, scores.softmax(-1))
-    assert found[1, :, :, 5:].abs().max() == 0
 
 
 def test_the_farthest_word_is_found():

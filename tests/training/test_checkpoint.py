@@ -53,17 +53,6 @@ def weights(optimiser: Optimiser) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in optimiser.parameters]
 
 
-def test_a_resumed_training_makes_the_same_next_update(checkpoints):
-    before, after = new_optimiser(), new_optimiser()
-    (state,) = save(checkpoints, before, 1)
-    assert checkpoints.newest_resume_point().restore(after.model, after) == state
-    for _ in range(2):
-        torch.testing.assert_close(weights(before), weights(after), rtol=0, atol=0)
-        for optimiser in (before, after):
-            torch.manual_seed(3)
-            train(optimiser, 1)
-
-
 def test_newest_checkpoints_are_kept_by_step_not_by_file_name(checkpoints):
     """Three with weights and two to resume from; of a finished run, only the last."""
     save(checkpoints, new_optimiser(), 11)
@@ -97,14 +86,6 @@ def test_a_file_damaged_twice_is_kept_twice(checkpoints):
     assert {path.read_bytes() for path in checkpoints.folder.glob("*.damaged*")} == {b"first", b"second"}
     checkpoints.clear()
     assert not names(checkpoints)
-
-
-def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
-    save(checkpoints, new_optimiser(), 2)
-    for path in checkpoints.folder.glob("*.resume.*"):
-        path.write_bytes(path.read_bytes()[: random.randrange(50)])
-    assert checkpoints.newest_resume_point() is None
-    assert caplog.text.count("checkpoint is damaged") == 2
 
 
 @pytest.mark.parametrize("fault", ["full disk", "other bytes"])
@@ -168,12 +149,3 @@ def test_too_little_disk_is_reported_before_training(checkpoints, monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: free)
     with pytest.raises(UserError, match=r"keep_checkpoints.* will need .* are free"):
         checkpoints.check_space(model, 3)
-
-
-def test_kept_weights_alone_are_nothing_to_go_on_from(checkpoints):
-    optimiser = new_optimiser()
-    save(checkpoints, optimiser, 2)
-    assert checkpoints.has_begun
-    for path in checkpoints.folder.glob("step-*.resume.safetensors"):
-        path.unlink()
-    assert weight_files(checkpoints.run_folder) and not checkpoints.has_begun

@@ -84,19 +84,6 @@ def test_a_good_update_in_between_ends_the_row(train, spoil, monkeypatch):
     assert read_json(train() / "done.json")["skipped_updates"] == 9
 
 
-def test_a_gradient_that_is_not_finite_changes_no_weight(train, monkeypatch):
-    seen, accumulate = [], StepRunner.accumulate
-
-    def infinite(self, step, *args):
-        numbers = accumulate(self, step, *args)
-        seen.append([weight.detach().clone() for weight in self.model.parameters()])
-        return torch.cat((numbers[:-1], torch.tensor([math.inf]))) if step == 0 else numbers
-
-    monkeypatch.setattr(StepRunner, "accumulate", infinite)
-    train(max_steps=2)
-    torch.testing.assert_close(*seen, rtol=0, atol=0)
-
-
 def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, spoil, outcome, monkeypatch):
     """Adadelta keeps statistics of each step; test_optimiser.py skips steps of every optimiser."""
     spoil({3, 4, 8})

@@ -64,41 +64,21 @@ def three_updates(name: str, **settings) -> tuple[torch.Tensor, list[torch.Tenso
     return before, gradients, weight.detach()
 
 
-def test_adadelta_is_zeilers_algorithm_1():
-    rho, eps = 0.9, 1e-3
-    weight, gradients, after = three_updates("adadelta", adadelta_rho=rho, adadelta_eps=eps)
-    squares, steps = torch.zeros_like(weight), torch.zeros_like(weight)
-    for gradient in gradients:
-        squares = rho * squares + (1 - rho) * gradient**2
-        step = -((steps + eps) / (squares + eps)).sqrt() * gradient
-        steps = rho * steps + (1 - rho) * step**2
-        weight = weight + 0.3 * step
-    torch.testing.assert_close(after, weight, **NEAR)
+TORCH = [
+    ("adam", {}, torch.optim.Adam, {"betas": (0.9, 0.98), "eps": 1e-9, "fused": True}),
+    ("adam", {"adam_beta1": 0.5, "adam_eps": 0.1}, torch.optim.Adam, {"betas": (0.5, 0.98), "eps": 0.1, "fused": True}),
+    ("adadelta", {}, torch.optim.Adadelta, {"rho": 0.95, "eps": 1e-6}),
+    ("adadelta", {"adadelta_rho": 0.9, "adadelta_eps": 1e-3}, torch.optim.Adadelta, {"rho": 0.9, "eps": 1e-3}),
+    ("nag", {}, torch.optim.SGD, {"momentum": 0.99, "nesterov": True, "fused": True}),
+    ("nag", {"momentum": 0.9}, torch.optim.SGD, {"momentum": 0.9, "nesterov": True, "fused": True}),
+]
+"""Optimisers with changed settings, and torch's with its constants."""
 
 
-def test_nag_looks_ahead_of_its_momentum():
-    """Sutskever et al. 2013, eq. 3 and 4, with theta + mu v as the weight that is stored."""
-    mu = 0.9
-    weight, gradients, after = three_updates("nag", momentum=mu)
-    velocity, theta = torch.zeros_like(weight), weight
-    for gradient in gradients:
-        velocity = mu * velocity - 0.3 * gradient
-        theta = theta + velocity
-    torch.testing.assert_close(after, theta + mu * velocity, **NEAR)
-
-
-CLASSES = {
-    "adam": (torch.optim.Adam, {"betas": (0.9, 0.98), "eps": 1e-9, "fused": True}),
-    "adadelta": (torch.optim.Adadelta, {"rho": 0.95, "eps": 1e-6}),
-    "nag": (torch.optim.SGD, {"momentum": 0.99, "nesterov": True, "fused": True}),
-}
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_updates_and_state_are_those_of_torch_to_the_bit(name):
-    before, gradients, after = three_updates(name)
+@pytest.mark.parametrize(("name", "settings", "kind", "constants"), TORCH)
+def test_updates_and_state_are_those_of_torch_to_the_bit(name, settings, kind, constants):
+    before, gradients, after = three_updates(name, **settings)
     weight = before.clone().requires_grad_()
-    kind, constants = CLASSES[name]
     method = kind([weight], lr=0.3, **constants)
     for gradient in gradients:
         weight.grad = gradient.clone()

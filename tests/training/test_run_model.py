@@ -9,7 +9,7 @@ from run_folders import change_settings, write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
-from pipeline.training.run_model import build_initial_model, build_run_model, load_language_model
+from pipeline.training.run_model import build_initial_model, load_language_model
 from pipeline.training.tensor_file import load_into, tensors_of
 
 VOCAB = 12
@@ -144,14 +144,6 @@ def test_external_lm_loads_for_a_run_and_refuses_other_models(make, lm):
     make.finish(am)
     with pytest.raises(UserError, match="not a language model"):
         load_language_model(am, spec)
-
-
-def test_a_run_without_fusion_has_no_other_parts(make):
-    run = make.run("attention")
-    torch.manual_seed(3)
-    model = initial_model(run)
-    torch.manual_seed(3)
-    assert_equal(model.state_dict(), build_run_model(load_run(run / "run.yaml"), (VOCAB, VOCAB)).state_dict())
 
 
 def test_settings_that_do_not_go_together_are_refused(make):
