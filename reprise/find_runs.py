@@ -73,7 +73,7 @@ class FoundRun:
         scored = [other.split for other in others if (self.folder / path_in_run(other)).exists()]
         if scored:
             return f"`--split {scored[0]}` is scored"
-        return f"`reprise score {self.folder} --split {product.split}` prints it"
+        return f"`reprise score {self.folder} --split {product.split} --decoding {product.decoding}` prints it"
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:

@@ -92,7 +92,8 @@ def test_decoded_run_names_the_command_that_scores(found):
 def test_a_score_that_no_report_reads_names_another_split(found):
     """No target makes such a score, so a command of Snakemake would end well and change nothing."""
     with pytest.raises(
-        UserError, match=r"trained, not decoded; no report reads it; `reprise score .* --split dev` prints"
+        UserError,
+        match=r"trained, not decoded; no report reads it; `reprise score .* --split dev --decoding averaged` prints",
     ):
         find_score(found, "sacrebleu", "dev", "averaged")
     path = found.folder / path_in_run(Score(found.id, "scores", "averaged", "test"))
