@@ -103,7 +103,8 @@ def make_translations(project: Project, marker: str) -> None:
         write_lines(project.layout.text(product), lines)
         decoded(lines=len(lines)).write(project.layout.path(product).with_suffix(".json"))
         texts = Texts(lines, [references])
-        write_scored(project, Score(run, "scores", "final", "dev"), Translations(texts, texts), len(lines))
+        for decoding in ("final", "uniform") if system == "C" else ("final",):
+            write_scored(project, Score(run, "scores", decoding, "dev"), Translations(texts, texts), len(lines))
 
 
 def make_transcripts(project: Project, marker: str) -> None:

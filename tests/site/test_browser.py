@@ -93,6 +93,14 @@ def test_model_and_score_are_seen_first_on_a_phone(opened):
     assert page.locator("#table-table2 tbody th").first.bounding_box()["x"] == boxes[0]["x"]
 
 
+def test_scores_are_told_apart_by_their_pinned_column_on_a_phone(opened):
+    texts = "(all) => all.map((one) => one.innerText)"
+    heads = "#scores tbody th"
+    wide, narrow = (opened("run-weighted-C-grammar", width).locator(heads).evaluate_all(texts) for width in (1400, 360))
+    assert len({*wide}) < len(wide) == len(narrow) == len({*narrow})
+    assert {"BLEU\ntoy dev, final", "BLEU\ntoy dev, uniform"} <= {*narrow}
+
+
 def test_labels_below_a_chart_do_not_touch_on_a_phone(opened):
     page = opened("outputs-grammar-en-de", 390)
     for place in range(page.locator(".plot").count()):
