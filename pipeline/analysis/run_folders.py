@@ -19,8 +19,13 @@ from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
-from pipeline.core.records.outputs import AlignmentMaps, AttentionMap, LayerCosts, ScoreFile
-from pipeline.core.records.outputs import ModelSizes as ModelSizesFile
+from pipeline.core.records.outputs import (
+    AlignmentMaps,
+    AttentionMap,
+    LayerCosts,
+    ModelSizes as ModelSizesFile,
+    ScoreFile,
+)
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.sequence_store import TokenStore
 from pipeline.metrics import metric_named, read_statistics

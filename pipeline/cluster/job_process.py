@@ -33,7 +33,6 @@ from pathlib import Path
 
 from pipeline.cluster import state
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.state import job_key
 from pipeline.core.digests import code_digest
 from pipeline.core.disk import retry_stage
 from pipeline.core.errors import LostPeer, UserError
@@ -109,7 +108,7 @@ def attempt(order: JobOrder) -> Exit:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
         # If a check hangs, another thread ends the process.
         check_node(run, gpu, lambda reason: os._exit(report_unfit_node(run, reason)))
-        if job_key(run) != order.key:
+        if state.job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
         if code_digest() != order.code:

@@ -15,13 +15,10 @@ from typing import Annotated, Literal
 from pipeline.cluster import job_process, local, slurm, state, wait
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Positive, ResourceOptions
+from pipeline.core import digests, files, layout
 from pipeline.core.command_line import Argument
-from pipeline.core.digests import code_digest
 from pipeline.core.errors import UserError
-from pipeline.core.files import register_output
-from pipeline.core.layout import DONE_FILE
-from pipeline.stages import STAGES, parse
-from pipeline.stages import perform as perform_stage
+from pipeline.stages import STAGES, parse, perform as perform_stage
 from pipeline.training.specification import write_specification
 
 log = logging.getLogger(__name__)
@@ -102,7 +99,7 @@ def launch(
             write_specification(run, spec)
         if decodings:
             state.record_decodings(run, decodings)
-        register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
+        files.register_output(run_until_done(options, run, function, DECODE if function == TRAIN else ""))
         return
     assert folder
     if not command:
@@ -132,7 +129,7 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
         wait_for_training(beside, Queue(options.queue_interval), lambda: has_nothing_to_do(stage))
     if has_nothing_to_do(stage):
         return True
-    (folder / DONE_FILE).unlink(missing_ok=True)  # written by an earlier job whose outputs are gone
+    (folder / layout.DONE_FILE).unlink(missing_ok=True)  # written by an earlier job whose outputs are gone
     return False
 
 
@@ -155,7 +152,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
         UserError: The job failed.
     """
     key = state.job_key(folder)
-    order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
+    order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, digests.code_digest(), then)
     if not state.is_done(folder, key):
         if options.launcher == "debug":
             job_process.call_function(order.function, folder, key)
@@ -165,7 +162,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
             wait_or_detach(wait.Waiter(folder, key, jobs_of(options, folder, order)))
     if not state.is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
-    return folder / DONE_FILE
+    return folder / layout.DONE_FILE
 
 
 def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -> wait.Jobs:

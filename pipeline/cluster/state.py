@@ -17,7 +17,6 @@ from pipeline.core.digests import noted_digest, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, STATE_FILE, WEIGHTS_FILE
 from pipeline.core.records import jobs
-from pipeline.core.records.jobs import Command, Decodings, Done, last_event, record_event
 from pipeline.core.records.record import read_note
 from pipeline.core.schema import parse_json
 from pipeline.outputs.plan import PlannedTraining
@@ -108,18 +107,18 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME", os.uname().nodename)
 
 
-def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
+def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> jobs.Command:
     """Return a command of a `folder`, its `arguments` and `outputs`, which is recorded with the key of its job.
 
     `done.json` of another command, of changed inputs or of missing outputs is removed.
     """
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
-    done = read_note(Done, folder / DONE_FILE)
+    done = read_note(jobs.Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
-    command = Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])
-    if last_event(Command, folder) != command:
-        record_event(folder, command)
+    command = jobs.Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])
+    if jobs.last_event(jobs.Command, folder) != command:
+        jobs.record_event(folder, command)
     return command
 
 
@@ -129,9 +128,11 @@ def record_decodings(run: Path, planned: str) -> None:
     Raises:
         UserError: It is not JSON of a `PlannedTraining`.
     """
-    decodings = Decodings(planned=parse_json(PlannedTraining, planned, "--decodings").model_dump(exclude_defaults=True))
-    if last_event(Decodings, run) != decodings:
-        record_event(run, decodings)
+    decodings = jobs.Decodings(
+        planned=parse_json(PlannedTraining, planned, "--decodings").model_dump(exclude_defaults=True)
+    )
+    if jobs.last_event(jobs.Decodings, run) != decodings:
+        jobs.record_event(run, decodings)
 
 
 def input_state(argument: str) -> str | list[int] | None:
@@ -150,7 +151,7 @@ def perform_command(folder: Path) -> None:
     Raises:
         UserError: The stage failed, or did not write one of its outputs.
     """
-    command = last_event(Command, folder)
+    command = jobs.last_event(jobs.Command, folder)
     if command is None:
         raise UserError(f"{folder}: {STATE_FILE} contains no `command` event; run the same command again")
     perform(command.arguments)
@@ -159,7 +160,7 @@ def perform_command(folder: Path) -> None:
             raise UserError(
                 f"{' '.join(command.arguments[:1])}: ended without writing {output}; please report this bug"
             )
-    Done(key=command.key).write(folder / DONE_FILE)
+    jobs.Done(key=command.key).write(folder / DONE_FILE)
 
 
 def job_key(folder: Path) -> str:
@@ -168,5 +169,5 @@ def job_key(folder: Path) -> str:
     Raises:
         UserError: The folder has no command and no `run.yaml`.
     """
-    command = last_event(Command, folder)
+    command = jobs.last_event(jobs.Command, folder)
     return command.key if command else run_key(folder)

@@ -19,7 +19,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +166,7 @@ def checking_inputs() -> Iterator[None]:
         checked_files = None
 
 
-@cache
+@functools.cache
 def install_audit_hook() -> None:
     """Register the audit hook, which cannot be removed."""
     sys.addaudithook(on_event)

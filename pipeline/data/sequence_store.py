@@ -7,7 +7,6 @@ files, so a truncated file is noticed. All processes share the pages, and nothin
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +131,7 @@ class TokenStore(SequenceStore):
         return rows
 
 
-def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[SequenceWriter]:
+def write_tokens(stem: Path, vocab_size: int) -> contextlib.AbstractContextManager[SequenceWriter]:
     """Open the token store `stem` for ids below `vocab_size`; both files appear at the end, or neither does."""
     return write_sequences(token_files(Path(stem)), token_type(vocab_size))
 
@@ -158,6 +157,6 @@ class FrameStore(SequenceStore):
         super().__init__(frame_files(Path(stem)), [frame], f"frames of {features} features")
 
 
-def write_frames(stem: Path) -> AbstractContextManager[SequenceWriter]:
+def write_frames(stem: Path) -> contextlib.AbstractContextManager[SequenceWriter]:
     """Open a frame store for appending (frames, features) arrays; both files appear at the end, or neither does."""
     return write_sequences(frame_files(Path(stem)), FRAME_DTYPE)

@@ -5,10 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from pipeline.core import files, json_csv, layout
 from pipeline.core.artifacts import RunId
-from pipeline.core.files import read_errors
-from pipeline.core.json_csv import write_csv
-from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project, ProjectOptions
@@ -43,7 +41,7 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
     loaded = project.load()
     devices = list(load_devices(project.root / "workflow/devices.yaml"))
     rows = [found for planned in read_plan(plan, loaded) if (found := compare(loaded, planned, devices))]
-    write_csv(out, rows, COLUMNS)
+    json_csv.write_csv(out, rows, COLUMNS)
     for row in rows:
         log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
     log.info("%s: %d jobs", out, len(rows))
@@ -56,7 +54,7 @@ def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
         UserError: The file cannot be read. The message names the command that writes it.
     """
     with (
-        read_errors(f"`{snakemake_command(project, 'plan')}` writes it, before `cost`"),
+        files.read_errors(f"`{snakemake_command(project, 'plan')}` writes it, before `cost`"),
         open(path, encoding="utf-8", newline="") as file,
     ):
         return list(csv.DictReader(file))
@@ -68,12 +66,12 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
         return None
     run, *rest = planned["name"].split()
     folder = project.layout.run(RunId.of(run))
-    if planned["job"] == "train" and (path := folder / COST_FILE).exists():
+    if planned["job"] == "train" and (path := folder / layout.COST_FILE).exists():
         return training_row(planned, TrainingCost.read(path), devices)
     name = "/".join(rest)
     path = folder / ("transcripts" if "@" in name else "translations") / f"{name}.json"
     if planned["job"] == "translate" and path.exists():
-        report, cost = Decoded.read(path), TrainingCost.read_if_there(folder / COST_FILE)
+        report, cost = Decoded.read(path), TrainingCost.read_if_there(folder / layout.COST_FILE)
         return decoding_row(planned, report, report.device_name(cost), devices)
     return None
 

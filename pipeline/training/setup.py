@@ -11,17 +11,12 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
 from pipeline.data.batches import corpus_batches
 from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
-from pipeline.training import machine
+from pipeline.training import distributed, machine, ownership, run_model, step, trainer
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
-from pipeline.training.distributed import Group
 from pipeline.training.optimiser import Optimiser, Schedule
-from pipeline.training.ownership import StopRequest
 from pipeline.training.progress import CostCounter, JsonLines, Progress
-from pipeline.training.run_model import build_initial_model
 from pipeline.training.state import TrainingState
-from pipeline.training.step import StepRunner
-from pipeline.training.trainer import Trainer
 from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
@@ -30,12 +25,12 @@ log = logging.getLogger(__name__)
 def build_trainer(
     spec: RunSpec,
     checkpoints: Checkpoints,
-    group: Group,
+    group: distributed.Group,
     device: torch.device,
     description: Machine,
-    stop: StopRequest,
+    stop: ownership.StopRequest,
     save_every_s: float,
-) -> Trainer:
+) -> trainer.Trainer:
     """Return the trainer of a run in the state of its newest checkpoint.
 
     Args:
@@ -49,7 +44,7 @@ def build_trainer(
     """
     training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
     torch.manual_seed(spec.seed)
-    model = build_initial_model(spec).to(device)
+    model = run_model.build_initial_model(spec).to(device)
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, description)
     batches = corpus_batches.training_batches(spec)
@@ -71,9 +66,9 @@ def build_trainer(
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         log_setup(spec, model, batches, group, description, state)
     captured = captured_steps(spec, model, optimiser, batches, group, device)
-    steps = StepRunner(spec, model, optimiser, batches, group, device, stop, validation.vocab_size, captured)
+    steps = step.StepRunner(spec, model, optimiser, batches, group, device, stop, validation.vocab_size, captured)
     cost = CostCounter(run_folder, device, description, state.step)
-    return Trainer(
+    return trainer.Trainer(
         steps, state, checkpoints, validation, progress, cost, description, save_every_s, read_corpus(corpus).vocabulary
     )
 
@@ -82,7 +77,7 @@ def restore(
     checkpoints: Checkpoints,
     model: torch.nn.Module,
     optimiser: Optimiser,
-    group: Group,
+    group: distributed.Group,
     device: torch.device,
     description: Machine,
 ) -> TrainingState:
@@ -107,7 +102,7 @@ def log_setup(
     spec: RunSpec,
     model: Seq2Seq,
     batches: corpus_batches.AnyTrainingBatches,
-    group: Group,
+    group: distributed.Group,
     description: Machine,
     state: TrainingState,
 ) -> None:

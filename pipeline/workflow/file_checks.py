@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipeline.config import load_run
-from pipeline.core import artifacts as products
-from pipeline.core import digests, disk, files, json_csv, layout
+from pipeline.core import artifacts as products, digests, disk, files, json_csv, layout
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as

@@ -13,8 +13,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Table
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.report.claims import render as render_claims
-from pipeline.report.claims import results_in_words, row_of, tally
+from pipeline.report.claims import render as render_claims, results_in_words, row_of, tally
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid
 from pipeline.report.table import render

@@ -41,7 +41,7 @@ def raising(error):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_process, "job_key", lambda run: KEY)
+    monkeypatch.setattr(state, "job_key", lambda run: KEY)
     monkeypatch.setattr(job_process, "code_digest", lambda: "this code")
     monkeypatch.setattr(job_process, "check_node", lambda *_: None)
     for name in ("RANK", "WORLD_SIZE", "SLURM_JOB_ID"):

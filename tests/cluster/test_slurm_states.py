@@ -9,8 +9,7 @@ from itertools import islice
 import pytest
 from programs import install
 
-from pipeline.cluster import slurm as slurm_module
-from pipeline.cluster import wait
+from pipeline.cluster import slurm as slurm_module, wait
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources

@@ -5,10 +5,8 @@ import torch
 from gradients import assert_close_by_name, loss_and_gradients, with_gradients
 from made_records import training_config
 from recurrent_models import STRUCTURES as RECURRENT
-from small_models import CONFIGS as TRANSFORMERS
-from small_models import VOCAB, pairs
-from speech_batches import VOCAB as CHARACTERS
-from speech_batches import attention_config, ctc_config, joint_config, speech
+from small_models import CONFIGS as TRANSFORMERS, VOCAB, pairs
+from speech_batches import VOCAB as CHARACTERS, attention_config, ctc_config, joint_config, speech
 from torch import nn
 
 from pipeline.models import kernels

@@ -1,8 +1,7 @@
 """Rules of scales for settings, and resources of trainings."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 from pipeline.papers.scale import Resources, Rule, Scale, SystemRules
 

@@ -15,6 +15,7 @@ from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
+    Calibration as Measured,
     Parse,
     RunArtifact,
     RunId,
@@ -24,7 +25,6 @@ from pipeline.core.artifacts import (
     Translation,
     Tuned,
 )
-from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.planning.cost_table import compare, read_plan

@@ -16,7 +16,6 @@ from pipeline.analysis.reference_types import DecodingName, ScoredSplit, SystemN
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core import artifacts as products
-from pipeline.core.artifacts import AttentionMaps, Product
 from pipeline.core.records.outputs import AlignmentMaps, AttentionMap
 
 if TYPE_CHECKING:
@@ -39,12 +38,12 @@ class AttentionHeads(Figure):
         "most sharply; contrast: two heads that differ most"
     )
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
+    def needs(self, view: PaperView) -> Iterator[products.Product]:
         yield self.maps(view)
 
-    def maps(self, view: PaperView) -> AttentionMaps:
+    def maps(self, view: PaperView) -> products.AttentionMaps:
         """Return the attention maps of the first seed."""
-        return AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
+        return products.AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw the panels of words that the rule asks for."""

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
-from pipeline.data.dataset.base import Sha256, Sources
 from pipeline.data.languages import base_language, is_unspaced
 
 Written = Literal["en", "de", "fr", "zh"]
@@ -89,8 +88,8 @@ class Expected(Closed):
     """Size and digests that a split must have, so that no score is taken on another set of that name."""
 
     lines: Count = Field(description="Lines per side")
-    src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
-    tgt_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
+    src_sha256: base.Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
+    tgt_sha256: base.Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
 
 
 class Cleaning(Closed):
@@ -166,7 +165,7 @@ class DownloadedDataset(CorpusRecord, base.LicensedPackages):
 
     collector: ClassVar = "download"
     kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
-    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
+    sources: base.Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[base.SplitName, DownloadedSplit] = Field(description="Places of train, dev and test")
 
     @property

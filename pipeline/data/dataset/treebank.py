@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline.core.schema import Closed, Count, Number, Seed
 from pipeline.data.dataset import base
-from pipeline.data.dataset.base import Sha256, Sources
 
 
 class TreePart(base.Placed):
@@ -35,7 +34,7 @@ class ExpectedTrees(Closed):
     """Size and digest that a split must have, so that no score is taken on another set of that name."""
 
     lines: Count = Field(description="Number of trees of the split")
-    sha256: Sha256 | None = Field(default=None, description="Digest of the split's raw trees")
+    sha256: base.Sha256 | None = Field(default=None, description="Digest of the split's raw trees")
 
 
 class TreebankRecord(base.TokenisedRecord):
@@ -59,7 +58,7 @@ class TreebankDataset(TreebankRecord, base.LicensedPackages):
 
     collector: ClassVar = "collect-trees"
     kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
-    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
+    sources: base.Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[base.SplitName, TreeSplit] = Field(description="Places of train, dev and test")
 
     def package_members(self, package: str) -> list[str]:

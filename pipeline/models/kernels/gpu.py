@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from pipeline.models import kernels
-from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 
 log = logging.getLogger(__name__)
 LEVELS = 1 << 16
@@ -26,7 +25,7 @@ def fused(x: Tensor, dtype: torch.dtype | None = None) -> bool:
         x.is_cuda
         and (dtype or x.dtype) == torch.bfloat16
         and kernels.enabled()
-        and triton_asked_for()
+        and kernels.triton_asked_for()
         and triton_runs()
     )
 
@@ -36,7 +35,7 @@ def triton_runs() -> bool:
     """Return whether Triton compiles a kernel for the GPU; if not, log why."""
     missing = "Triton, which is not installed" if torch.version.cuda else "a build of torch for CUDA"
     if not torch.version.cuda or not find_spec("triton"):
-        log.warning("%s=1 needs %s: torch's kernels are used", TRITON_SWITCH, missing)
+        log.warning("%s=1 needs %s: torch's kernels are used", kernels.TRITON_SWITCH, missing)
         return False
     try:
         from pipeline.models.kernels.relu_layers import sum_rows

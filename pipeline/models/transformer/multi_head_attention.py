@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models import kernels
-from pipeline.models.kernels import operators as kernel
-from pipeline.models.kernels import short_attention
+from pipeline.models.kernels import operators as kernel, short_attention
 from pipeline.models.kernels.autocast import Projection
 from pipeline.models.kernels.loops import matmul_dtype
 from pipeline.models.transformer.settings import AnyTransformerConfig

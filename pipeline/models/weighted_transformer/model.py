@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models import kernels
-from pipeline.models.kernels import operators as kernel
-from pipeline.models.kernels import relu_layers
+from pipeline.models.kernels import operators as kernel, relu_layers
 from pipeline.models.kernels.gpu import fused
 from pipeline.models.layers.regularisation import relu_dropout
 from pipeline.models.transformer import multi_head_attention as attention
