@@ -287,12 +287,12 @@ def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
     parser, by_name = parsers(program._replace(commands=named or program.commands), argv[:1])
     if not argv:
         parser.error(f"name a command; `{program.name} --help` lists them")
-    if argv and argv[0] not in by_name and not argv[0].startswith("-"):
+    if argv[0] not in by_name and not argv[0].startswith("-"):
         from pipeline.core.schema import nearest  # brings pydantic, which the list of commands does without
 
         hint = nearest(argv[0], by_name)
         parser.error(f"unknown command {argv[0]!r}{hint}; `{program.name} --help` lists the commands")
-    if argv and argv[0] in by_name and not program.commands[argv[0]].is_stage:
+    if argv[0] in by_name and not program.commands[argv[0]].is_stage:
         return by_name[argv[0]].parse_intermixed_args(argv[1:])  # options may stand between files
     return parser.parse_args(argv)
 

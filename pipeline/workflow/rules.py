@@ -171,7 +171,7 @@ class RuleFunctions:
         """
         target = wildcards["target"]
         names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
-        self.refusal = unknown_target(self.project, target, frozenset(names)) or (
+        self.refusal = unknown_target(self.project, target, names) or (
             f"{target}: no rule makes it; results are files such as results/table2.csv, and results/site/index.html"
         )
         raise UserError(self.refusal)

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -55,16 +55,16 @@ def refuse_odd_folders(project: Project) -> None:
             raise UserError(f"{one_line(str(folder))}: its name has bytes that are not UTF-8; choose another place")
 
 
-def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:
+def unknown_target(project: Project, target: str, rules: Collection[str]) -> str | None:
     """Return why no rule makes `target`, with the existing names; None if a rule may, or if it is no result.
 
     Args:
         project: The project.
         target: A file or name.
-        rules: Names of the rules, for targets that are no path; without them such targets are not judged.
+        rules: Names of the rules, for targets that are no path.
     """
     match PurePosixPath(target).parts:
-        case [name] if rules:
+        case [name]:
             return unknown_word(project, name, rules)
         case ["results", paper, file] if paper in project.papers:
             return f"{target}: write the scale too: results/{project.config.scale}/{paper}/{file}"
@@ -89,7 +89,7 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     return former_name(project, target)
 
 
-def unknown_word(project: Project, target: str, rules: set[str] | frozenset[str]) -> str | None:
+def unknown_word(project: Project, target: str, rules: Collection[str]) -> str | None:
     """Return why a target without a folder is not made, with the nearest one that is.
 
     Args:
@@ -272,5 +272,5 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         if layout.path(product).with_suffix("") == path or layout.target(product) == named_path
     ]:
         return found
-    fault = unknown_target(project, name, frozenset(("all", *project.papers)))
+    fault = unknown_target(project, name, ["all", *project.papers])
     raise UserError(fault or f"{name}: {otherwise}")

@@ -62,9 +62,9 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
     }
     lines = {split: count_pairs(sides, split) for split, sides in splits.items()}
     for split in sorted({*splits} - {"train"}):
-        path = splits[split][1]
-        require_raw(path, (tgt for _, tgt in read_pairs(splits[split])), languages[1])
-        check_script([tgt for _, tgt in read_pairs(splits[split])], languages[1], str(path))
+        path, lines_tgt = splits[split][1], [tgt for _, tgt in read_pairs(splits[split])]
+        require_raw(path, lines_tgt, languages[1])
+        check_script(lines_tgt, languages[1], str(path))
     for path in (path for sides in splits.values() for path in sides):
         warn_of_quoted_lines(path)
     warn_of_few(name, lines["test"])

@@ -84,7 +84,7 @@ def test_reports_of_user_data_are_made_on_request_only(small):
     made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
     assert made == {"multi30k", "an4", "digits", "craft"}
     for name in ("an4-official", "an4-folds", "german", "french", "czech"):
-        assert unknown_target(small, f"results/small/anchors/{name}.csv") is None
+        assert unknown_target(small, f"results/small/anchors/{name}.csv", ()) is None
 
 
 def test_every_language_and_test_set_has_the_recipe_unchanged(small):

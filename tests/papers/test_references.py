@@ -222,7 +222,7 @@ def test_a_target_that_nothing_makes_names_those_that_exist(target, message):
 def test_run_named_without_its_sources_gets_a_hint(digits):
     project = real_project({"scale": "demo"})
     run = RunId("weighted", "C", "grammar-en-de", 3)
-    found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json")
+    found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json", ())
     assert (found is None) if digits else found.endswith(f": {project.layout.run(run) / 'scores/final/dev.json'}")
 
 

@@ -135,7 +135,7 @@ def test_unknown_command_names_the_nearest(word, hint, capsys):
 
 def test_target_without_scale_or_file_is_corrected():
     project = real_project()
-    assert unknown_target(project, "results/weighted/table2.csv").endswith("results/demo/weighted/table2.csv")
+    assert unknown_target(project, "results/weighted/table2.csv", ()).endswith("results/demo/weighted/table2.csv")
     assert unknown_target(project, "tabel2", {"weighted"}).endswith("or a file, such as results/table2.csv")
     assert unknown_target(project, "wieghted", {"weighted"}).endswith("did you mean 'weighted'?")
 
