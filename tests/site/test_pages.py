@@ -139,6 +139,9 @@ def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path):
     home = read(site / "index.html")
     assert "4 papers did not run" in home and re.search(r"snakemake --config \S+ -- weighted<", unescape(home))
     assert "not run" in read(site / "paper-weighted.html") and not [*site.glob("run-*")]
+    for paper, table in (("attention", "table1"), ("multichannel", "table3"), ("coldfusion", "table1")):
+        missing = read(site / f"paper-{paper}.html").split(f'<h2 id="{table}">')[1].split("<h2")[0]
+        assert "not made" in missing and f"/{paper}/{table}.csv</code> makes it" in missing
 
 
 @pytest.fixture

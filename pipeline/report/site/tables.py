@@ -14,6 +14,7 @@ from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
 from pipeline.report.labels import METRICS, NOTHING, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
+from pipeline.workflow.targets import snakemake_command
 
 MARK_MEANINGS = {
     "agrees": "the printed number is in our interval",
@@ -150,13 +151,15 @@ class PlainTable:
 
     Attributes:
         header: Names of the columns.
-        rows: The cells; none if the table is not made.
+        rows: The cells; none if the table is not made, or if its text is hidden.
+        command: Makes the table; empty if its text is hidden.
     """
 
     name: str
     caption: str
     header: list[str]
     rows: list[list[str]]
+    command: str
 
     @property
     def shared(self) -> dict[str, str]:
@@ -310,9 +313,9 @@ def other_tables(site: SiteData, paper: str) -> list[PlainTable]:
             dataset = getattr(entry, "scored_on", getattr(entry, "dataset", None))
             shown = dataset is None or site.is_shown(site.project.stand_in(dataset))
             header, *rows = read_csv(path) if path.exists() and shown else [[]]
-            why = "" if shown else " Its text may not be passed on: it is shown by `reprise site --private` only."
+            command = snakemake_command(site.project, path) if shown else ""
             named = rows if kind is LayerTable else with_empty_named(header, rows)
-            found.append(PlainTable(name, entry.caption.strip() + why, header, named))
+            found.append(PlainTable(name, entry.caption.strip(), header, named, command))
     return found
 
 
