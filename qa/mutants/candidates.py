@@ -17,6 +17,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 GROUND = "ground"
 """Name of the modules directly in pipeline/."""
+PROGRAM = "reprise"
+"""Name of all modules in reprise/."""
 STAGES = ["test_stages.py"]
 TESTS = {
     "models": ["models", "search"],
@@ -30,7 +32,7 @@ TESTS = {
         "decoding/test_translate.py",
         "decoding/test_transcribe.py",
     ],
-    "outputs": ["outputs", "metrics", *STAGES, "decoding/test_transcribe.py"],
+    "outputs": ["outputs", "metrics", *STAGES, "decoding/test_decode.py", "decoding/test_transcribe.py"],
     "metrics": ["metrics", "outputs"],
     "analysis": ["analysis", "report"],
     "report": [
@@ -49,9 +51,10 @@ TESTS = {
     "cluster": ["cluster", *STAGES],
     "config": ["papers", "training/test_key.py", "core/test_schema.py"],
     "core": ["core", "papers", "report", "decoding/test_averaging.py"],
-    "workflow": ["papers/test_graph.py", "status"],
+    "workflow": ["papers/test_graph.py", "status", "workflow"],
     "grammar": ["grammar"],
     GROUND: STAGES,
+    PROGRAM: ["use", "status", "store", "workflow/test_verify.py", "papers/test_readings.py"],
 }
 """Folders under tests/ that have to notice the mutants of each package."""
 WORD_LISTS = "grammar/lexicon"
@@ -63,8 +66,8 @@ Place = tuple[int, int]
 
 
 def package_of(file: str) -> str:
-    _, *folders = Path(file).parent.parts
-    return folders[0] if folders else GROUND
+    top, *folders = Path(file).parent.parts
+    return PROGRAM if top == PROGRAM else folders[0] if folders else GROUND
 
 
 @dataclass(frozen=True)
@@ -103,17 +106,12 @@ def mutated(operator: str, occurrence: int, source: str) -> str:
 
 
 def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
-    """Yield one mutant of each package in turn, in a random order that `seed` fixes, until none is left."""
-    waiting = [in_package(root, package, seed) for package in packages]
-    for turn in itertools.zip_longest(*waiting):
-        yield from filter(None, turn)
+    """Yield the mutants of packages in a random order that `seed` fixes.
 
-
-def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
-    """Yield the mutants of a package; files are as likely as they are large, and places in a file equally likely."""
-    generator = random.Random(f"{seed} {package}")
-    pattern = "pipeline/*.py" if package == GROUND else f"pipeline/{package}/**/*.py"
-    found = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
+    Files are as likely as they are large, and places in a file equally likely.
+    """
+    generator = random.Random(f"{seed} {' '.join(packages)}")
+    found = {path: path.stat().st_size for package in packages for path in files_of(root, package)}
     sizes = {path: size for path, size in found.items() if size}
     places: dict[Path, list[list[Mutant]]] = {}
     while sizes:
@@ -128,6 +126,12 @@ def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
         with contextlib.suppress(AttributeError):  # of cosmic-ray, which knows no exceptions of dotted names
             mutant.applied(path.read_text(encoding="utf-8"))
             yield mutant
+
+
+def files_of(root: Path, package: str) -> list[Path]:
+    """Return the files of a package, without its word lists."""
+    pattern = {GROUND: "pipeline/*.py", PROGRAM: f"{PROGRAM}/**/*.py"}.get(package, f"pipeline/{package}/**/*.py")
+    return [path for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)]
 
 
 def named(root: Path, file: str, operator: str, change: tuple[str, str]) -> Mutant | None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import coverage
@@ -65,10 +66,10 @@ class Traced:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session):
         self.cover.stop()
-        data, root = self.cover.get_data(), Path.cwd()
+        data, root, tests = self.cover.get_data(), Path.cwd(), cache(self.tests)
         lines = {
             str(Path(file).relative_to(root)): {
-                line: sorted({test for context in contexts for test in self.tests(context)})
+                line: sorted(set().union(*map(tests, contexts)))
                 for line, contexts in data.contexts_by_lineno(file).items()
             }
             for file in data.measured_files()
