@@ -14,7 +14,7 @@ import pytest
 from pipeline.core.digests import ROOT
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-REFERENCE = re.compile(r"\b(as|see) `[\w.]+`")
+REFERENCE = re.compile(r"\b(?:as|see) `(?:\w+\.)*(\w+)`")
 TOLD = {"paper", "table", "figure", "system", "dataset", "split", "decoding"}
 """Parameters that hold the name of what they are called after."""
 SHAPE = re.compile(r"\([^()]*[\w…]\s*,[^()]*\)|\([\w…]+\)|scalar|[Ss]hape")
@@ -117,22 +117,40 @@ def says_parameters(node: Function, text: str) -> bool:
     """Return whether a docstring has a section, names each parameter, or refers to a function with the same ones."""
     if not parameters(node):
         return "Returns:" in text or says_shapes(node, text)
-    return "Args:" in text or all(f"`{name}`" in text for name in untold(node)) or bool(REFERENCE.search(text))
+    return "Args:" in text or all(f"`{name}`" in text for name in untold(node)) or refers(text)
 
 
 def says_shapes(node: Function, text: str) -> bool:
-    return bool(SHAPE.search(text) or REFERENCE.search(text))
+    return bool(SHAPE.search(text)) or refers(text)
 
 
-def raises(node: Function) -> bool:
-    return any(isinstance(inner, ast.Raise) and inner.exc for part in node.body for inner in ast.walk(part))
+def refers(text: str) -> bool:
+    """Return whether a docstring refers to a function or class of the product that has a docstring itself."""
+    return not documented_names().isdisjoint(REFERENCE.findall(text))
+
+
+@cache
+def documented_names() -> set[str]:
+    nodes = [node for _, module in modules() for node in ast.walk(module)]
+    return {node.name for node in nodes if isinstance(node, Function | ast.ClassDef) and ast.get_docstring(node)}
+
+
+def raised(node: Function) -> set[str]:
+    """Return the exceptions that a function raises itself, as it names them."""
+    nodes = [inner for part in node.body for inner in ast.walk(part)]
+    return {ast.unparse(inner.exc).partition("(")[0] for inner in nodes if isinstance(inner, ast.Raise) and inner.exc}
+
+
+def says_raised(node: Function, text: str) -> bool:
+    """Return whether a docstring says what is raised; a check of a setting refuses it by a ValueError."""
+    return "Raises:" in text or (text.startswith("Refuse ") and raised(node) == {"ValueError"})
 
 
 CHECKS = {
     "docstring": (lambda node: True, lambda node, text: bool(text)),
     "Args": (lambda node: has_tensors(node) or len(untold(node)) > 1, says_parameters),
     "shapes": (has_tensors, says_shapes),
-    "Raises": (raises, lambda node, text: "Raises:" in text or text.startswith("Refuse ")),
+    "Raises": (raised, says_raised),
 }
 
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,17 +13,33 @@ from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
+from pipeline.models.transformer.model import Transformer
+from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
-from pipeline.probes.attention_maps import choose, farthest, most_different, sharpest
+from pipeline.probes.attention_maps import best_map, choose, farthest, most_different, sharpest
 from pipeline.training.run_model import build_initial_model
 
 H, N = 3, 12
+PIECES = SimpleNamespace(model=SimpleNamespace(id_to_piece=str))
 
 
 def uniform(heads=H, n=N):
     return torch.full((heads, n, n), 1 / n)
+
+
+@pytest.mark.parametrize(("layers", "layer"), [(1, 1), (2, 1), (4, 3)])
+def test_the_map_is_of_the_last_layer_but_one(layers, layer):
+    torch.manual_seed(0)
+    config = TransformerConfig(architecture="transformer", num_layers=layers, d_model=16, d_ff=8, num_heads=4)
+    model, src = Transformer(config, 20, 20).eval(), torch.randint(4, 20, (1, 9))
+    batch = TextBatch(src, src, src)
+    trained = SimpleNamespace(model=model, device="cpu", autocast=nullcontext, weights_digest="0" * 64)
+    found = best_map(trained, [(np.array([5]), batch)], PIECES, "contrast", "test")
+    assert (found.sentence, found.layer, found.layers) == (5, layer, layers)
+    assert found.weights == model.encoder_attention(batch, layer - 1)[0, found.heads].tolist()
 
 
 def test_the_farthest_word_is_found():

@@ -54,6 +54,8 @@ def corpus(tmp_path_factory):
     lines = [" ".join(sentence.zh_words).lower() for sentence in sentences]
     words = {word for line in lines for word in line.split(" ")}
     (folder / "subwords.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))
+    other = (" ".join(f"other-{word}" for word in line.split(" ")) for line in lines)
+    (folder / "subwords.tgt.model").write_bytes(train("word", other, len(words) + 4, "toy"))
     subwords = Subwords(folder / "subwords.model")
     (folder / "prepared").mkdir()
     for split, chosen in SPLITS.items():

@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline.probes.layer_cost import HEADS, KERNEL, WIDTHS, WINDOW, additive_attention, layers
+from pipeline.probes.layer_cost import (
+    HEADS,
+    KERNEL,
+    WIDTHS,
+    WINDOW,
+    additive_attention,
+    layers,
+    restricted_self_attention,
+)
 
 N, D = 100, 16
 DEVICE = torch.device("cpu")
@@ -97,12 +105,18 @@ def test_only_recurrence_has_a_chain_that_grows_with_length():
     assert all(len(set(found)) == 1 for found in chains.values()), chains
 
 
-def test_additive_attention_equals_its_written_out_scores():
+@pytest.mark.parametrize(
+    ("layer", "score", "padding"),
+    [
+        (additive_attention, lambda query, key: torch.tanh(query + key).sum(), 0),
+        (restricted_self_attention, lambda query, key: query @ key / math.sqrt(5), WINDOW - 7),  # zeros, which score 0
+    ],
+)
+def test_attention_equals_its_written_out_scores(layer, score, padding):
     x = torch.randn(1, 7, 5)
-    scores = [[float(torch.tanh(query + key).sum()) for key in x[0]] for query in x[0]]
-    weights = [[math.exp(score) / sum(map(math.exp, row)) for score in row] for row in scores]
-    expected = torch.tensor(weights) @ x[0]
-    torch.testing.assert_close(additive_attention(x)[0], expected, atol=1e-5, rtol=1e-4)
+    parts = [[math.exp(score(query, key)) for key in x[0]] for query in x[0]]
+    weights = [[part / (sum(row) + padding) for part in row] for row in parts]
+    torch.testing.assert_close(layer(x)[0], torch.tensor(weights) @ x[0], atol=1e-5, rtol=1e-4)
 
 
 def test_heads_divide_every_width():
