@@ -1,4 +1,4 @@
-"""Mutation testing: change one thing in pipeline/ or reprise/ at a time, and see whether the tests of its package notice.
+"""Mutation testing: change one thing of the product at a time, and see whether the tests of its package notice.
 
     make mutants [PACKAGE="models training"] [MINUTES=10] [SEED=1]
 

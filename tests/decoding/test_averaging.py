@@ -63,6 +63,9 @@ def test_damaged_checkpoints_are_refused(run):
 def test_missing_checkpoints_are_not_made_up_for(run):
     with pytest.raises(UserError, match="4 checkpoints, but 5 should be averaged"):
         average(run, 5)
+    (run / "checkpoints/step-2.safetensors").unlink()
+    with pytest.raises(UserError, match=r"a checkpoint between steps \[1, 3, 4\] is missing"):
+        average(run, 3)
     (run / "checkpoints/step-4.safetensors").unlink()
     with pytest.raises(UserError, match="the newest is of step 3, but the run ended at step 4"):
         average(run, 2)
