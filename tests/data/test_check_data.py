@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -96,17 +97,17 @@ def toy_project(tmp_path, **config):
     return real_project(settings)
 
 
-def with_source(project, url, name="multi30k-en-de"):
-    """Return a project with every file of a dataset at one address."""
+def with_source(project, wanted, name="multi30k-en-de"):
+    """Return a project with every file of a dataset from one source."""
     records = project.dataset_records
-    record = records[name].model_copy(update={"sources": dict.fromkeys(records[name].sources, source(url))})
+    record = records[name].model_copy(update={"sources": dict.fromkeys(records[name].sources, wanted)})
     project.__dict__["dataset_records"] = records | {name: record}
     return project
 
 
 def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplog):
     caplog.set_level(logging.INFO)
-    project = with_source(toy_project(tmp_path), f"{server.url}/good")
+    project = with_source(toy_project(tmp_path), source(f"{server.url}/good"))
     check(project, ["multi30k-en-de", "grammar-en-de"])
     assert "0 of 6 files are here; 7.7 MB to fetch" in caplog.text and "licence: " in caplog.text
     assert "good: answers" in caplog.text and "grammar-en-de: written by the grammar" in caplog.text
@@ -117,12 +118,22 @@ def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplo
 def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     mirror, name = tmp_path / "mirror", "train.en.gz"
     put(mirror, CONTENT[::-1], name)
-    project = with_source(toy_project(tmp_path, mirror=str(mirror)), f"{server.url}/missing")
+    project = with_source(toy_project(tmp_path, mirror=str(mirror)), source(f"{server.url}/missing"))
     with pytest.raises(UserError) as raised:
         check(project, ["multi30k-en-de"])
     damaged, missing = str(raised.value).split("\n")
     assert f": damaged: {mirror / name}: " in damaged and SHA256 in damaged
+    assert damaged.endswith("; replace them with intact copies")
     assert "5 files are missing: " in missing and name not in missing
+    assert re.search(r"; check the network, .*`snakemake .*check_data` lists their addresses$", missing)
+
+
+def test_a_changed_file_of_the_user_is_restored_or_recorded(tmp_path):
+    put(tmp_path, CONTENT[::-1])
+    own = Source(path=str(tmp_path / "a.bin"), sha256=SHA256, bytes=len(CONTENT))
+    said = r": changed: .*a\.bin: .*; restore the old files, or write .*sha256 .*workflow/datasets/multi30k-en-de\.yaml"
+    with pytest.raises(UserError, match=said):
+        check(with_source(toy_project(tmp_path), own), ["multi30k-en-de"])
 
 
 def test_extracted_text_needs_no_source_files(tmp_path):
