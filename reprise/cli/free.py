@@ -76,7 +76,8 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         project: The project and its settings.
     """
     loaded = project.load()
-    found, readers = list(unneeded(loaded)), reports_by_folder(loaded)
+    graph = Graph(loaded)
+    found, readers = list(unneeded(graph)), reports_by_folder(graph)
     for item in found:
         verb = "removing" if item.kind in remove else "could go"
         read_by = ", ".join(readers.get(item.place, ["no report of the current settings"]))
@@ -106,10 +107,9 @@ def remove_empty(folder: Path) -> None:
             path.rmdir()
 
 
-def unneeded(project: Project) -> Iterator[Unneeded]:
+def unneeded(graph: Graph) -> Iterator[Unneeded]:
     """Yield the files that finished work of the configured scale no longer needs."""
-    graph = Graph(project)
-    needed: dict[RunId, list[Path]] = defaultdict(list)
+    project, needed = graph.project, defaultdict[RunId, list[Path]](list)
     products = graph.closure(graph.reports(project.papers))
     for product in products:
         if isinstance(product, RunArtifact):
@@ -124,11 +124,11 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
     yield from old_downloads(project, datasets_in(products))
 
 
-def reports_by_folder(project: Project) -> dict[Path, list[str]]:
+def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:
     """Return the reports that depend on each run or corpus, by its folder."""
-    graph, layout = Graph(project), project.layout
+    layout = graph.project.layout
     found: dict[Path, list[str]] = {}
-    for report in graph.reports(project.papers):
+    for report in graph.reports(graph.project.papers):
         name = str(layout.path(report).relative_to(layout.results))
         products = graph.closure([report])
         folders = [layout.run(product.run) for product in products if isinstance(product, RunArtifact)]

@@ -50,7 +50,7 @@ def put(path, content="x"):
 
 
 def found(work, kind, scale="smoke"):
-    return [path for item in unneeded(project_at(work, scale=scale)) if item.kind == kind for path in item.files]
+    return [path for item in unneeded(Graph(project_at(work, scale=scale))) if item.kind == kind for path in item.files]
 
 
 def free(work, *kinds):
