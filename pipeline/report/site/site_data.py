@@ -15,12 +15,13 @@ from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import is_own, may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
+from pipeline.report.filled_table import NOT_RUN, NOT_SCORED
 from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=RunArtifact)
 DecodedProduct = Translation | Parse | Transcript
 """A system's output for a split."""
-NOT_RUN, FAILED, TRAINING, DONE = "not run", "failed", "under way", "done"
+FAILED, TRAINING, DONE = "failed", "under way", "done"
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class SiteData:
     def why_missing(self, runs: Sequence[RunId]) -> str:
         """Return why a number of some runs is missing: one failed, is not trained, or they are not scored."""
         states = {self.status(run) for run in runs} or {NOT_RUN}
-        return next((state for state in (FAILED, TRAINING, NOT_RUN) if state in states), "not scored")
+        return next((state for state in (FAILED, TRAINING, NOT_RUN) if state in states), NOT_SCORED)
 
     def failure(self, run: RunId) -> str:
         """Return why a run failed; empty if it did not."""
