@@ -18,7 +18,7 @@ from pipeline.data.trees.linearisation import rebuild
 from pipeline.decoding.decode_split import decode_split, replace_branch_weights
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
 from reprise.find_runs import FoundRun
-from reprise.model_input import GivenSpeech, GivenText, Preparation
+from reprise.model_input import GivenSpeech, GivenText, Preparation, features, normalise_speaker
 from reprise.opening import decoding_of
 
 log = logging.getLogger(__name__)
@@ -199,8 +199,6 @@ class Model:
         Raises:
             UserError: The model does not transcribe, or a recording is too short or invalid.
         """
-        from reprise.model_input import features, normalise_speaker  # soundfile is needed for speech only
-
         self.require("speech", "transcribe")
         preparation, corpus = self.preparation, self.trained.corpus
         assert preparation.sample_rate and preparation.high_hz and isinstance(corpus, SpeechCorpus), "set for speech"
