@@ -13,7 +13,7 @@ from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import ParallelCorpus
 from pipeline.core.records.outputs import Decoded, Tuned
 from pipeline.core.schema import parse_json
-from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus, source_split
+from pipeline.data.batches.corpus_batches import EvalBatches, source_split
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.text.tokenisation import Tokenisation
@@ -182,7 +182,7 @@ def transcribe_split(
         UserError: The corpus is incomplete.
     """
     require_whole(corpus)
-    pairs = source_split(corpus, split, normalisation_corpus(trained.spec))
+    pairs = source_split(trained.spec, corpus, split)
     decoded = decode_split(trained, EvalBatches(pairs, config.batch_tokens), decoder)
     lines = vocabularies(corpus)[1].decode(decoded.outputs)
     write_outputs(out, lines, decoded.report(trained, split, config, corpus))

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import Tuned, TunedPoint
-from pipeline.data.batches.corpus_batches import normalisation_corpus, source_split
+from pipeline.data.batches.corpus_batches import source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
@@ -114,7 +114,7 @@ def scored_grid(
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
     """Return evenly spaced utterances of the dev set by length, in batches on the device, and transcripts."""
     corpus = Path(trained.spec.corpus)
-    pairs = source_split(corpus, "dev", normalisation_corpus(trained.spec))
+    pairs = source_split(trained.spec, corpus, "dev")
     count = min(config.tuning_sentences, len(pairs.tgt))
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, count).round().astype(np.int64))
     chosen = chosen[np.argsort(pairs.src_lengths[chosen], kind="stable")]

@@ -15,7 +15,7 @@ from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.outputs import AlignmentMaps
-from pipeline.data.batches.corpus_batches import evaluation_split, normalisation_corpus
+from pipeline.data.batches.corpus_batches import evaluation_split
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
@@ -50,7 +50,7 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
     device = machine.prepare_device(threads)
     model = run_model.build_initial_model(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
-    pairs = evaluation_split(Path(spec.corpus), split, normalisation_corpus(spec))
+    pairs = evaluation_split(spec, Path(spec.corpus), split)
     shown = median_length(pairs.tgt_lengths)
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, min(MEASURED, len(pairs.tgt))).round().astype(np.int64))
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)

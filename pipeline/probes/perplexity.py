@@ -74,8 +74,7 @@ def measure_perplexity(
     if corpus != own and record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than the one that {trained.spec.name} was trained with")
     require_whole(corpus)
-    kind = corpus_batches.input_kind(trained.spec)
-    pairs = corpus_batches.evaluation_split(corpus, split, corpus_batches.normalisation_corpus(trained.spec), kind)
+    pairs = corpus_batches.evaluation_split(trained.spec, corpus, split)
     corpus_batches.check_targets(trained.spec, pairs)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, split, len(pairs.tgt), str(corpus))

@@ -50,9 +50,7 @@ def build_trainer(
     batches = corpus_batches.training_batches(spec)
     if state.micro_batch:
         batches.lower_micro_batches(state.micro_batch)
-    dev = corpus_batches.evaluation_split(
-        corpus, "dev", corpus_batches.normalisation_corpus(spec), corpus_batches.input_kind(spec)
-    )
+    dev = corpus_batches.evaluation_split(spec, corpus, "dev")
     corpus_batches.check_targets(spec, dev)
     dev_batches = corpus_batches.EvalBatches[corpus_batches.AnySplit, corpus_batches.AnyBatch](
         dev, corpus_batches.batch_size(spec)

@@ -227,7 +227,7 @@ def test_speech_of_a_run_is_batched_by_its_settings(corpus):
     spec = run(folder, noise_probability=0.4, sorted_first_epoch=True, micro_batch_frames=200)
     data, expected = training_batches(spec), batches(folder, **NOISE, model=spec.model)
     assert isinstance(data, SpeechBatches) and same(data.micro_batches(3), expected.micro_batches(3))
-    assert isinstance(evaluation_split(folder, "dev"), SpeechSplit)
+    assert isinstance(evaluation_split(spec, folder, "dev"), SpeechSplit)
     assert batch_size(spec) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
     with pytest.raises(UserError, match="count batches in sentences"):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
@@ -243,7 +243,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     for place in (folder, text):
         on_text = run(folder).model_copy(update={"model": lm, "corpus": str(place)})
         assert isinstance(training_batches(on_text), TextOnlyBatches)
-    assert isinstance(evaluation_split(text, "dev"), TextOnlySplit)
+        assert isinstance(evaluation_split(on_text, place, "dev"), TextOnlySplit)
     (text / "corpus.json").write_text((text / "corpus.json").read_text().replace('"text"', '"smell"'))
     with pytest.raises(UserError, match="unknown kind 'smell'"):
         training_batches(run(text))

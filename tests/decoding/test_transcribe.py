@@ -18,7 +18,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
-from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, normalisation_corpus, training_batches
+from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, training_batches
+from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
@@ -89,8 +90,8 @@ def test_fine_tuning_keeps_the_feature_statistics_of_its_start(tmp_path, corpus,
     specs = [load_run(run / "run.yaml") for run in (tuned, cold)]
     (batch,), (expected,) = (training_batches(spec).micro_batches(0) for spec in specs)
     assert batch.frames.equal(expected.frames)
-    (validated,) = EvalBatches(evaluation_split(other, "dev", normalisation_corpus(specs[0])), 10_000)
-    (expected,) = EvalBatches(evaluation_split(corpus, "dev"), 10_000)
+    (validated,) = EvalBatches(evaluation_split(specs[0], other, "dev"), 10_000)
+    (expected,) = EvalBatches(SpeechSplit(corpus, "dev"), 10_000)
     assert validated[1].frames.equal(expected[1].frames)
 
 

@@ -69,21 +69,19 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
             return TextOnlyBatches(TextOnlySplit(corpus, "train"), training, spec.seed)
 
 
-def evaluation_split(
-    corpus_folder: Path, split: str, statistics_of: Path | None = None, kind: Kind | None = None
-) -> AnySplit:
-    """Return a `split` for evaluation of the encoded corpus in `corpus_folder`.
+def evaluation_split(spec: RunSpec, corpus_folder: Path, split: str) -> AnySplit:
+    """Return a `split` of the encoded corpus in `corpus_folder` as the model of a `spec` reads it.
 
-    `statistics_of` is the corpus whose statistics normalise speech (`normalisation_corpus`), None this one; `kind` is
-    the input to read, None all that the corpus has.
+    Raises:
+        UserError: The run's corpus does not have what the model reads.
     """
-    if (kind or read_corpus(corpus_folder).kind) == "text":
+    if input_kind(spec) == "text":
         return TextOnlySplit(corpus_folder, split)
-    return source_split(corpus_folder, split, statistics_of)
+    return source_split(spec, corpus_folder, split)
 
 
-def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
-    """Return a split that has a source side; see `evaluation_split`.
+def source_split(spec: RunSpec, corpus_folder: Path, split: str) -> ParallelSplit | SpeechSplit:
+    """Return a split that has a source side; speech is normalised as in the training of the model of a `spec`.
 
     Raises:
         UserError: The corpus contains text only.
@@ -92,7 +90,7 @@ def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) ->
         case "parallel":
             return ParallelSplit(corpus_folder, split)
         case "speech":
-            return SpeechSplit(corpus_folder, split, statistics_of)
+            return SpeechSplit(corpus_folder, split, normalisation_corpus(spec))
     raise UserError(f"{corpus_folder}: has no source to decode: it contains text only")
 
 
