@@ -86,9 +86,15 @@ def names_in(record: BaseModel, place: tuple[str | int, ...] = ()) -> Iterator[N
         record: Record to search, with its nested records.
         place: Keys that lead to it from the outermost record.
     """
-    for key, field in type(record).model_fields.items():
-        types = _members(Annotated[field.annotation, *field.metadata, None])
+    for key, types in _fields(type(record)).items():
         yield from _names_of(types, getattr(record, key), (*place, key), record)
+
+
+@cache
+def _fields(kind: type[BaseModel]) -> dict[str, Members]:
+    """Return what matters for names of each field of a class of records."""
+    fields = kind.model_fields.items()
+    return {key: _members(Annotated[field.annotation, *field.metadata, None]) for key, field in fields}
 
 
 def _names_of(types: Members, value: Any, place: tuple[str | int, ...], holder: BaseModel) -> Iterator[Named]:

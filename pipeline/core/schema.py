@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from functools import cache
 from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
@@ -91,7 +91,7 @@ def known(name: Any, names: Iterable[str], where: str) -> None:
 
 def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
     """Return the error message if the `name` at `where`, file and key, is none of `names`, else None."""
-    names = set(names)
+    names = names if isinstance(names, dict | Set) else set(names)
     if name in names:
         return None
     return f"{where}: unknown name {shown(name)}; allowed: {choices(name, names)}{nearest(name, names)}"

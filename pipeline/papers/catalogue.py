@@ -162,7 +162,7 @@ class Catalogue:
         owner, name = self.locate(reference, paper)
         return self.papers[owner].systems[name]
 
-    def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
+    def _lineage(self, paper: str, system: str) -> Mapping[str, SystemEntry]:
         """Return a system's entry and those of its bases by `paper/name`, the outermost base first.
 
         Args:

@@ -45,8 +45,9 @@ class Project(Catalogue):
 
     def clear_caches(self) -> None:
         """Create empty caches of settings and content hashes, which a dry run needs a dozen times."""
-        self.decoding, self.run_content = cache(self._decoding), cache(self._run_content)
-        self.run_spec, self.paper_decoding = cache(self._run_spec), cache(partial(paper_decoding, self.papers))
+        self.lineage, self.run_content = cache(self._lineage), cache(self._run_content)
+        self.decoding, self.run_spec = cache(self._decoding), cache(self._run_spec)
+        self.paper_decoding = cache(partial(paper_decoding, self.papers))
 
     @cached_property
     def layout(self) -> Layout:
