@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import pickle
 import shutil
 from collections import Counter
 from functools import cache
@@ -65,6 +66,23 @@ def one_thread(request, monkeypatch):
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parsed_once():
+    """Parse each text of YAML once: hundreds of tests load the same settings files."""
+    from pipeline.core import yaml_file
+
+    parse, parsed = yaml_file.parse_yaml, {}
+
+    def parse_once(text, where):
+        if text not in parsed:
+            parsed[text] = pickle.dumps(parse(text, where))
+        return pickle.loads(parsed[text])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_file, "parse_yaml", parse_once)
+        yield
 
 
 @pytest.fixture

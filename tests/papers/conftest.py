@@ -1,7 +1,5 @@
 """A copy of the project whose settings files a test may change."""
 
-import copy
-import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,20 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.core import yaml_file
 from pipeline.core.digests import ROOT
+from pipeline.core.yaml_file import load_yaml
 from pipeline.papers.project import Project, load_project
-
-PARSED = functools.lru_cache(500)(yaml_file.parse_yaml)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def parsed_once():
-    """Parse texts of YAML once: most files of a copied project did not change."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(yaml_file, "parse_yaml", PARSED)
-    yield
-    patch.undo()
 
 
 class EditedProject:
@@ -37,7 +24,7 @@ class EditedProject:
 
     def edit(self, name: str, change: Callable[[Any], object]) -> None:
         """Apply `change` to the content of a YAML file; it changes the content in place."""
-        content = copy.deepcopy(PARSED(self.path(name).read_text(encoding="utf-8"), name))
+        content = load_yaml(self.path(name))
         change(content)
         written = yaml.dump(content, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
         self.path(name).write_text(written, encoding="utf-8")
