@@ -22,12 +22,6 @@ from pipeline.data.trees.linearisation import (
 from pipeline.data.trees.trees import TOP, Tree, parse_tree, words
 
 
-def repaired(symbols: str, sentence: str) -> tuple[str, dict[str, int]]:
-    """Return the tree and the repairs that are not zero."""
-    tree, repairs = rebuild(symbols.split(), sentence.split())
-    return str(tree), {kind: count for kind, count in vars(repairs).items() if count}
-
-
 def test_the_symbols_of_the_paper_s_form():
     tree = parse_tree("(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))", "here")
     assert " ".join(linearise(tree)) == "(S (NP PRP /NP (VP VBP /VP . /S"
@@ -79,7 +73,8 @@ def test_any_symbols_rebuild_to_a_tree_over_exactly_the_words(seed):
     ],
 )
 def test_each_repair_by_hand(symbols, sentence, tree, repairs):
-    assert repaired(symbols, sentence) == (tree, repairs)
+    found, made = rebuild(symbols.split(), sentence.split())
+    assert (str(found), made) == (tree, Repairs(**repairs))
 
 
 @pytest.mark.parametrize("tag", ["(", "/X"])

@@ -108,11 +108,11 @@ def test_ascii_text_stays_as_moses_joined_it(seed):
             assert "".join(map("".join, zip(tokens, spaces, strict=True))) == text
 
 
-LINES = ["我 喜欢北京。", "Anna Keller去年买了3.5公斤苹果，好吗？", "他说：“OK”……", "她在二〇二〇年㐀来了", "𠀀字"]
+MIXED = "Anna Keller去年买了3.5公斤苹果，好吗？"
 
 
 def test_characters_are_single_and_other_scripts_stay_whole():
-    assert segment(LINES[1], "characters") == "Anna Keller 去 年 买 了 3 . 5 公 斤 苹 果 ， 好 吗 ？"
+    assert segment(MIXED, "characters") == "Anna Keller 去 年 买 了 3 . 5 公 斤 苹 果 ， 好 吗 ？"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_characters_are_single_and_other_scripts_stay_whole():
 )
 def test_the_dataset_chooses_for_the_chinese_side_alone(segmenter, expected):
     dataset = make_dataset(src="zh", tgt="en", segmenter=segmenter)
-    chunk = prepare_chunk([(LINES[0].encode(), b"I like Beijing.")], dataset, drop_outliers=False)
+    chunk = prepare_chunk([("我 喜欢北京。".encode(), b"I like Beijing.")], dataset, drop_outliers=False)
     assert chunk.tokens == (expected, "I like Beijing .\n")
 
 
@@ -132,7 +132,7 @@ def test_a_segmenter_without_chinese_is_refused():
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])
 def test_equal_ideographs_take_linear_time(segmenter):
     line = random.choice("的哈龘") * 100_000
-    segment(LINES[0], segmenter)  # reads the dictionary
+    segment(MIXED, segmenter)  # reads the dictionary
     with within(5):
         words = segment(line, segmenter)
     assert words.replace(" ", "") == line

@@ -16,8 +16,7 @@ from pipeline.data.batches.corpus_batches import EvalBatches, batch_size, evalua
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatches, TextOnlySplit, random_share
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, select_utterances, with_noise
 from pipeline.data.batches.steps import FixedSizeSteps
-from pipeline.data.encoded_files import frame_files
-from pipeline.data.sequence_store import FrameStore, write_frames, write_tokens
+from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet, vocabularies
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
@@ -190,16 +189,6 @@ def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
     assert 20 < found.sum() < 180
     chosen, left_out = select_utterances(split, settings(max_frames=100), CTCConfig(architecture="ctc"), seed=1)
     assert left_out == found.sum() and chosen.tolist() == np.flatnonzero(~found).tolist()
-
-
-def test_a_cut_store_is_noticed(tmp_path):
-    write_speech(tmp_path, 4, seed=1)
-    path = frame_files(tmp_path / "dev")[0]
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(UserError, match="damaged"):
-        FrameStore(tmp_path / "dev", FEATURES)
-    with pytest.raises(UserError, match=r"no such file; run `reprise verify --repair`"):
-        FrameStore(tmp_path / "none", FEATURES)
 
 
 def test_text_without_a_source_is_batched_the_same_way(corpus):

@@ -103,8 +103,8 @@ def test_reading_aloud_is_a_function_of_the_dataset_file(tmp_path):
         manifests = {split: manifest_path(tmp_path / folder, split) for split in dataset.split_names}
         compute_features(dataset, manifests, tmp_path / folder, processes)
     one, two = (
-        {path.relative_to(tmp_path / name): sha256_file(path) for path in files(tmp_path / name)}
-        for name in ("one", "two")
+        {path.relative_to(folder): sha256_file(path) for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "one", tmp_path / "two")
     )
     assert one == two and len([path for path in one if path.suffix == ".flac"]) == 9
     corpus = json.loads((tmp_path / "one/encoded/corpus.json").read_text())
@@ -119,10 +119,6 @@ def test_reading_aloud_is_a_function_of_the_dataset_file(tmp_path):
     np.testing.assert_allclose(corpus["statistics"]["deviation"], frames.std(0), rtol=1e-6)
     assert frames.std() > 1 and np.isfinite(frames).all()
     assert len(FrameStore(tmp_path / "one/encoded" / NOISE_STEM, FEATURES)) > 9
-
-
-def files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def test_reader_is_independent_of_text_and_all_voices_occur():

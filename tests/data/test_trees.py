@@ -11,10 +11,6 @@ from pipeline.core.errors import UserError
 from pipeline.data.trees.trees import Tree, bracketings, clean, parse_tree
 
 
-def cleaned(text: str) -> str:
-    return str(clean(parse_tree(text, "here")))
-
-
 def test_traces_tags_and_layout_are_cleaned_away(seed):
     rng = Random(seed)
     trees = [random_tree(rng) for _ in range(200)]
@@ -49,7 +45,7 @@ def test_traces_tags_and_layout_are_cleaned_away(seed):
     ],
 )
 def test_treebank_annotation_is_cleaned(annotated_text, expected):
-    assert cleaned(annotated_text) == expected
+    assert str(clean(parse_tree(annotated_text, "here"))) == expected
 
 
 def test_a_tree_may_be_deeper_than_python_recurses():

@@ -17,7 +17,7 @@ from pipeline.core.digests import digest_of
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
-from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, Limits, endless, frequent_words
+from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, Limits, frequent_words
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.grammar.splits import endless_chains, write_splits
@@ -245,8 +245,3 @@ def test_limits_keep_lengths_and_frequent_words_except_names(tmp_path):
             words = [word for word in tokens(record["tree"]) if word not in PUNCTUATION]
             assert 8 <= len(words) <= 20
             assert {word.lower() for word in words if word not in names} <= known
-
-
-def test_grammar_corpus_without_limits_is_unchanged():
-    found = list(islice(Limits().kept(endless("film", Random(1), True), "film"), 200))
-    assert found == list(islice(endless("film", Random(1), True), 200))

@@ -66,15 +66,6 @@ def test_bleu_of_tokens_prints_what_multi_bleu_perl_printed(case):
         )
 
 
-def test_a_hand_computed_case():
-    """c = 6, r = 7; p = 5/6, 3/5, 1/4, 1/3 with `x` for `d`: BLEU = e^(-1/6) (1/24)^(1/4)."""
-    counts = metric_named("bleu_tok").statistics(translations(["a b x a b c"], ["a b d a b c g"]))
-    assert counts.tolist() == [[6, 7, 5, 3, 1, 0, 6, 5, 4, 3]]
-    assert bleu(counts[0]) == 0, "without a match of an order"
-    counts[0, 5] = 1
-    assert bleu(counts[0]) == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 / 4 / 3) ** 0.25)
-
-
 @pytest.mark.parametrize("smoothing", ["none", "exp"])
 def test_vectorised_bleu_is_that_of_sacrebleu(smoothing):
     generator = np.random.default_rng(0)

@@ -16,26 +16,22 @@ def rates(references: list[str], hypotheses: list[str]) -> dict[str, float]:
     return {metric.name: float(metric.total(metric.statistics(transcripts).sum(axis=0))) for metric in metrics}
 
 
-def test_error_rates_computed_by_hand():
-    """Table 1, first example shortened. Words: where's -> where is (replaced and inserted), greer -> clear: 3 of 6.
-    Characters: ' -> space and i inserted; g, r, e, e, r -> c, l, e, a, r, of which three differ: 5 of 31."""
-    found = rates(["where's the sport that greer is"], ["where is the sport that clear is"])
-    assert len("where's the sport that greer is") == 31
-    assert found == {"wer": pytest.approx(100 * 3 / 6), "cer": pytest.approx(100 * 5 / 31)}
+BY_HAND = [
+    # Table 1, first example shortened. Words: where's -> where is (replaced and inserted), greer -> clear. Characters:
+    # ' -> space and i inserted; g, r, e, e, r -> c, l, e, a, r, of which three differ
+    (["where's the sport that greer is"], ["where is the sport that clear is"], 3 / 6, 5 / 31),
+    # every sentence counts by its length
+    (["a b", "one two"], ["a c", "one two"], 1 / 4, 1 / 10),
+    (["two words"], [""], 1, 1),
+    (["a"], ["a b c"], 2, 4),
+    (["it's"], ["its"], 1, 1 / 4),
+]
+"""References, hypotheses, and the rates of errors in words and in characters."""
 
 
-def test_all_sentences_count_by_their_length():
-    """One of two words and none of two wrong: 1 of 4; one character of 3 and none of 7: 1 of 10."""
-    assert rates(["a b", "one two"], ["a c", "one two"]) == {"wer": 25.0, "cer": pytest.approx(100 / 10)}
-
-
-def test_error_rate_of_empty_and_of_long_hypotheses():
-    assert rates(["two words"], [""]) == {"wer": 100.0, "cer": 100.0}
-    assert rates(["a"], ["a b c"])["wer"] == 200.0
-
-
-def test_the_apostrophe_counts():
-    assert rates(["it's"], ["its"]) == {"wer": 100.0, "cer": 25.0}
+@pytest.mark.parametrize(("references", "hypotheses", "wer", "cer"), BY_HAND)
+def test_error_rates_computed_by_hand(references, hypotheses, wer, cer):
+    assert rates(references, hypotheses) == {"wer": pytest.approx(100 * wer), "cer": pytest.approx(100 * cer)}
 
 
 def printed(table: str) -> list[dict[str, str]]:

@@ -5,7 +5,6 @@ import torch
 from recurrent_models import CHANNELS, recurrent_config
 from torch import Tensor
 
-from pipeline.models import kernels
 from pipeline.models.layers.positions import gather_positions, reversal_indices
 from pipeline.models.recurrent.cells import GRU, AdditiveAttention
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
@@ -101,17 +100,6 @@ def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
     z = torch.sigmoid(x @ w_z.T + h @ u_z.T + b_z)
     recurrent = r * (h @ u.T + b) if unit.reset_bias else r * (h @ u.T) + b
     return z * h + (1 - z) * torch.tanh(x @ w.T + recurrent)
-
-
-@pytest.mark.parametrize("reset_bias", [False, True])
-def test_gru_kernel_loop_and_steps_agree(reset_bias):
-    gru, x = drawn(GRU(5, 4, reset_bias)), randn(3, 7, 5)
-    states, state = gru(x), randn(3, 4).zero_()
-    with kernels.disabled():
-        torch.testing.assert_close(states, gru(x), **EXACT)
-    for t in range(7):
-        state = gru.step(gru.project(x[:, t]), state)
-        torch.testing.assert_close(states[:, t], state, **EXACT)
 
 
 @pytest.mark.parametrize("reset_bias", [False, True])

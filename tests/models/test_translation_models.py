@@ -99,24 +99,13 @@ def test_later_targets_leave_earlier_logits_alone(model):
 
 
 @torch.inference_mode()
-def test_incremental_steps_equal_teacher_forcing(model):
-    batch = pairs([9, 4, 6], [7, 7, 7])
-    expected = logits(model, batch)
+def test_steps_of_each_hypothesis_equal_teacher_forcing(model):
+    batch, hypotheses = pairs([9, 4, 6], [7, 7, 7]), torch.randint(4, VOCAB, (3, 2, 7))
+    expected = [logits(model, dataclasses.replace(batch, tgt_in=tgt_in)) for tgt_in in hypotheses.unbind(1)]
     source, cache = model.start(batch)
+    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 2, *t.shape[2:]), cache)
     for position in range(7):
-        step_logits, cache = model.step(batch.tgt_in[:, position : position + 1], source, cache)
-        assert step_logits.dtype == torch.float32
-        torch.testing.assert_close(step_logits[:, 0], expected[:, position], rtol=0, atol=ROUNDING)
-
-
-@torch.inference_mode()
-def test_hypotheses_of_a_sentence_do_not_see_each_other(model):
-    batch = pairs([9, 4], [6, 6])
-    hypotheses = torch.randint(4, VOCAB, (2, 3, 6))
-    source, cache = model.start(batch)
-    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
-    for position in range(6):
-        step_logits, cache = model.step(hypotheses[..., position], source, cache)
-    for k in range(3):
-        expected = logits(model, dataclasses.replace(batch, tgt_in=hypotheses[:, k]))[:, -1]
-        torch.testing.assert_close(step_logits[:, k], expected, rtol=0, atol=ROUNDING)
+        found, cache = model.step(hypotheses[..., position], source, cache)
+        assert found.dtype == torch.float32
+        for ours, theirs in zip(found.unbind(1), expected, strict=True):
+            torch.testing.assert_close(ours, theirs[:, position], rtol=0, atol=ROUNDING)

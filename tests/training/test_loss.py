@@ -60,16 +60,6 @@ def test_bfloat16_autocast_stays_near_float32():
         assert (gradient - by_formula).norm() < 0.02 * by_formula.norm()
 
 
-def test_no_gradient_is_computed_without_grad_mode():
-    features, weight, bias, targets = example()
-    with torch.no_grad():
-        loss, nll = projected_cross_entropy(features, weight, bias, targets, 0.1)
-    assert not loss.requires_grad
-    torch.testing.assert_close(loss, naive(features, weight, bias, targets, 0.1)[0], rtol=1e-5, atol=0)
-    with torch.inference_mode():
-        assert projected_cross_entropy(features, weight, bias, targets, 0.1)[1].equal(nll)
-
-
 def test_loss_of_no_rows_is_zero():
     features, weight, bias, targets = example(rows=0)
     loss, nll = projected_cross_entropy(features, weight, bias, targets, 0.1)
