@@ -10,6 +10,7 @@ import soundfile
 from own_speech import RATE, own, write_manifests, write_noise
 
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import Statistics
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
@@ -124,3 +125,8 @@ def test_recordings_in_units_of_16_bits_are_scaled(tmp_path):
         soundfile.write(tmp_path / f"{name}.wav", samples * scale, RATE, subtype="DOUBLE")
         found.append(read_audio(Utterance(tmp_path / f"{name}.wav", "a", "me", "x", 1.0), RATE))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_statistics_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        Statistics(mean=[float("nan")], deviation=[1.0])

@@ -207,3 +207,9 @@ def test_an_absent_gpu_is_one_clear_error(new_run, monkeypatch):
 def test_a_weighted_run_without_its_own_warm_up_is_refused(new_run):
     with pytest.raises(UserError, match="branch_warmup_steps is missing"):
         train_run(new_run(architecture="weighted_transformer", branch_warmup_steps=None))
+
+
+def test_a_folder_that_is_no_run_is_one_message_and_stays_absent(tmp_path, capsys):
+    assert main(["train", "--run", str(tmp_path / "absent")]) == 1
+    assert re.match(r"error: .*absent/run\.yaml: no such file", capsys.readouterr().err)
+    assert not (tmp_path / "absent").exists()
