@@ -164,11 +164,11 @@ def test_sampled_symbols_follow_the_unreserved_distribution():
 
 
 def test_ctc_loss_equals_torch_even_if_a_text_is_too_long():
-    """Loss and gradient to the byte, though the lengths never go to the device."""
-    batch, scores = speech([20, 12, 4], [3, 5, 4]), torch.randn(3, 10, VOCAB)
+    """Loss and gradient to the byte, without lengths on the device; nine frames hold any five characters."""
+    batch, scores = speech([20, 18, 4], [3, 5, 4]), torch.randn(3, 10, VOCAB)
     found, expected = (scores.log_softmax(-1).requires_grad_() for _ in range(2))
     loss = ctc_loss(found, ctc_config(), batch).loss
-    counts = torch.tensor([10, 6, 2]), torch.tensor([3, 5, 4])
+    counts = torch.tensor([10, 9, 2]), torch.tensor([3, 5, 4])
     options = {"blank": BLANK, "reduction": "sum", "zero_infinity": True}
     torchs = F.ctc_loss(expected.transpose(0, 1), batch.tgt_in[:, 1:], *counts, **options)
     assert torch.equal(loss, torchs)
