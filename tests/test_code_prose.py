@@ -28,7 +28,6 @@ LONGEST_SUBJECT = 72
 
 
 def comments(source: str) -> list[str]:
-    """Return the comments of a module or a Snakemake file."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return [token.string for token in tokens if token.type == tokenize.COMMENT]
 
@@ -115,7 +114,6 @@ def test_faults_in_a_rule_are_found(tmp_path):
 
 
 def git(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder."""
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -109,7 +109,6 @@ def has_tensors(node: Function) -> bool:
 
 
 def name_of(node: ast.AST) -> str:
-    """Return the name or text in an annotation."""
     return str(getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "value", ""))
 
 

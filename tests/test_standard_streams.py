@@ -68,11 +68,6 @@ def test_an_error_and_a_log_hold_nothing_that_a_terminal_obeys():
     assert as_lines(record) and record.getMessage() == f"{red}\n\\x9b2J"
 
 
-def test_an_error_and_a_log_hold_no_password_of_a_mirror():
-    record = logging.makeLogRecord({"msg": "%s: status 404", "args": ("https://me:s3cr@t@host/a@b.gz",)})
-    assert as_lines(record) and record.getMessage() == "https://…@host/a@b.gz: status 404"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "given", "spins"),

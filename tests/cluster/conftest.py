@@ -65,7 +65,6 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def new_run(tmp_path, corpus) -> Callable[..., Path]:
-    """Makes the test's run folder."""
 
     def make(steps: int, pace_s: float = 0.01) -> Path:
         return make_run(tmp_path, corpus, steps, pace_s)

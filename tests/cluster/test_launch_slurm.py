@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 import toy_job
 from launching import Launcher, make_run, until, weights_digest
@@ -154,23 +155,6 @@ def test_surrounding_jobs_variables_do_not_leak(new_run, launch):
     launch(run, *SLURM, **leaky).succeed()
 
 
-def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
-    """The job of the former spec makes room for the new one's."""
-    run = new_run(steps=400, pace_s=0.05)
-    former = launch(run, *SLURM)
-    until(lambda: newest_checkpoint(run) >= 20, "checkpoint")
-    former.kill()
-    spec = (run / "run.yaml").read_text()
-    (run / "run.yaml").write_text(spec.replace("max_steps: 400", "max_steps: 250"))
-    later = launch(run, *SLURM)
-    until(lambda: outcomes(run), "the end of the former job")
-    (run / "pace").write_text("0")
-    assert later.wait() == 0
-    assert weights_digest(run) == toy_job.expected_digest(250)
-    assert outcomes(run) == ["taken over", "done"]
-    assert workers_one_after_the_other(run)
-
-
 def test_impossible_request_is_refused_at_once(new_run, launch):
     run = new_run(steps=3)
     launcher = launch(run, *SLURM, "--sbatch=--partition=nowhere")
@@ -191,20 +175,11 @@ def test_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):
     time.sleep(6)
     calls = (folder / "calls").read_text().count("x") - before
     assert 1 <= calls <= (time.monotonic() - began) / 2 + 1
-    resident_mib = [resident(launcher.process.pid) / 1024 for launcher in waiting]
+    processes = [psutil.Process(launcher.process.pid) for launcher in waiting]
+    resident_mib = [process.memory_info().rss / 2**20 for process in processes]
     print(f"waiting launcher: {max(resident_mib):.1f} MiB; queries before all waited: {before}")
     assert max(resident_mib) < 60
-    assert not any("torch" in os.readlink(link) for launcher in waiting for link in open_files(launcher.process.pid))
-
-
-def resident(pid: int) -> int:
-    """Resident memory of a process, KiB."""
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-
-
-def open_files(pid: int) -> list[str]:
-    return [f"/proc/{pid}/map_files/{name}" for name in os.listdir(f"/proc/{pid}/map_files")]
+    assert not any("torch" in part.path for process in processes for part in process.memory_maps())
 
 
 def test_two_tasks_survive_faults_with_the_losses_of_one(two_tasks):

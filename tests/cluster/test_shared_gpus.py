@@ -54,7 +54,6 @@ def snakemake(folder: Path, *options: str, places: int = 1) -> subprocess.Comple
 
 
 def most_at_once(folder: Path) -> int:
-    """Return the largest number of GPU places in use at one time."""
     words = map(str.split, (folder / "times").read_text().splitlines())
     return max(accumulate(int(number) if event == "start" else -int(number) for event, number, *_ in words))
 

@@ -157,7 +157,6 @@ def test_images_leave_out_what_git_leaves_out_but_its_history():
 
 
 def resources(*options: str) -> Resources:
-    """The resources that the options of `launch` ask for."""
     args = parse(["launch", "--run", "x", *options])
     return ResourceOptions(**{field.name: getattr(args, field.name) for field in fields(ResourceOptions)}).resources()
 
@@ -181,27 +180,18 @@ def test_gpus_are_spread_over_nodes_with_one_task_each():
         ("gpu", "2", "1", "gpu:2", 2),
         ("gpu:1g.10gb:7", "1", "1", "gpu:1g.10gb:1", 1),
         ("gpu:a100:8(S:0-1)", "8", "1", "gpu:a100:8", 8),
+        ("gpu:a100:4,tmpdisk:100", "1", "1", "gpu:a100:1,tmpdisk:100", 1),
+        ("nvme:100,gpu:v100:1,craynetwork:0", "8", "1", "gpu:v100:1,nvme:100,craynetwork:0", 1),
+        ("gpu:a100:4(S:0,2),tmpdisk:100G", "2", "1", "gpu:a100:2,tmpdisk:100G", 2),
+        ("gpu,gpu_mem:40G", "2", "1", "gpu:2,gpu_mem:40G", 2),
+        ("gpu:a100:4,tmpdisk:100", "0", "1", "tmpdisk:100", 1),
     ],
 )
-def test_gpus_have_the_site_type_and_at_most_a_node_of_them(gres, gpus, nodes, asked, tasks):
+def test_gpus_have_the_site_type_and_other_gres_stay(gres, gpus, nodes, asked, tasks):
+    """A node has at most its number of GPUs."""
     given = resources("--gpus", gpus, "--nodes", nodes, f"--sbatch=--partition=p --gres={gres}").as_submitit()
     assert (given["additional_parameters"].get("gres"), given["gpus_per_node"]) == (asked, None)
     assert (given["ntasks_per_node"], given["nodes"]) == (tasks, int(nodes))
-
-
-@pytest.mark.parametrize(
-    ("gres", "gpus", "asked"),
-    [
-        ("gpu:a100:4,tmpdisk:100", "1", "gpu:a100:1,tmpdisk:100"),
-        ("nvme:100,gpu:v100:1,craynetwork:0", "8", "gpu:v100:1,nvme:100,craynetwork:0"),
-        ("gpu:a100:4(S:0,2),tmpdisk:100G", "2", "gpu:a100:2,tmpdisk:100G"),
-        ("gpu,gpu_mem:40G", "2", "gpu:2,gpu_mem:40G"),
-        ("gpu:a100:4,tmpdisk:100", "0", "tmpdisk:100"),
-    ],
-)
-def test_other_gres_of_a_site_are_requested_unchanged(gres, gpus, asked):
-    given = resources("--gpus", gpus, f"--sbatch=--gres={gres}").as_submitit()
-    assert (given["additional_parameters"]["gres"], given["gpus_per_node"]) == (asked, None)
 
 
 @pytest.mark.parametrize(

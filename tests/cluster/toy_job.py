@@ -42,7 +42,6 @@ def count_steps(run: Path) -> None:
 
 
 def newest(run: Path) -> tuple[int, str]:
-    """Step and digest of the newest checkpoint."""
     paths = sorted((run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.split("-")[1]))
     state = json.loads(paths[-1].read_text()) if paths else {"step": 0, "digest": ""}
     return state["step"], state["digest"]
@@ -75,6 +74,5 @@ def tell_rank(run: Path) -> None:
 
 
 def tell_cores(run: Path) -> None:
-    """Write how many cores this task may use."""
     (run / "cores").write_text(str(len(os.sched_getaffinity(0))))
     write_json(run / "done.json", {"key": run_key(run)})

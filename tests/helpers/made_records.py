@@ -62,6 +62,12 @@ def validation_line(**values) -> training.ValidationLine:
     return training.ValidationLine.model_validate({"train": UPDATES} | values)
 
 
+def progress_line(step: int, loss: float = 2.0, **values) -> training.ProgressLine:
+    made = {"max_steps": 100, "loss_per_token": loss, "nll_per_token": loss, "perplexity": math.exp(loss), "lr": 1e-4}
+    made |= {"gradient_norm": 1.0, "tokens_per_s": 1234.0, "loader_share": 0.0, "seconds_left": 3700.0}
+    return training.ProgressLine.model_validate({"step": step} | made | values)
+
+
 def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> corpus.ParallelSplit:
     lost = {"src_unknown": 0, "src_changed": 0, "tgt_unknown": 0, "tgt_changed": 0}
     return corpus.ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)

@@ -2,16 +2,16 @@
 
 import math
 import random
-import wave
 from pathlib import Path
 
 import numpy as np
+import soundfile
 from fabricated import append, folder_of, write_failure, write_training
-from made_records import decoded
+from made_records import decoded, progress_line
 
 from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
 from pipeline.core.records.outputs import Scored
-from pipeline.core.records.training import ProgressLine, SampleLine
+from pipeline.core.records.training import SampleLine
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 from pipeline.data.text.vocabulary import Alphabet
@@ -56,21 +56,7 @@ def write_lines(path: Path, lines: list[str]) -> None:
 def train(project: Project, run: RunId, marker: str, loss: float) -> None:
     losses = [loss + math.exp(-step) for step in range(5)]
     write_training(project, run, losses, losses)
-    progress = (
-        ProgressLine(
-            step=10 * step,
-            max_steps=500,
-            loss_per_token=loss + 1 / step,
-            nll_per_token=loss + 1 / step,
-            perplexity=math.exp(loss),
-            lr=step * 1e-5,
-            gradient_norm=1.0,
-            tokens_per_s=1000.0 + step,
-            loader_share=0.01,
-            seconds_left=1.0,
-        )
-        for step in range(1, 51)
-    )
+    progress = [progress_line(10 * step, loss + 1 / step, max_steps=500, lr=step * 1e-5) for step in range(1, 51)]
     append(folder_of(project, run), progress)
     line = SampleLine(step=100, source=marker, reference=marker, hypothesis=f"{marker} a")
     (folder_of(project, run) / "samples.jsonl").write_text(line.line())
@@ -130,10 +116,7 @@ def make_transcripts(project: Project, marker: str) -> None:
 
 def write_audio(path: Path, seconds: int, rate: int = 16000) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    tone = (3000 * np.sin(np.arange(seconds * rate) / 20)).astype("<i2")
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, rate, 0, "NONE", ""))
-        file.writeframes(tone.tobytes())
+    soundfile.write(path, 0.1 * np.sin(np.arange(seconds * rate) / 20), rate)
 
 
 def make_parses(project: Project) -> None:

@@ -36,7 +36,6 @@ def warm_programs(code: Path = ROOT) -> Path:
 
 
 def stop(server: subprocess.Popen, folder: Path) -> None:
-    """End the server, and remove its folder."""
     server.stdin.close()
     server.wait()
     shutil.rmtree(folder)

@@ -15,7 +15,6 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 
 
 def main() -> None:
-    """Run the command, and end as it ends."""
     folder, name = os.path.split(os.path.abspath(sys.argv[0]))
     words = sys.argv[1:] if name == "python" else ["-m", name, *sys.argv[1:]]
     if words[:1] != ["-m"] or words[1] not in MODULES:

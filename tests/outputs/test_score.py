@@ -61,7 +61,6 @@ def score(corpus, out, hypothesis="hyp") -> int:
 
 
 def scored(corpus, out, hypothesis="hyp") -> dict:
-    """Score a translation, and return the score file."""
     assert score(corpus, out, hypothesis) == 0
     return json.loads(out.read_text())
 

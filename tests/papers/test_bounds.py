@@ -86,10 +86,19 @@ def test_20000_unknown_keys_are_refused_at_once(kind, keys):
     assert len(str(raised.value).split("\n")) <= 21
 
 
-@pytest.mark.parametrize("work", ["-rf", "--help", "-"])
-def test_work_folder_that_reads_as_an_option_is_refused(work):
-    with pytest.raises(UserError, match=r"config.yaml: work: starts with `-`.*write \./ before it"):
-        load_project(ROOT, {"work": work})
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        *(
+            ("work", value, r"config.yaml: work: starts with `-`.*write \./ before it")
+            for value in ("-rf", "--help", "-")
+        ),
+        *(("mirror", value, "mirror: must be an existing folder or a URL") for value in ("m" * 300, "m/" * 3000)),
+    ],
+)
+def test_impossible_folder_is_refused_when_settings_are_loaded(key, value, fault):
+    with pytest.raises(UserError, match=fault):
+        load_project(ROOT, {key: value})
 
 
 @pytest.mark.parametrize(
@@ -111,12 +120,6 @@ def test_unusable_work_folder_is_refused(work, fault, monkeypatch):
     with pytest.raises(UserError, match=fault) as raised:
         require_work(real_project({"work": work}).config, ROOT)
     assert len(str(raised.value)) < 200
-
-
-@pytest.mark.parametrize("mirror", ["m" * 300, "m/" * 3000])
-def test_mirror_with_a_long_name_is_refused(mirror):
-    with pytest.raises(UserError, match="mirror: must be an existing folder or a URL"):
-        load_project(ROOT, {"mirror": mirror})
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/none", "", "h" * 300, "/" + "h" * 300])

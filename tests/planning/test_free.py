@@ -3,6 +3,7 @@
 import fcntl
 
 import pytest
+from fabricated import touch
 from made_records import trained_run
 from planning_project import project_at
 
@@ -20,7 +21,7 @@ RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 def work(tmp_path):
     """A work folder with one run that is finished and scored, and its checkpoints."""
     finish(project_at(tmp_path), RUN)
-    put(run_folder(tmp_path) / "averaged/averaged.safetensors")
+    touch(run_folder(tmp_path) / "averaged/averaged.safetensors")
     return tmp_path
 
 
@@ -29,10 +30,10 @@ def finish(project, run):
     graph, folder = Graph(project), project.layout.run(run)
     for product in graph.closure(graph.reports(project.papers)):
         if isinstance(product, RunArtifact) and product.run == run:
-            put(project.layout.path(product))
+            touch(project.layout.path(product))
     for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
-        put(folder / "checkpoints" / name, "weights")
-    put(folder / "model.safetensors", "final weights")
+        touch(folder / "checkpoints" / name, "weights")
+    touch(folder / "model.safetensors", "final weights")
     trained_run(weights_digest=sha256_file(folder / "model.safetensors")).write(folder / "done.json")
 
 
@@ -42,11 +43,6 @@ def run_folder(work):
 
 def corpus_folder(work, name):
     return project_at(work).layout.corpus(name)
-
-
-def put(path, content="x"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
 
 
 def found(work, kind, scale="smoke"):
@@ -79,7 +75,7 @@ def test_checkpoints_of_a_scored_run_may_go_and_its_weights_stay(work):
 def test_a_run_that_is_not_finished_or_changed_is_left_alone(work, harm):
     folder = run_folder(work)
     if harm == "another model":
-        put(folder / "model.safetensors", "damaged")
+        touch(folder / "model.safetensors", "damaged")
     else:
         (next(folder.glob("scores/*/*.json")) if harm == "a score" else folder / harm).unlink()
     assert not found(work, "checkpoints")
@@ -88,15 +84,15 @@ def test_a_run_that_is_not_finished_or_changed_is_left_alone(work, harm):
 @pytest.mark.parametrize("name", ["seed1.before-0123abcd", "seed1-0123abcd", "seed1", "seed2-0123abcd"])
 def test_free_offers_runs_of_earlier_settings(work, name):
     old = run_folder(work).with_name(name)
-    put(old / "model.safetensors")
-    put(old / "checkpoints/step-1.safetensors")
+    touch(old / "model.safetensors")
+    touch(old / "checkpoints/step-1.safetensors")
     assert freed(work, "old-runs") == {"model.safetensors", "step-1.safetensors"}
     assert not old.exists() and run_folder(work).exists()
 
 
 def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
-    put(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
-    put(run_folder(work).with_name("seed2-0123abcd") / "progress.jsonl")
+    touch(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
+    touch(run_folder(work).with_name("seed2-0123abcd") / "progress.jsonl")
     assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
     before = files(work)
     free(work)
@@ -111,12 +107,12 @@ def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
 def test_a_corpus_of_what_a_dataset_was_before_may_go(work):
     corpus = corpus_folder(work, "grammar-smoke-en-de")
     for folder in (corpus, old := corpus.with_name("grammar-smoke-en-de-0123abcd")):
-        put(folder / "raw.done")
+        touch(folder / "raw.done")
     assert found(work, "old-corpora") == [old / "raw.done"]
 
 
 def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
-    put(run_folder(work).with_name("seed1-0123abcd") / "model.safetensors")
+    touch(run_folder(work).with_name("seed1-0123abcd") / "model.safetensors")
     free(work)
     lines = capsys.readouterr().out.splitlines()
     (checkpoints,) = (line for line in lines if "checkpoints: 3 files" in line)
@@ -126,7 +122,7 @@ def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
 
 
 def test_a_run_that_a_process_holds_is_left_alone(work):
-    put(run_folder(work) / "run.lock")
+    touch(run_folder(work) / "run.lock")
     assert found(work, "checkpoints")
     with open(run_folder(work) / "run.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -136,9 +132,9 @@ def test_a_run_that_a_process_holds_is_left_alone(work):
 def test_free_removes_encoded_training_text_and_keeps_test_text(work):
     corpus = corpus_folder(work, "grammar-smoke-en-de")
     for name in ("raw/train.en", "raw/dev.en", "prepared/train.tok.de", "prepared/test.de", "raw.done"):
-        put(corpus / name)
+        touch(corpus / name)
     assert not found(work, "text")
-    put(corpus / "encoded/corpus.json")
+    touch(corpus / "encoded/corpus.json")
     free(work, "text")
     left = {str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_file()}
     assert left == {"raw/dev.en", "prepared/test.de", "encoded/corpus.json"}
@@ -148,11 +144,11 @@ def test_free_removes_encoded_training_text_and_keeps_test_text(work):
 def test_verify_misses_training_text_that_free_keeps(name, tmp_path):
     """Words and tags of training trees, by which parses are scored; of parallel text nothing."""
     corpus = corpus_folder(tmp_path, name)
-    put(corpus / "prepared/report.json")
-    put(corpus / "encoded/corpus.json")
+    touch(corpus / "prepared/report.json")
+    touch(corpus / "encoded/corpus.json")
     texts = [corpus / "prepared" / name for name in ("train.en", "train.tok.en", "train.tok.brackets", "dev.en")]
     for path in texts:
-        put(path)
+        touch(path)
         write_note(path)
     offered = found(tmp_path, "text")
     for path in texts:
@@ -168,41 +164,42 @@ def downloads(work, scale):
 
 
 def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
-    put(tmp_path / "downloads/training-parallel-nc-v9.tgz")  # of both language pairs
-    put(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone, in both vocabularies
-    put(tmp_path / "downloads/unknown.tgz")
+    touch(tmp_path / "downloads/training-parallel-nc-v9.tgz")  # of both language pairs
+    touch(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone, in both vocabularies
+    touch(tmp_path / "downloads/unknown.tgz")
     assert downloads(tmp_path, "paper") == set()
-    put(corpus_folder(tmp_path, "wmt14-en-fr") / "raw.done")
+    touch(corpus_folder(tmp_path, "wmt14-en-fr") / "raw.done")
     assert downloads(tmp_path, "paper") == set()
-    put(corpus_folder(tmp_path, "wmt14-en-fr-40k") / "raw.done")
+    touch(corpus_folder(tmp_path, "wmt14-en-fr-40k") / "raw.done")
     assert downloads(tmp_path, "paper") == {"training-parallel-un.tgz"}
-    put(corpus_folder(tmp_path, "wmt14-en-de") / "encoded/corpus.json")
+    touch(corpus_folder(tmp_path, "wmt14-en-de") / "encoded/corpus.json")
     assert downloads(tmp_path, "paper") == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
 
 
 def test_free_keeps_downloads_that_a_dataset_still_needs(tmp_path):
-    put(tmp_path / "downloads/fsdd.tar.gz")  # of the dataset that stands in at this scale, and of four of the anchors'
-    put(corpus_folder(tmp_path, "fsdd") / "raw.done")
+    """It is read by the dataset that stands in at this scale, and by four of the anchors'."""
+    touch(tmp_path / "downloads/fsdd.tar.gz")
+    touch(corpus_folder(tmp_path, "fsdd") / "raw.done")
     assert downloads(tmp_path, "small") == set()
     for speaker in ("lucas", "nicolas", "theo", "yweweler"):
-        put(corpus_folder(tmp_path, f"fsdd-without-{speaker}") / "raw.done")
+        touch(corpus_folder(tmp_path, f"fsdd-without-{speaker}") / "raw.done")
     assert downloads(tmp_path, "small") == {"fsdd.tar.gz"}
 
 
 def test_free_removes_text_and_audio_that_share_a_marker(tmp_path):
     folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
     for name in ("raw.done", "raw/train.txt", "prepared/train.txt", "audio/train/000000.flac", "encoded/corpus.json"):
-        put(folder / name)
+        touch(folder / name)
     free(tmp_path, "text", "audio")
     assert not (folder / "raw.done").exists() and not list((folder / "audio").rglob("*.flac"))
 
 
 def test_audio_may_go_once_it_is_features(tmp_path):
     folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
-    put(folder / "audio/train/000000.flac")
-    put(folder / "spoken.json")
+    touch(folder / "audio/train/000000.flac")
+    touch(folder / "spoken.json")
     assert not found(tmp_path, "audio")
-    put(folder / "encoded/corpus.json")
+    touch(folder / "encoded/corpus.json")
     assert [path.name for path in found(tmp_path, "audio")] == ["spoken.json", "000000.flac"]
 
 

@@ -14,6 +14,5 @@ def report_command(stage: str, paper: str, name: str, out: Path, *options: str) 
 
 
 def make_report(stage: str, paper: str, name: str, out: Path, *options: str) -> list[dict[str, str]]:
-    """Run the stage, and return the rows of its CSV."""
     assert main(report_command(stage, paper, name, out, *options)) == 0
     return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8")))

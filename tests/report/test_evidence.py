@@ -47,7 +47,6 @@ def test_contrast_without_sentences_is_students_t_test():
 
 
 def test_noise_is_pooled_over_the_systems_of_a_kind():
-    """Pool the variance of all five systems."""
     groups = tuple(np.random.default_rng(1).normal(mean, 1, 4) for mean in range(5))
     found = difference(training_sample(groups[1], "one", groups), training_sample(groups[0], "other", groups))
     within = np.mean([group.var(ddof=1) for group in groups])
@@ -122,17 +121,6 @@ def test_p_is_how_often_the_quantity_would_not_be_positive():
             assert found.high - found.low == pytest.approx(2 * 1.96 / 20, rel=0.1)
         low, high = ours.interval
         assert (low, high) == pytest.approx((shift - 1.96 / 20, shift + 1.96 / 20), abs=0.015)
-
-
-def test_an_interval_narrows_with_seeds():
-    generator = np.random.default_rng(3)
-    rows = [[statistics(generator, 0.0, 50) * (0.01, 1) + ((-1) ** number, 0)] for number in range(40)]
-    nothing, widths = statistics(generator, 0.0, 50) * (0, 1), []
-    for seeds in (2, 6, 10, 40):
-        pairs = (("ours", rows[:seeds]), ("nothing", [[nothing]] * seeds))
-        found = difference(*(bootstrap_sample(some, mean_of, "toy", name) for name, some in pairs))
-        widths.append(found.high - found.low)
-    assert widths == sorted(widths, reverse=True) and widths[-1] < widths[1] / 2
 
 
 def test_a_factor_between_quotients_is_that_of_their_logarithms():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fabricated import write_branches, write_training
 from made_reports import make_report, report_command
-from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.figures.attention import shown_as
@@ -17,11 +16,6 @@ from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.reports import figure_products
 
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
-
-
-@pytest.fixture
-def project(tmp_path):
-    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def put_map(project, figure, query, heads):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
 from made_reports import make_report
-from real_project import real_project
 
 from pipeline.analysis.cells.cell import CellContext, PrintedTable
 from pipeline.analysis.cells.scores import DomainGapCell, GainCell, ScoreCell
@@ -19,11 +18,6 @@ from pipeline.metrics.metric import resampled
 PAPER, DATA = "multichannel", "nist-zh-en"
 SPLITS = ["test", "test2", "test3", "test4", "test5"]
 EXAMPLE = ("RNN", "NTM", "NTM-RNN", "RNN-EMB", "NTM-EMB", "NTM-RNN-EMB")
-
-
-@pytest.fixture
-def project(tmp_path):
-    return real_project({"work": str(tmp_path), "scale": "demo"})
 
 
 def rows_of(system, split):

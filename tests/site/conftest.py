@@ -24,5 +24,4 @@ def site(tmp_path_factory) -> tuple[Project, Path]:
 
 @pytest.fixture
 def project(tmp_path) -> Project:
-    """Return a project without results."""
     return real_project({"work": str(tmp_path / "work"), "scale": "demo"})

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import Counter
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace as Some
 
@@ -14,6 +13,7 @@ import made_site
 import pytest
 from copied_project import ROOT, call, copy_project, jobs, require
 from fabricated import bleu_statistics, perplexity_statistics, touch, write_score, write_training
+from lxml import html
 from made_site import make_results, sentences
 from real_project import real_project
 
@@ -38,26 +38,14 @@ from reprise.__main__ import main
 EVIL = "<script>alert(1)</script>"
 
 
-class Page(HTMLParser):
-    """Collect the links, anchors, and texts of scripts of one page."""
+class Page:
+    """The links, anchors, and texts of scripts of one page."""
 
     def __init__(self, path: Path):
-        super().__init__()
-        self.links: list[str] = []
-        self.anchors: list[str] = []
-        self.scripts: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.links += [found[key] for key in ("href", "src") if found.get(key)]
-        self.anchors += [found["id"]] if "id" in found else []
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_data(self, data):
-        if self.lasttag == "script":
-            self.scripts[-1] += data
+        tree = html.fromstring(path.read_text(encoding="utf-8"))
+        self.links = [link for link in tree.xpath("//@href | //@src") if link]
+        self.anchors = tree.xpath("//@id")
+        self.scripts = tree.xpath("//script/text()")
 
 
 def site_of(project, out: Path, private: bool = False) -> Path:
@@ -146,7 +134,6 @@ def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path):
 
 @pytest.fixture
 def weighted(site) -> str:
-    """Return the page of the Weighted Transformer."""
     return read(site[1] / "paper-weighted.html")
 
 
@@ -429,7 +416,6 @@ def test_readings_of_a_passage_stand_beside_their_scores(site, weighted):
 
 
 def row_of(page: str, begins: str) -> list[str]:
-    """Return the texts of a row's cells."""
     rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL))
     texts = ([unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in row] for row in rows)
     return next(row for row in texts if row[0].startswith(begins))

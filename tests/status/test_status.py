@@ -12,14 +12,13 @@ from dataclasses import replace
 import pytest
 from copied_project import ROOT
 from fabricated import append, folder_of, held, touch, write_failure, write_training, write_training_beside
-from made_records import decoded, start_cost, training_cost
+from made_records import decoded, progress_line, start_cost, training_cost
 from programs import install
 from real_project import real_project
 
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.core.artifacts import Encoded, Trained, Translation
 from pipeline.core.records.jobs import Submission, record_event
-from pipeline.core.records.training import ProgressLine
 from pipeline.planning.plan import gpu_hours
 from pipeline.workflow.campaign import Campaign, Watch, describe_driver
 from pipeline.workflow.drivers import DRIVERS, Driver, machine_id, read_drivers
@@ -51,7 +50,6 @@ def runs(project):
 
 @pytest.fixture
 def squeue(tmp_path, monkeypatch):
-    """Install a squeue that prints the answer of a test."""
     programs = tmp_path / "bin"
     install(programs / "squeue", f"#!/bin/sh\ncat {programs}/answer\n", monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -60,12 +58,6 @@ def squeue(tmp_path, monkeypatch):
         (programs / "answer").write_text("".join(f"{line}\n" for line in lines))
 
     return answer
-
-
-def progress_line(step: int, max_steps: int, loader_share: float = 0.0) -> ProgressLine:
-    loss = {"loss_per_token": 2.0, "nll_per_token": 2.0, "perplexity": 7.39}
-    rates = {"lr": 1e-4, "gradient_norm": 1.0, "tokens_per_s": 1234.0, "loader_share": loader_share}
-    return ProgressLine(step=step, max_steps=max_steps, seconds_left=3700.0, **loss, **rates)
 
 
 def submit(project, run, job: str) -> None:
@@ -131,7 +123,7 @@ def test_long_status_title_gets_its_own_line(project, capsys):
 def test_state_of_a_run_follows_from_its_files(project, runs):
     done, works, broken, stopped, untouched = runs[:5]
     write_training(project, done, [2.0], [2.0])
-    append(folder_of(project, works), [progress_line(17, 100)])
+    append(folder_of(project, works), [progress_line(17)])
     write_failure(folder_of(project, broken), "no memory for a batch of 3 x 9; lower micro_batch_tokens")
     touch(folder_of(project, stopped) / "checkpoints/step-9.resume.safetensors")
     with held(folder_of(project, works)):
@@ -171,8 +163,8 @@ def test_differing_settings_are_counted_and_others_ignored(project, runs, change
 
 def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
     slow, well = (folder_of(project, run) for run in runs[:2])
-    append(slow, [progress_line(17, 100, loader_share=0.353)])
-    append(well, [progress_line(17, 100, loader_share=0.004)])
+    append(slow, [progress_line(17, loader_share=0.353)])
+    append(well, [progress_line(17, loader_share=0.004)])
     with held(slow), held(well):
         found = states(project)
     assert found[runs[0]].why == "waits for its batches 35 % of the time" and "cores" in found[runs[0]].remedy
@@ -181,7 +173,7 @@ def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
 
 def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
     folder = folder_of(project, runs[0])
-    append(folder, [progress_line(17, 100)])
+    append(folder, [progress_line(17)])
     os.utime(folder / "progress.jsonl", (time.time() - 1200,) * 2)
     with held(folder):
         state = states(project)[runs[0]]
@@ -298,7 +290,7 @@ def test_forecast_of_status_falls_with_every_step(project, runs):
     run = watch.snapshot().runs[0]
     folder = folder_of(forecast.project, run.run)
     with held(folder):
-        append(folder, [progress_line(run.steps // 2, run.steps)])
+        append(folder, [progress_line(run.steps // 2, max_steps=run.steps)])
         later = forecast.hours(watch.snapshot())
     whole = next(job for job in forecast.planned if job.kind == "train" and job.run == run.run)
     assert begun["A100"] - later["A100"] == pytest.approx(gpu_hours(whole, forecast.devices["A100"]) / 2)

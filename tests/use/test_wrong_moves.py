@@ -13,7 +13,6 @@ from pipeline.papers.project import load_project
 from pipeline.stages import Parser
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.rules import RuleFunctions
-from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
 WRONG = {
@@ -63,7 +62,6 @@ UNKNOWN_OPTIONS = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Make a project the working folder."""
     for name in ("workflow", "config.yaml", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -131,13 +129,6 @@ def test_unknown_command_names_the_nearest(word, hint, capsys):
     with pytest.raises(SystemExit):
         main([word])
     assert f"unknown command {word!r}{hint}; `reprise --help`" in capsys.readouterr().err
-
-
-def test_target_without_scale_or_file_is_corrected():
-    project = real_project()
-    assert unknown_target(project, "results/weighted/table2.csv", ()).endswith("results/demo/weighted/table2.csv")
-    assert unknown_target(project, "tabel2", {"weighted"}).endswith("or a file, such as results/table2.csv")
-    assert unknown_target(project, "wieghted", {"weighted"}).endswith("did you mean 'weighted'?")
 
 
 @pytest.mark.parametrize(

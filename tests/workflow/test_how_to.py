@@ -30,7 +30,6 @@ def trained(output: str) -> set[str]:
 
 
 def edit(path, change) -> None:
-    """Change a YAML file."""
     value = yaml.safe_load(path.read_text())
     change(value)
     path.write_text(yaml.safe_dump(value, sort_keys=False))

@@ -50,12 +50,10 @@ def sentences(page: str) -> list[str]:
 
 
 def too_long(page: str) -> list[str]:
-    """Return the sentences of a page that have too many words."""
     return [sentence for sentence in sentences(page) if len(sentence.split()) > LONGEST_SENTENCE]
 
 
 def yaml_texts(value: object, key: str = "") -> Iterator[str]:
-    """Yield the prose in a YAML value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from yaml_texts(inner, name)

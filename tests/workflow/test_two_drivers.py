@@ -38,7 +38,6 @@ def project(tmp_path):
 
 @pytest.fixture
 def first(project):
-    """A driver at work."""
     process = subprocess.Popen(
         [sys.executable, "-m", *FIRST],
         **{"cwd": project, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True},
@@ -71,13 +70,6 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     repair = call(project, "reprise", "verify", "--repair", "--set", "scale=smoke")
     assert repair.returncode == 1
     assert f"not repaired: snakemake runs on this machine as process {first.pid}" in repair.stderr
-
-
-def test_leftovers_of_a_killed_driver_block_nobody(project, first):
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    require(call(project, *FIRST[:-1], "work/smoke/model_sizes/weighted.json"))
-    assert drivers(project) == []
 
 
 RUN = shrunk_layout().run(RunId("weighted", "B", "grammar-smoke-en-de", 1))
