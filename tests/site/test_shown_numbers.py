@@ -41,13 +41,10 @@ def test_printed_number_is_of_the_domain_that_is_scored(shipped, claim, systems)
     assert numbers == [float(number) for number in re.findall(r"\d+\.\d\d", found.printed)]
 
 
-def test_small_weights_are_seen_in_a_heat_map():
-    chart = heat(["column", "a", "b"], ["row", "c"], [[0.04, 0.01]], "weights")
-    assert [opacity for opacity, _ in chart.shades] == [0.2, 1.0] and chart.largest == 0.04
-
-
-def test_heat_map_of_zeros_has_no_shade():
-    assert heat(["column", "a"], ["row", "b"], [[0.0]], "weights").shades == []
+@pytest.mark.parametrize(("weights", "shades"), [([0.04, 0.01], [0.2, 1.0]), ([0.0, 0.0], [])])
+def test_small_weights_are_seen_in_a_heat_map(weights, shades):
+    chart = heat(["column", "a", "b"], ["row", "c"], [weights], "weights")
+    assert [opacity for opacity, _ in chart.shades] == shades and chart.largest == max(weights)
 
 
 @pytest.mark.parametrize(

@@ -46,19 +46,18 @@ def test_refused_archive_leaves_no_files_behind(tmp_path):
     assert not list((tmp_path / "into").glob("*")) and not (tmp_path / "evil").exists()
 
 
-def test_unpack_of_a_non_archive_is_a_one_line_error(tmp_path):
-    (tmp_path / "model.tar").write_bytes(b"\xff\xfe no archive")
-    for name in ("model.tar", "gone.tar"):
-        with pytest.raises(UserError) as raised:
-            unpack(tmp_path / name, tmp_path / "into")
-        message = str(raised.value)
-        assert "\n" not in message and "Errno" not in message and message.count(name) == 1
+@pytest.mark.parametrize("content", [b"a text", b"\xff\xfe no archive", None], ids=["text", "bytes", "no file"])
+def test_unpack_of_a_non_archive_is_a_one_line_error(tmp_path, content):
+    if content:
+        (tmp_path / "model.tar").write_bytes(content)
+    said = r"can't be unpacked: it is not a packed model; name a .tar file" if content else ""
+    with pytest.raises(UserError, match=rf"model\.tar: {said}") as raised:
+        unpack(tmp_path / "model.tar", tmp_path / "into")
+    message = str(raised.value)
+    assert "\n" not in message and "Errno" not in message and message.count("model.tar") == 1
 
 
-def test_unpack_refuses_a_text_file_and_an_existing_folder(tmp_path):
-    (tmp_path / "model.tar").write_text("a text")
-    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: it is not a packed model; name a .tar file"):
-        unpack(tmp_path / "model.tar", tmp_path)
+def test_unpack_into_an_existing_folder_is_refused(tmp_path):
     archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
     unpack(archive, tmp_path)
     with pytest.raises(UserError, match=rf"model\.tar: can't be unpacked: {tmp_path}/model already exists; "):
