@@ -11,6 +11,7 @@ import os
 import random
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import install
@@ -28,21 +29,17 @@ def slurm_says(tmp_path, monkeypatch):
     script = f"#!/bin/sh\necho x >> {folder}/calls\ncat {folder}/answer\n[ ! -e {folder}/broken ]\n"
     install(folder / "squeue", script, monkeypatch)
 
-    class Squeue:
-        @staticmethod
-        def answers(*lines: str) -> None:
-            (folder / "answer").write_text("".join(line + "\n" for line in lines))
+    def answers(*lines: str) -> None:
+        (folder / "answer").write_text("".join(f"{line}\n" for line in lines))
 
-        @staticmethod
-        def breaks(broken: bool) -> None:
-            (folder / "broken").touch() if broken else (folder / "broken").unlink()
+    def breaks(broken: bool) -> None:
+        (folder / "broken").touch() if broken else (folder / "broken").unlink()
 
-        @staticmethod
-        def calls() -> int:
-            return (folder / "calls").read_text().count("x") if (folder / "calls").exists() else 0
+    def calls() -> int:
+        return (folder / "calls").read_text().count("x") if (folder / "calls").exists() else 0
 
-    Squeue.answers()
-    return Squeue
+    answers()
+    return SimpleNamespace(answers=answers, breaks=breaks, calls=calls)
 
 
 def test_many_readers_cost_one_query(tmp_path, slurm_says):

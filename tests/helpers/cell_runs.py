@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from made_records import score_file, start_cost, trained_run, training_cost
+
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Score, Trained
 from pipeline.papers.project import Project
@@ -28,3 +30,15 @@ def cell_runs(project: Project, paper: str, table: str) -> list[CellRun]:
                 elif isinstance(product, Score) and product.decoding not in found[-1].decodings:
                     found[-1].decodings.append(product.decoding)
     return found
+
+
+def write_cell(project: Project, cell: CellRun, split: str, value: float) -> None:
+    """Write a run folder as the stages do, with a made-up score."""
+    folder = project.layout.run(cell.run)
+    parameters = {"total": 123456, "branch_weights": 0}
+    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "done.json")
+    training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
+    entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
+    score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
+    for decoding in cell.decodings:
+        score.write(folder / "scores" / decoding / f"{split}.json")

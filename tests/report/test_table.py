@@ -4,9 +4,9 @@ import random
 import statistics
 
 import pytest
-from cell_runs import cell_runs
+from cell_runs import cell_runs, write_cell
 from fabricated import table_rows
-from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
+from made_records import layer_costs, score_file
 from real_project import real_project
 
 from pipeline.__main__ import main
@@ -27,18 +27,6 @@ def project_in(folder, **settings):
 def cells_at(project, table, row, column="bleu", paper="weighted"):
     """Return the runs behind one cell of a table."""
     return [cell for cell in cell_runs(project, paper, table) if (cell.row, cell.cell) == (row, column)]
-
-
-def fabricate(project, cell_run, split, value):
-    """Write a run folder as the stages do, with a made-up score."""
-    folder = project.layout.run(cell_run.run)
-    parameters = {"total": 123456, "branch_weights": 0}
-    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "done.json")
-    training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
-    entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
-    score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
-    for decoding in cell_run.decodings:
-        score.write(folder / "scores" / decoding / f"{split}.json")
 
 
 def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
@@ -62,7 +50,7 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
     values = [random.uniform(10, 40) for _ in cells]
     for cell, value, status in zip(cells, values, ["not run", "incomplete", "incomplete"], strict=True):
         assert table_rows(project, "weighted", "table2")[1]["status"] == status
-        fabricate(project, cell, "dev", value)
+        write_cell(project, cell, "dev", value)
     row = table_rows(project, "weighted", "table2")[1]
     assert (row["status"], row["parameters_here_ours"], row["device_hours"]) == ("run", "123456", "1.5000")
     mean = statistics.fmean(values)
@@ -74,7 +62,7 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
 def test_row_names_number_of_lines_and_references(tmp_path):
     project = project_in(tmp_path)
     (cell,) = cells_at(project, "table2", 1)
-    fabricate(project, cell, "dev", 20.0)
+    write_cell(project, cell, "dev", 20.0)
     (path,) = project.layout.run(cell.run).rglob("dev.json")
     path.write_text(path.read_text().replace('"references": "toy"', f'"references": "{"0123456789abcdef" * 4}"'))
     assert table_rows(project, "weighted", "table2")[1]["bleu_test_set"] == "toy (10 lines, references 0123456789ab)"
@@ -85,7 +73,7 @@ def test_bleu_stands_beside_two_other_recipes_by_name(tmp_path):
     project = project_in(tmp_path, seeds=[1, 2])
     values = {"bleu_paper": [20.0, 21.0], "bleu_tok": [19.0, 19.5], "sacrebleu": [18.0, 19.0]}
     for index, cell in enumerate(cells_at(project, "table2", 1)):
-        fabricate(project, cell, "dev", 20.0)
+        write_cell(project, cell, "dev", 20.0)
         entries = {
             name: {"value": seeds[index], "low": 1.0, "high": 2.0, "signature": f"recipe {name}"}
             for name, seeds in values.items()
@@ -134,7 +122,7 @@ def test_large_numbers_are_shortened(number, text):
 def test_flops_are_shown_by_formula_and_as_counted(tmp_path):
     project = project_in(tmp_path)
     for cell in cell_runs(project, "attention", "table2"):
-        fabricate(project, cell, "test", 20.0)
+        write_cell(project, cell, "test", 20.0)
     row = table_rows(project, "attention", "table2")[-1]
     found = [row[name] for name in ("flops_ende_printed", "flops_ende_ours", "flops_counted_ende_ours")]
     assert found == ["2.3e+19", "", "2.5e+09"]
@@ -159,7 +147,7 @@ def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
 def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
     project = project_in(tmp_path)
     (cell,) = cells_at(project, "table2", 0)
-    fabricate(project, cell, "dev", 20.0)
+    write_cell(project, cell, "dev", 20.0)
     folder = project.layout.run(cell.run)
     score = folder / "scores/final/dev.json"
     for path, key in ((folder / "done.json", "weights_digest"), (score, "training")):
@@ -174,7 +162,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
 def test_missing_metric_is_named_with_those_that_exist(tmp_path):
     project = project_in(tmp_path)
     (cell,) = cells_at(project, "table3", 0, paper="attention")
-    fabricate(project, cell, "dev", 20.0)
+    write_cell(project, cell, "dev", 20.0)
     path = project.layout.run(cell.run) / "scores/final/dev.json"
     record = read_json(path)
     del record["metrics"]["bleu_paper"]
@@ -189,6 +177,6 @@ def test_a_row_is_run_when_each_of_its_scores_is_there(tmp_path):
     assert table_rows(project, "attention", "table2")[8]["status"] == "not run"
     for column, status in (("ende", "incomplete"), ("enfr", "run")):
         (cell,) = cells_at(project, "table2", 8, column, "attention")
-        fabricate(project, cell, "test", 25.0)
+        write_cell(project, cell, "test", 25.0)
         row = table_rows(project, "attention", "table2")[8]
         assert row["status"] == status and row[f"{column}_ours"] == "25.00"
