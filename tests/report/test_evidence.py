@@ -96,6 +96,14 @@ def test_pairing_removes_what_sentences_have_in_common():
     assert (found.value, found.error) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
 
 
+def test_sentences_add_no_noise_that_is_already_of_the_seeds():
+    """Independent seeds differ by their sentences, too: the variance between seeds has counted it."""
+    generator = np.random.default_rng(5)
+    rows = [statistics(generator, 0.0) for _ in range(20)]
+    found = contrast("toy", [(1, bootstrap_sample([[one] for one in rows], mean_of, "toy", "ours"))])
+    assert found.error == pytest.approx(np.std([mean_of(one.sum(axis=0)) for one in rows], ddof=1) / 20**0.5, rel=0.05)
+
+
 def test_scores_of_different_test_sets_are_not_compared():
     ten, eleven = ([statistics(np.random.default_rng(0), 0, count)] for count in (10, 11))
     with pytest.raises(UserError, match="numbers of sentences differ"):
