@@ -47,11 +47,6 @@ def docstrings(source: str) -> Iterator[str]:
                     yield text
 
 
-def docstrings_of_rules(source: str) -> list[str]:
-    """Return the docstrings of a Snakemake file, which is not valid Python."""
-    return re.findall(r'"""(.*?)"""', source, re.DOTALL)
-
-
 def paragraphs(docstring: str) -> list[str]:
     """Return the paragraphs, items and described arguments of a docstring, without tables and code."""
     found = ITEM.split(SECTION.sub("", docstring))
@@ -61,7 +56,7 @@ def paragraphs(docstring: str) -> list[str]:
 def faults(path: Path) -> list[str]:
     """Return banned words, long sentences and fragments in the texts of a file."""
     source = path.read_text(encoding="utf-8")
-    documentation = list(docstrings(source)) if path.suffix == ".py" else docstrings_of_rules(source)
+    documentation = list(docstrings(source)) if path.suffix == ".py" else re.findall(r'"""(.*?)"""', source, re.DOTALL)
     texts = strings(source) if path.suffix == ".py" else documentation
     return banned_in_comments(source) + banned(texts) + faults_of_documentation(documentation)
 

@@ -53,11 +53,6 @@ def snakemake(folder: Path, *options: str, places: int = 1) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def most_at_once(folder: Path) -> int:
-    words = map(str.split, (folder / "times").read_text().splitlines())
-    return max(accumulate(int(number) if event == "start" else -int(number) for event, number, *_ in words))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("resources", "most", "shared"),
@@ -73,10 +68,12 @@ def most_at_once(folder: Path) -> int:
 def test_scheduler_fills_each_gpu_with_that_many_trainings(tmp_path, resources, most, shared):
     ended = snakemake(tmp_path, "--resources", *resources, places=most)
     assert ended.returncode == 0, ended.stderr
-    assert most_at_once(tmp_path) == most
-    lines = {line for line in (tmp_path / "times").read_text().splitlines() if line.startswith("start")}
+    events = [line.split() for line in (tmp_path / "times").read_text().splitlines()]
+    places = accumulate(int(number) if event == "start" else -int(number) for event, number, *_ in events)
+    assert max(places) == most
+    starts = {" ".join(event) for event in events if event[0] == "start"}
     gpus = int(resources[0].removeprefix("gpus=")) if resources[0].startswith("gpus=") else 3
-    assert lines == {f"start 1 {shared}", f"start {min(3, gpus)} {shared}"}
+    assert starts == {f"start 1 {shared}", f"start {min(3, gpus)} {shared}"}
 
 
 def test_number_of_trainings_must_be_positive(tmp_path):

@@ -81,12 +81,6 @@ def wait_for(run) -> None:
     Waiter(run, KEY, jobs_of(run)).wait()
 
 
-def submitted(run, **changes) -> None:
-    """Leave the note of an earlier launcher."""
-    note = {"key": KEY, "launcher": "slurm", "job": "7", "name": "other", "time": 0.0, "code": "code"}
-    record_event(run, Submission.model_validate(note | changes))
-
-
 OVER = ["BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"]
 OVER += ["REVOKED", "TIMEOUT", "GONE"]
 ALIVE = ["PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "RESIZING", "SUSPENDED"]
@@ -164,8 +158,9 @@ def test_a_note_says_that_a_job_will_be_submitted_before_it_is(run, slurm):
     ],
 )
 def test_live_job_of_a_dead_launcher_is_adopted_by_id_or_name(run, slurm, note, listed, adopted):
-    if note is not None:
-        submitted(run, **note)
+    if note is not None:  # of an earlier launcher
+        facts = {"key": KEY, "launcher": "slurm", "job": "7", "name": "other", "time": 0.0, "code": "code"}
+        record_event(run, Submission.model_validate(facts | note))
     slurm.listed["7"] = listed.replace("|ours", f"|{job_name(run, KEY)}")
     assert jobs_of(run).adopt() == adopted
     if adopted:

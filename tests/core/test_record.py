@@ -18,14 +18,10 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.records.record import Record, read_lines_as
+from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, RollBack, SampleLine, TrainedRun, TrainingCost
 
 DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
-
-
-def content(record: Record) -> dict:
-    return json.loads(record.line())
 
 
 def put(path, values) -> None:
@@ -74,7 +70,7 @@ def test_a_file_without_a_format_is_of_the_first_one(tmp_path):
     ],
 )
 def test_a_file_of_another_version_is_refused_by_name(tmp_path, change, expected):
-    put(tmp_path / "done.json", content(DONE) | change)
+    put(tmp_path / "done.json", json.loads(DONE.line()) | change)
     with pytest.raises(UserError) as raised:
         TrainedRun.read(tmp_path / "done.json")
     assert str(raised.value) == f"{tmp_path}/done.json: {expected}; remove it and train the run"

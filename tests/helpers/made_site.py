@@ -24,7 +24,7 @@ from pipeline.metrics.metric import MetricInputs, Texts, Translations
 from pipeline.papers.project import Project
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
-SENTENCES = 40
+SENTENCES, RATE = 40, 16_000
 TREE = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD barked)) (. .)))"
 
 
@@ -97,7 +97,8 @@ def make_transcripts(project: Project, marker: str) -> None:
     spoken = [line.lower() for line in sentences("film")]
     dataset = project.stand_in("target")
     corpus, alphabet = project.layout.corpus(dataset), Alphabet()
-    write_audio(corpus / "audio/toy.wav", seconds=2 * SENTENCES)
+    (corpus / "audio").mkdir(parents=True, exist_ok=True)
+    soundfile.write(corpus / "audio/toy.wav", 0.1 * np.sin(np.arange(2 * SENTENCES * RATE) / 20), RATE)
     utterances = [
         Utterance(corpus / "audio/toy.wav", text, "reader", "film", 2.0, 2.0 * number)
         for number, text in enumerate(spoken)
@@ -112,11 +113,6 @@ def make_transcripts(project: Project, marker: str) -> None:
         lines = spoilt(spoken, share)
         write_lines(project.layout.path(Transcript(run, "final", "test", dataset)), lines)
         write_scored(project, Score(run, "scores", "final", "test", dataset), Transcripts(spoken, lines), len(lines))
-
-
-def write_audio(path: Path, seconds: int, rate: int = 16000) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(path, 0.1 * np.sin(np.arange(seconds * rate) / 20), rate)
 
 
 def make_parses(project: Project) -> None:

@@ -61,10 +61,6 @@ def project(finished, tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def make(folder: Path) -> None:
-    require(call(folder, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", *TARGETS))
-
-
 def planned_jobs(folder: Path) -> dict[str, int]:
     return jobs(require(call(folder, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS)))
 
@@ -122,7 +118,7 @@ def remove_what_is_made_of_weights(project: Path) -> None:
 
 def check_rebuilt(project: Path, before: dict[str, bytes], fault: object = None) -> None:
     """Check that the same command restores every report to its old content."""
-    make(project)
+    require(call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", *TARGETS))
     require(verify(project))
     assert contents(project) == before, fault
 
