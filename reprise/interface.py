@@ -68,8 +68,12 @@ def claims(paper: str, **settings: Any) -> DataFrame:
     """
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
-    rows = [row_of(claim) for claim in results_in_words(project, paper)]
-    return with_numbers(warn_of_missing(project, paper, DataFrame(rows)))
+    return with_numbers(warn_of_missing(project, paper, DataFrame(claim_rows(project, paper))))
+
+
+def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
+    """Return the rows of the CSV, in the order of claims.yaml."""
+    return [row_of(claim) for claim in results_in_words(project, paper)]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:
