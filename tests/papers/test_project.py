@@ -121,8 +121,6 @@ ATTENTION, WEIGHTED, DEMO = (
 )
 BROKEN = [
     ("config.yaml", "sede", 1, r"config\.yaml: sede: unknown key; allowed: .*seeds"),
-    ("config.yaml", "seeds", 0, "seeds.*got 0"),
-    ("config.yaml", "licensed", "/ptb", "licensed"),
     (ATTENTION, "systems|base|model|dropuot", 0.1, "model: transformer.dropuot: unknown key; allowed: .*dropout"),
     (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
     (WEIGHTED, "tables|table2|label", ["model", "colour"], "no column colour; it has model"),

@@ -338,7 +338,6 @@ WRONG = {
     "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),
     "not scored": (["compare", RUN, RUN, "--split", "dev"], "no report reads it; `--split test` is scored"),
     "no such key": (["translate", RUN, "--set", "scal=smoke"], "did you mean 'scale'?"),
-    "no value": (["translate", RUN, "--set", "scale"], "write KEY=VALUE"),
     "bad threads": (["translate", RUN, "--threads", "0"], "at least 1"),
     "packed over something": (["pack", RUN, "data"], "not empty"),
     "packed as another archive": (["pack", RUN, "model.zip"], "model.zip: an archive of a model is a .tar file"),
