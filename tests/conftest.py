@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import pickle
 import shutil
 from collections import Counter
 from functools import cache
@@ -70,18 +69,13 @@ def one_thread(request, monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def parsed_once():
-    """Parse each text of YAML once: hundreds of tests load the same settings files."""
+    """Parse each text of YAML once."""
+    from parsed_once import parse_once
+
     from pipeline.core import yaml_file
 
-    parse, parsed = yaml_file.parse_yaml, {}
-
-    def parse_once(text, where):
-        if text not in parsed:
-            parsed[text] = pickle.dumps(parse(text, where))
-        return pickle.loads(parsed[text])
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_file, "parse_yaml", parse_once)
+        patch.setattr(yaml_file, "parse_yaml", parse_once(yaml_file.parse_yaml))
         yield
 
 

@@ -9,6 +9,7 @@ when its stdin does, that is with the process that started it.
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -18,7 +19,12 @@ import socket
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import NoReturn
+
+from parsed_once import parse_once
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PRELOADED = (
     "torch",
@@ -36,6 +42,7 @@ def main(address: str) -> None:
     """Import what commands need, then fork one process a connection until stdin ends."""
     for name in PRELOADED:
         __import__(name)
+    load_once()
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as ready:
         listener.bind(address)
         listener.listen(64)
@@ -43,6 +50,16 @@ def main(address: str) -> None:
         ready.register(sys.stdin.fileno(), selectors.EVENT_READ)
         print("ready", flush=True)
         serve(listener, ready)
+
+
+def load_once() -> None:
+    """Load the project once, so that its validators are built and its files parsed, and collect no garbage of it."""
+    yaml_file = sys.modules["pipeline.core.yaml_file"]
+    yaml_file.parse_yaml = parse_once(yaml_file.parse_yaml)
+    with contextlib.suppress(Exception):  # of faulty code, which its commands report
+        sys.modules["pipeline.papers.project"].load_project(ROOT, {})
+    gc.collect()
+    gc.freeze()
 
 
 def serve(listener: socket.socket, ready: selectors.BaseSelector) -> None:
