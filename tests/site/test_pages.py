@@ -393,6 +393,16 @@ def test_word_accuracy_counts_repeated_words():
     assert ", ".join(names) == "0, 1, 2–4, 5–9, 10–99, 100–999, 1000+"
 
 
+@pytest.mark.parametrize(("decoding", "named"), [("final", False), ("uniform", True)])
+def test_scores_of_one_test_set_and_decoding_do_not_name_them(project, tmp_path, decoding, named):
+    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
+    write_training(project, run, [2.0], [2.0])
+    write_score(project, run, "bleu_paper", decoding, "dev", bleu_statistics(0.5))
+    write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(2.0))
+    site = site_of(project, tmp_path / "site")
+    assert ('class="which' in read(site / run_page(run))) == named
+
+
 def test_published_results_stand_beside_ours_on_the_home_page(site, project, tmp_path):
     assert "fairseq tiny Transformer" in read(site[1] / "index.html").split("recipes did not run")[1]
     assert "arXiv None" not in "".join(map(read, site[1].glob("*.html")))

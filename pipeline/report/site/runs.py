@@ -38,7 +38,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
     """Write the page of a run."""
     site = pages.site
     folder = site.project.layout.run(run)
-    events = (folder / PROGRESS_FILE).exists()
+    events, scored = (folder / PROGRESS_FILE).exists(), scores(site, run)
     pages.page(
         run_page(run),
         "run.html",
@@ -51,7 +51,8 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         charts=[*(training_charts(site, run) if events else []), *maps(site, run)],
         samples=samples(site, run),
         decodings=decodings(site, run),
-        scores=scores(site, run),
+        scores=scored,
+        several_sets=len({(record.test_set, score.decoding) for score, record, _ in scored}) > 1,
         trained=site.trained(run),
         cost=site.cost(run),
         files=[name for name in FILES if (folder / name).exists()],
