@@ -135,5 +135,6 @@ def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, capsys)
     for line in filter(str.strip, capsys.readouterr().out.splitlines()):
         assert float(line.split()[1]) == pytest.approx(metrics[line.split()[0]]["value"], abs=0.006)
     assert reprise(["pack", PARSER, str(tmp_path / "packed"), *SMOKE]) == 0
-    assert reprise(["parse", str(tmp_path / "packed"), tokens]) == 0
-    assert capsys.readouterr().out == trees
+    (tmp_path / "first.txt").write_text("".join(Path(tokens).read_text().splitlines(keepends=True)[:5]))
+    assert reprise(["parse", str(tmp_path / "packed"), str(tmp_path / "first.txt")]) == 0
+    assert capsys.readouterr().out == "".join(trees.splitlines(keepends=True)[:5])
