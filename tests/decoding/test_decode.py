@@ -111,6 +111,8 @@ def test_every_setting_of_a_decoding_is_in_a_key(run):
         assert (identify_search(plan) != identify_search(other)) == (setting not in weights)
         if setting in weights:
             assert identify_weights(run, plan) != identify_weights(run, other)
+    plain = DecodingPlan(name="final", settings={"beam_size": 2}, outputs=[])
+    assert identify_weights(run, plain) == identify_weights(run, plain.model_copy(update={"settings": None}))
 
 
 def test_missing_weights_of_another_run_are_named(run):
