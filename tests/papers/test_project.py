@@ -110,6 +110,14 @@ def test_a_project_has_settings_and_papers(tmp_path, made):
     assert is_project(tmp_path) is (len(made) == 2)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "measure", "apart"),
+    [("an4", "scores", "an4"), ("an4", "perplexities", None), ("craft", "scores", None), ("none", "scores", None)],
+)
+def test_scores_of_recognisers_alone_are_kept_by_dataset(dataset, measure, apart):
+    assert real_project().scored_apart(dataset, measure) == apart
+
+
 def test_a_system_overrides_a_named_decoding():
     project = real_project()
     assert project.decoding("attention", "base", "averaged").average_last == 5

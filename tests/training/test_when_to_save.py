@@ -14,6 +14,7 @@ import pytest
 from run_folders import json_lines
 
 from pipeline.training import guards, trainer
+from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.ownership import StopRequest
 from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
@@ -38,12 +39,14 @@ def test_save_is_due_at_checkpoints_or_after_a_while(monkeypatch, step, since, t
     assert Trainer.saving_is_due(training) is due
 
 
-def test_validations_come_every_so_many_updates_and_at_the_end(train):
+def test_validations_come_every_so_many_updates_and_at_the_end(train, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Checkpoints, "check_space", lambda self, model, checkpoints: asked.append(checkpoints))
     run = train(max_steps=11, validate_every=4, checkpoint_every=6)
     lines = json_lines(run / "progress.jsonl")
     assert [line["step"] for line in lines if line["event"] == "validation"] == [4, 8, 11]
     kept = {path.name for path in (run / "checkpoints").glob("step-*.safetensors") if "resume" not in path.name}
-    assert kept == {"step-6.safetensors", "step-11.safetensors"}
+    assert kept == {"step-6.safetensors", "step-11.safetensors"} and asked == [len(kept)]
 
 
 def process_of_two(saves_at: int, values: Callable[[int], list[float]], state: TrainingState) -> Trainer:
