@@ -20,11 +20,12 @@ from fabricated import (
 from real_project import real_project
 from warm import warm_programs
 
-from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained, Translation
+from pipeline.core.artifacts import Claims, Figure, Outputs, Score, Scores, Table, Trained, Translation, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import Manifest, Output
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import ProjectOptions
+from pipeline.report import results
 from pipeline.report.claims import write_claims
 from pipeline.report.results import mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
@@ -58,6 +59,20 @@ def make(project, *reports: str) -> None:
 
 def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.with_suffix(".csv").read_text().splitlines()))
+
+
+def test_only_outputs_made_in_part_are_scored_here(tmp_path, monkeypatch):
+    """The first decoding is complete, the second one is made in part, and the third is too, but is scored."""
+    project, asked = real_project({"scale": SCALE, "work": str(tmp_path)}), []
+    graph = Graph(project)
+    reports = list(graph.reports(["attention"]))
+    found = [each for each in dict.fromkeys(map(manifest_of, graph.closure(reports))) if isinstance(each, Scores)]
+    outputs = [project.layout.path(Outputs(each.run, each.decoding)) for each in found]
+    for path in (outputs[0], part_of(outputs[1]), part_of(outputs[2]), project.layout.path(found[2])):
+        touch(path)
+    monkeypatch.setattr(results, "score_available", lambda run, plan: asked.append((run, plan.name)))
+    results.score_decoded(graph, reports)
+    assert asked == [(project.layout.run(found[1].run), found[1].decoding)]
 
 
 def test_all_writers_of_claims_name_systems_alike(project, tmp_path, capsys):
