@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
+from pipeline.models import kernels
 from pipeline.models.architectures import build_model
 from pipeline.models.kernels import cross_entropy, fused_dropout, gpu, relu_layers, short_attention
 from pipeline.models.kernels.autocast import Norm, Projection
@@ -330,20 +331,20 @@ def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, c
 
 @pytest.mark.parametrize(("text", "asked"), [(None, False), ("0", False), ("1", True)])
 def test_triton_kernels_run_only_if_asked_for(monkeypatch, text, asked):
-    monkeypatch.delenv(gpu.TRITON_SWITCH, raising=False)
+    monkeypatch.delenv(kernels.TRITON_SWITCH, raising=False)
     if text:
-        monkeypatch.setenv(gpu.TRITON_SWITCH, text)
-    assert gpu.triton_asked_for.__wrapped__() is asked
+        monkeypatch.setenv(kernels.TRITON_SWITCH, text)
+    assert kernels.triton_asked_for.__wrapped__() is asked
     assert not gpu.fused(torch.zeros(2, dtype=torch.bfloat16))
 
 
 @pytest.mark.parametrize("text", ["", "true", "2"])
 def test_an_unknown_wish_for_triton_kernels_is_an_error(monkeypatch, text):
-    monkeypatch.setenv(gpu.TRITON_SWITCH, text)
+    monkeypatch.setenv(kernels.TRITON_SWITCH, text)
     with pytest.raises(
-        UserError, match=f"^{gpu.TRITON_SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 "
+        UserError, match=f"^{kernels.TRITON_SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 "
     ):
-        gpu.triton_asked_for.__wrapped__()
+        kernels.triton_asked_for.__wrapped__()
 
 
 @pytest.mark.parametrize(

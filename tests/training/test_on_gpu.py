@@ -19,7 +19,7 @@ from run_folders import json_lines
 from pipeline.cluster.local import free_port
 from pipeline.core.digests import ROOT
 from pipeline.core.json_csv import read_json
-from pipeline.models.kernels import gpu
+from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.training.job import train_run
 
 DEVICE = os.environ.get("REPRISE_TEST_DEVICE", "cuda")
@@ -58,12 +58,12 @@ def kernels(monkeypatch) -> Iterator[Callable[[str], None]]:
     """Sets REPRISE_GPU_KERNELS for the trainings of a test."""
 
     def choose(name: str) -> None:
-        monkeypatch.setenv(gpu.TRITON_SWITCH, str(int(name == "triton")))
-        gpu.triton_asked_for.cache_clear()
+        monkeypatch.setenv(TRITON_SWITCH, str(int(name == "triton")))
+        triton_asked_for.cache_clear()
 
     yield choose
     monkeypatch.undo()
-    gpu.triton_asked_for.cache_clear()
+    triton_asked_for.cache_clear()
 
 
 def dev_losses(run: Path) -> list[float]:
