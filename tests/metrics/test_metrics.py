@@ -110,11 +110,13 @@ def test_statistics_cut_short_are_named(written, part):
         read_statistics(path.with_suffix(".json"), "chrf")
 
 
-def test_statistics_with_zeroed_bytes_are_refused_or_equal(written):
+@pytest.mark.parametrize("kind", ["zero", "one", "random"])
+def test_statistics_with_other_bytes_are_refused_or_equal(written, kind):
     path, values = written
-    content = path.read_bytes()
+    content, generator = path.read_bytes(), np.random.default_rng(1)
     for first in range(0, len(content), 7):
-        path.write_bytes(content[:first] + bytes(7) + content[first + 7 :])
+        damage = {"zero": bytes(7), "one": b"\xff" * 7, "random": generator.bytes(7)}[kind]
+        path.write_bytes(content[:first] + damage + content[first + 7 :])
         try:
             assert (read_statistics(path.with_suffix(".json"), "chrf") == values).all()
         except UserError as error:
