@@ -56,8 +56,10 @@ def load_once() -> None:
     """Load the project once, so that its validators are built and its files parsed, and collect no garbage of it."""
     yaml_file = sys.modules["pipeline.core.yaml_file"]
     yaml_file.parse_yaml = parse_once(yaml_file.parse_yaml)
-    with contextlib.suppress(Exception):  # of faulty code, which its commands report
+    try:
         sys.modules["pipeline.papers.project"].load_project(ROOT, {})
+    except Exception:  # of faulty code, whose commands fail too
+        traceback.print_exc()
     gc.collect()
     gc.freeze()
 

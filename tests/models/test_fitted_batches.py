@@ -13,6 +13,7 @@ from speech_batches import VOCAB, attention_config, ctc_config, fused_recogniser
 
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.models.architectures import build_model
+from pipeline.models.layers.regularisation import unrolled_logits
 
 TEXT = small_models.STRUCTURES | recurrent_models.STRUCTURES
 SPEECH = {
@@ -49,6 +50,20 @@ def test_padding_a_batch_changes_no_gradient(name):
     scale = max(float(gradient.norm()) for gradient in gradients.values())
     for weight, gradient in gradients.items():
         assert float((padded[weight] - gradient).norm()) < 1e-4 * max(float(gradient.norm()), 1e-2 * scale), weight
+
+
+@pytest.mark.parametrize("name", SPEECH)
+@torch.no_grad()
+def test_a_decoded_utterance_is_not_changed_by_longer_ones(name):
+    """Outside training, at every output frame of CTC and every character of the others."""
+    model, batch = build_model(SPEECH[name], (VOCAB, VOCAB)).eval(), speech([37, 21, 9], [6, 3, 4])
+
+    def scores(batch):
+        return model.log_probs(batch)[0] if "ctc" in name else unrolled_logits(model, batch, 0.0)
+
+    for row, together in enumerate(scores(batch)):
+        (alone,) = scores(batch.row(row))
+        torch.testing.assert_close(together[: len(alone)], alone, rtol=0, atol=1e-5)
 
 
 def test_padded_utterances_leave_running_statistics_alone():

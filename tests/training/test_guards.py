@@ -84,11 +84,36 @@ def test_a_good_update_in_between_ends_the_row(train, spoil, monkeypatch):
     assert read_json(train() / "done.json")["skipped_updates"] == 9
 
 
-def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, spoil, outcome, monkeypatch):
+@pytest.fixture
+def late_stats(monkeypatch):
+    """Return a function that makes trainings read the results of a step while the next one is computed."""
+    begin = StepRunner.__post_init__
+    return lambda: monkeypatch.setattr(
+        StepRunner, "__post_init__", lambda self: begin(self) or setattr(self, "async_stats", True)
+    )
+
+
+@pytest.mark.parametrize("async_stats", [False, True], ids=["at once", "late"])
+def test_a_gradient_that_is_not_finite_changes_no_weight(train, late_stats, monkeypatch, async_stats):
+    seen, accumulate = [], StepRunner.accumulate
+    if async_stats:
+        late_stats()
+
+    def infinite(self, step, *args):
+        numbers = accumulate(self, step, *args)
+        seen.append([weight.detach().clone() for weight in self.model.parameters()])
+        return torch.cat((numbers[:-1], torch.tensor([math.inf]))) if step == 0 else numbers
+
+    monkeypatch.setattr(StepRunner, "accumulate", infinite)
+    train(max_steps=2)
+    torch.testing.assert_close(*seen, rtol=0, atol=0)
+
+
+def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, spoil, outcome, late_stats):
     """Adadelta keeps statistics of each step; test_optimiser.py skips steps of every optimiser."""
     spoil({3, 4, 8})
-    at_once, begin = train("at-once", optimiser="adadelta"), StepRunner.__post_init__
-    monkeypatch.setattr(StepRunner, "__post_init__", lambda self: begin(self) or setattr(self, "async_stats", True))
+    at_once = train("at-once", optimiser="adadelta")
+    late_stats()
     late = train("late", optimiser="adadelta")
     assert outcome(late) == outcome(at_once) and read_json(late / "done.json")["skipped_updates"] == 3
 

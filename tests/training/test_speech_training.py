@@ -13,6 +13,7 @@ from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
+from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training import machine
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file
@@ -99,6 +100,16 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, tra
     train_run(stopped, threads=1)
     for name in ("model.safetensors", "done.json"):
         assert (stopped / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
+    def refuse(self, batch, label_smoothing):
+        raise MemoryError
+
+    run = make("large", CTC, {"micro_batch_frames": 5000})
+    monkeypatch.setattr(CTCModel, "loss", refuse)
+    with pytest.raises(UserError, match=r"out of memory in step 0 with the smallest .*max_frames \(now 3000\)"):
+        train_run(run, threads=1)
 
 
 def test_weights_from_other_runs_are_neither_changed_nor_stored(train):

@@ -200,6 +200,14 @@ def test_line_too_long_for_ctranslate2_is_refused(refused):
     assert "symbols; CTranslate2 reads up to 2047" in refused("translate", RUN, "long.en", *search, *SMOKE)
 
 
+def test_a_pipe_is_read_as_a_file_is(capsys):
+    read, write = os.pipe()
+    os.write(write, f"{SENTENCE}\n".encode())
+    os.close(write)
+    assert said(capsys, "translate", RUN, f"/dev/fd/{read}", *SMOKE) == f"{cipher(SENTENCE)}\n"
+    os.close(read)
+
+
 def test_standard_input_that_is_not_utf8_is_refused():
     found = decode_lines([b"a dog .", b"caf\xe9"], read=5)
     assert next(found) == ["a dog ."], "what came before is translated"

@@ -233,6 +233,15 @@ def test_repair_names_the_command_that_rebuilds_an_unneeded_file(name, project):
     require(verify(project))
 
 
+def test_repair_sets_a_checkpoint_aside_and_restores_the_record(project):
+    checkpoint = next((project / RUN / "checkpoints").glob("step-?.safetensors"))
+    checkpoint.write_bytes(b"damaged")
+    (project / RUN / "done.json").unlink()
+    said = require(verify(project, "--repair"))
+    assert said.count("restored from other files") == 1 and (project / RUN / "done.json").exists()
+    assert not checkpoint.exists() and checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
+
+
 @pytest.mark.parametrize("folder", [RUN, f"{RUN}/jobs/decode-averaged"])
 def test_damaged_events_are_named_and_their_whole_lines_kept(folder, project):
     path = project / folder / "state.jsonl"
