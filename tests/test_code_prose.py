@@ -120,6 +120,15 @@ def long_subjects(since: str, folder: Path = ROOT) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_long_commit_subject_is_found(tmp_path):
+    git("init", "-q", folder=tmp_path)
+    for subject in ("a" * 73, "b" * 72, "c" * 73):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "core.hooksPath=")
+        git(*identity, "commit", "-q", "--allow-empty", "-m", subject, folder=tmp_path)
+    assert long_subjects("HEAD~2", tmp_path) == ["c" * 73]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_commit_subjects_have_at_most_72_characters():
     if git("merge-base", "--is-ancestor", CHECKED_SINCE, "HEAD").returncode:
         pytest.skip(f"no history back to {CHECKED_SINCE}: an export or a shallow clone")

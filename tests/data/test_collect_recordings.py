@@ -193,6 +193,14 @@ def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
 
 
+def test_the_last_of_two_texts_of_one_name_is_read(tmp_path, caplog):
+    """It is read in its own place, after the texts between."""
+    path = tmp_path / "t.tar"
+    path.write_bytes(pack([("T/a.txt", b"one\n"), ("T/b.txt", b"b\n"), ("T/a.txt", b"two\n")], "tar"))
+    assert texts(path, "T/*.txt") == ["b", "two"]
+    assert caplog.messages.count("t.tar: has T/a.txt more than once; the last one counts") == 1
+
+
 @pytest.mark.parametrize("pattern", ["T/*.txt", "T/b.txt"])
 def test_text_is_read_in_one_pass_over_its_archive(tmp_path, monkeypatch, pattern):
     passes, tar_entries = [], archives.tar_entries

@@ -146,6 +146,14 @@ def test_sentences_meet_by_id_beside_other_attributes(tmp_path):
     assert collected(tmp_path, "big5") == [("a < b <c", "x"), ("d", "y")]
 
 
+def test_documents_named_by_id_meet_in_any_order(tmp_path):
+    for folder, names in (("chinese", "ab"), ("english", "ba")):
+        documents = "".join(f"<DOC id={name}><seg id=1>{folder}-{name}</seg></DOC>" for name in names)
+        write(tmp_path / f"p/{folder}/x", documents, "ascii")
+    found = collected(tmp_path, "big5")
+    assert sorted(found) == [(f"chinese-{name}", f"english-{name}") for name in "ab"]
+
+
 def test_numbered_sentences_meet_without_documents(tmp_path, draw):
     pairs = [sentence_pair(draw) for _ in range(9)]
     write(tmp_path / "p/chinese/hklaws.01.c", numbered(pairs, 0), "big5")

@@ -115,6 +115,11 @@ def test_skipped_word_does_not_shift_later_tags(lexicon):
     assert "(NP (NN a) (. bird))" not in gold and str(in_order) != gold
 
 
+def test_untagged_words_at_the_ends_stay_outside_the_tags(lexicon):
+    found = parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon)
+    assert found == "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
+
+
 def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
     sentence = ["the", "dodo", "saw", "a", "bird", "."]
     assert lexicon.likeliest("dodo") == "DT"  # of seven words two are DT and two NN; DT was met first

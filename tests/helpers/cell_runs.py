@@ -38,7 +38,7 @@ def write_cell(project: Project, cell: CellRun, split: str, value: float) -> Non
     parameters = {"total": 123456, "branch_weights": 0}
     trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "done.json")
     training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
-    entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
+    entry = {"value": value, "low": value - 1.5, "high": value + 0.5, "signature": "sig"}
     score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
     for decoding in cell.decodings:
         score.write(folder / "scores" / decoding / f"{split}.json")

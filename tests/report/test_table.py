@@ -2,6 +2,7 @@
 
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 from cell_runs import cell_runs, write_cell
@@ -55,8 +56,19 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
     assert (row["status"], row["parameters_here_ours"], row["device_hours"]) == ("run", "123456", "1.5000")
     mean = statistics.fmean(values)
     found = [float(row[f"bleu_{name}"]) for name in ("ours", "low", "high", "spread")]
-    assert found == pytest.approx([mean, mean - 1, mean + 1, statistics.stdev(values)], abs=0.005)
+    assert found == pytest.approx([mean, mean - 1.5, mean + 0.5, statistics.stdev(values)], abs=0.005)
     assert row["runs"].count(";") == 2
+
+
+def test_several_decodings_of_a_row_are_averaged(tmp_path):
+    project = project_in(tmp_path)
+    cell = next(cell for cell in cell_runs(project, "weighted", "table3") if len(cell.decodings) == 5)
+    values = [random.uniform(10, 40) for _ in cell.decodings]
+    for decoding, value in zip(cell.decodings, values, strict=True):
+        write_cell(project, replace(cell, decodings=[decoding]), "dev", value)
+    row = table_rows(project, "weighted", "table3")[cell.row]
+    found = [float(row["bleu_ours"]), float(row["bleu_spread"])]
+    assert found == pytest.approx([statistics.fmean(values), statistics.stdev(values)], abs=0.005)
 
 
 def test_row_names_number_of_lines_and_references(tmp_path):

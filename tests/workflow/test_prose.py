@@ -112,5 +112,11 @@ def long_test_names(folder: Path) -> list[str]:
     return [name for name in names if len(name) > LONGEST_TEST_NAME]
 
 
+def test_a_long_test_name_is_found(tmp_path):
+    short, long = (f"test_{'a' * (length - 5)}" for length in (60, 61))
+    (tmp_path / "test_toy.py").write_text(f"def {short}(): ...\n\n\nclass TestToy:\n    def {long}(self): ...\n")
+    assert long_test_names(tmp_path) == [long]
+
+
 def test_no_test_name_is_longer_than_60_characters():
     assert long_test_names(ROOT / "tests") == []
