@@ -91,7 +91,7 @@ campaign: env
 unit: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(FAST)
 
-# one change of pipeline/ or reprise/ after the other, and whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
+# change pipeline/ or reprise/ in one place at a time and report whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
 mutants: env
 	$(PIP) -e '.[mutants]'
 	$(BIN)/python qa/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)

@@ -4,7 +4,7 @@
 
 One JSON line a size: processor seconds of imports, of cutting the corpus into updates and of one update in the middle,
 and the most memory held. The lengths are log-normal, 28 subwords on average, both sides alike; all ids are zero. The
-corpus was just written, as after `encode`: what of it the system keeps in memory is not read from the disk.
+corpus has just been written, as after `encode`, so reads come from the page cache. 36 million pairs need 5 GB of disk.
 """
 
 import argparse

@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         for word in words:
             key, equals, _ = str(word).partition("=")
             if equals and key in self.keys() and not os.path.exists(str(word)):
-                otherwise = "; name a new file otherwise" if isinstance(word, os.PathLike) else ""
+                otherwise = f"; write `./{word}` if it is a file" if isinstance(word, os.PathLike) else ""
                 raise UserError(
                     f"{word}: is a setting; write `--set {shlex.quote(str(word))}`, with one --set for each{otherwise}"
                 )

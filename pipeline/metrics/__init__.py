@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
@@ -77,14 +78,15 @@ def read_statistics(score: Path, name: str) -> np.ndarray:
     """
     path = Path(score).with_suffix(".npz")
     try:
-        with ZipFile(path) as archive:
+        content = read_with_retries(path)  # faults of the disk keep their own message
+        with ZipFile(BytesIO(content)) as archive:
             array = archive.read(f"{name}.npy")  # checks the checksum, which np.load(path) does after parsing
         return np.load(BytesIO(array))
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
     except KeyError as error:
         raise UserError(f"{path}: no statistics for {name!r}") from error
-    except (BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error) as error:
+    except (BadZipFile, EOFError, RuntimeError, ValueError, zlib.error) as error:
         raise UserError(f"{path}: is damaged ({error}); remove it and run the stage `score` again") from error
 
 

@@ -80,7 +80,7 @@ def test_seed_and_epoch_change_order_and_company(corpus):
         assert len(mixed & set(first)) < len(mixed) / 2
 
 
-def test_large_cell_is_dealt_so_that_parts_span_the_corpus(monkeypatch, seed):
+def test_parts_of_a_large_cell_span_the_corpus(monkeypatch, seed):
     """The oracle sorts the pairs into dictionaries of buckets; buckets of lengths up to 11 hold one length each."""
     monkeypatch.setattr(cutting, "LARGEST_CELL", 16)
     src, tgt = np.random.default_rng(seed).integers(1, 7, (2, 3000))

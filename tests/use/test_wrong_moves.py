@@ -32,7 +32,7 @@ WRONG = {
     "setting as run": (["translate", "--set", "scale=demo", "seeds=1", "a/b"], "seeds=1: is a setting; write `--set"),
     "setting as file": (
         ["pack", "a/b", "paper=x.tar"],
-        "paper=x.tar: is a setting; write `--set paper=x.tar`, with one --set for each; name a new file otherwise",
+        "paper=x.tar: is a setting; .*with one --set for each; write `./paper=x.tar` if it is a file",
     ),
     "setting too many": (["compare", "a", "b", "--set", "scale=demo", "seeds=1"], "seeds=1: is a setting; write"),
     "setting with a space": (["verify", "work=my dir"], "work=my dir: is a setting; write `--set 'work=my dir'`"),

@@ -38,7 +38,7 @@ LARGEST_CELL = 1 << 14
 def group_into_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order the pairs so that those of similar lengths, a cell, lie together.
 
-    The pairs of a large cell are dealt to several cells, so that each of them draws from all sources of the corpus.
+    A large cell is split with a stride: each part takes every n-th of its pairs and so spans the corpus.
 
     Args:
         src_lengths: Source lengths, EOS included, (pairs,).
@@ -46,25 +46,27 @@ def group_into_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[
 
     Returns:
         Pairs, (pairs,) uint32; the first place of each cell, and the number of places, (cells + 1,); and the longest
-        source and target of each cell, (cells, 2).
+        source and target of each cell before it was split, (cells, 2).
     """
-    cell_of_pair, cells = assign_cells(src_lengths, tgt_lengths)
+    cell_of_pair, num_cells = assign_cells(src_lengths, tgt_lengths)
     order = np.argsort(cell_of_pair, kind="stable").astype(np.uint32)
-    sizes, widths = np.zeros(cells, np.int64), np.zeros((2, cells), np.int32)
+    sizes, widths = np.zeros(num_cells, np.int64), np.zeros((2, num_cells), np.int32)
     np.add.at(sizes, cell_of_pair, 1)
     for widest, lengths in zip(widths, (src_lengths, tgt_lengths), strict=True):
         np.maximum.at(widest, cell_of_pair, lengths)
-    parts, dealt = -(-sizes // LARGEST_CELL), [0]
-    for begin, size, count in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist(), parts.tolist(), strict=True):
-        hands = [order[begin : begin + size][hand::count] for hand in range(count)]
-        if count > 1:
-            order[begin : begin + size] = np.concatenate(hands)
-        dealt += map(len, hands)
-    return order, np.cumsum(dealt), np.repeat(widths.T, parts, axis=0)
+    begins, num_parts, part_sizes = np.cumsum(sizes) - sizes, -(-sizes // LARGEST_CELL), [0]
+    for begin, size, stride in zip(begins.tolist(), sizes.tolist(), num_parts.tolist(), strict=True):
+        parts = [order[begin : begin + size][first::stride] for first in range(stride)]
+        if stride > 1:
+            order[begin : begin + size] = np.concatenate(parts)
+        part_sizes += map(len, parts)
+    return order, np.cumsum(part_sizes), np.repeat(widths.T, num_parts, axis=0)
 
 
 def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the cell (pairs,) of each pair, and the number of cells: target times source buckets, serpentine.
+    """Return the cell (pairs,) of each pair, and the number of cells.
+
+    Cells are target buckets times source buckets in a serpentine order.
 
     Args:
         src_lengths: Source lengths, EOS included, (pairs,).
