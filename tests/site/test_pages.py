@@ -27,7 +27,7 @@ from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
-from pipeline.report.site.papers import common_titles
+from pipeline.report.site.papers import common_titles, figure
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
@@ -364,6 +364,17 @@ def test_restricted_text_is_shown_privately_only(private, tmp_path):
     assert any(name.startswith("multi30k-en-de") for name in shown) == private
     assert bool(shown) == private
     assert "Multi30K: Multilingual" in read(site / "outputs-multi30k-en-de-dev.html").replace("Multi30k:", "Multi30K:")
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_figure_that_quotes_restricted_text_is_private(private, tmp_path):
+    """Corpora of this scale may not be passed on; heads and alignments show their words, curves do not."""
+    project = real_project({"work": str(tmp_path / "work"), "scale": "small"})
+    pages = Pages(tmp_path / "site", SiteData(project, private))
+    figures = [(paper, name) for paper in project.papers for name in project.papers[paper].figures]
+    hidden = {one for one in figures if figure(pages, *one)["hidden"]}
+    quoting = {("attention", f"figure{number}") for number in (3, 4, 5)} | {("coldfusion", "figure3")}
+    assert quoting < set(figures) and hidden == (set() if private else quoting)
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
