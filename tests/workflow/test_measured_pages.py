@@ -153,7 +153,7 @@ DIRECTIVES = [
     for found in measured_tables.TABLE.findall(page.read_text(encoding="utf-8"))
 ]
 BY_HAND = re.compile(r"<!-- by hand: \w.*-->\n\n\|.*\n\|[-|: ]+\n((?:\|.*\n)+)")
-HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,12}\b")
+HASH = re.compile(r"\b(?<!SEED=)(?=[0-9a-f]*[0-9])[0-9a-f]{7,12}\b")
 NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 LINK = re.compile(r"\]\(([\w-]+\.md)\)")
