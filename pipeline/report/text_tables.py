@@ -24,6 +24,7 @@ from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.papers.paper import Examples, TranscriptTable
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import example_runs, transcripts
+from pipeline.report.filled_table import NOT_RUN
 from pipeline.report.labels import NOTHING
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
@@ -227,6 +228,16 @@ class Texts:
         return {"ours": lines[number], "word_errors": int(errors), "run": run}
 
 
+def shown_output(text: str, score: object) -> str:
+    """Return an output as tables show it, an empty one by name.
+
+    Args:
+        text: The output.
+        score: Its score; "" if it was not run.
+    """
+    return text or (NOT_RUN if score == "" else NOTHING)
+
+
 def render_transcripts(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
     """Return one example after the other in Markdown, the printed text above ours."""
     entry, record = project.transcript_table(paper, table), project.papers[paper]
@@ -238,7 +249,7 @@ def render_transcripts(project: Project, paper: str, table: str, rows: list[dict
             lines += [
                 f"- {literal(row['model'])}",
                 f"  - printed: {literal(row['printed'])}",
-                f"  - ours: {literal(row['ours']) or (NOTHING if errors else 'not run')}{errors}",
+                f"  - ours: {shown_output(literal(row['ours']), row['word_errors'])}{errors}",
             ]
         parts.append("\n".join(lines))
     used = project.stand_in(entry.scored_on)

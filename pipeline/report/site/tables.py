@@ -11,9 +11,10 @@ from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
-from pipeline.report.labels import METRICS, NOTHING, SYMBOLS, column_titles, with_minus, with_names
+from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
+from pipeline.report.text_tables import shown_output
 from pipeline.workflow.targets import snakemake_command
 
 MARK_MEANINGS = {
@@ -323,7 +324,7 @@ def with_empty_named(header: Sequence[str], rows: Sequence[Sequence[str]]) -> li
     """Name empty outputs in the `rows` of a table with this `header`: without words, or not run if without a score."""
     tables = (dict(zip(header, row, strict=False)) for row in rows)  # a file cut short is shown as it is
     score = "word_errors" if "word_errors" in header else "bleu"
-    return [[*(row | {"ours": row.get("ours") or (NOTHING if row.get(score) else NOT_RUN)}).values()] for row in tables]
+    return [[*(row | {"ours": shown_output(row.get("ours", ""), row.get(score, ""))}).values()] for row in tables]
 
 
 def read_csv(path: Path) -> list[list[str]]:
