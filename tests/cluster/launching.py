@@ -24,13 +24,20 @@ def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
     """A run folder for `steps` steps of `pace_s` seconds each."""
     run = folder / "runs" / "test" / "copy" / "random" / "seed1"
     run.mkdir(parents=True)
-    (run / "pace").write_text(str(pace_s))
+    set_pace(run, pace_s)
     spec = {"paper": "test", "system": "copy", "dataset": "random", "scale": "smoke", "seed": 1, "corpus": str(corpus)}
     spec["model"] = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     spec["training"] = {"max_steps": steps, "warmup_steps": 20, "tokens_per_update": 100, "micro_batch_tokens": 100}
     spec["training"] |= {"validate_every": 100, "checkpoint_every": CHECKPOINT_EVERY}
     (run / "run.yaml").write_text(yaml.safe_dump(spec))
     return run
+
+
+def set_pace(run: Path, seconds: float) -> None:
+    """Let each further step of the job take `seconds`."""
+    new = run / "pace.new"
+    new.write_text(str(seconds))
+    new.replace(run / "pace")
 
 
 def made(folder: Path) -> Path:
@@ -77,6 +84,17 @@ class Launcher:
         record = read_submission(self.run)
         if record and record.launcher == "slurm" and record.job and not (self.run / "done.json").exists():
             subprocess.run(["scancel", "--quiet", record.job], check=False)
+
+
+class Bench:
+    """A folder for the runs of one scenario, and launchers to put them through."""
+
+    def __init__(self, folder: Path, corpus: Path, launch: Callable[..., Launcher]):
+        self.folder, self.corpus, self.launch = folder, corpus, launch
+
+    def new_run(self, steps: int, pace_s: float = 0.01) -> Path:
+        """A run folder beside those made before."""
+        return make_run(self.folder / f"run{len(list(self.folder.glob('run*')))}", self.corpus, steps, pace_s)
 
 
 def weights_digest(run: Path) -> str:

@@ -10,12 +10,11 @@ from pipeline.training.step import PreparedStep, StepRunner
 
 
 def train(run: Path) -> None:
-    """`train_run` with the pace of the file `pace`, seconds a step."""
-    pace_s = float((run / "pace").read_text())
+    """`train_run` with the pace of the file `pace`, seconds a step, which may change while it runs."""
     accumulate = StepRunner.accumulate
 
     def paced(steps: StepRunner, step: int, prepared: PreparedStep):
-        time.sleep(pace_s)
+        time.sleep(float((run / "pace").read_text()))
         record_step(run, step + 1)
         return accumulate(steps, step, prepared)
 
