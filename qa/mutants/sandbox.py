@@ -163,8 +163,7 @@ class Tests:
         log = self.folder / "mutant.log"
         code = waited(run_tests(self.folder, ["-x", *chosen], log, cpu=cpu), limit)
         said = log.read_text(errors="replace").split("\n")
-        failed = (line.partition(" ")[2].partition(" - ")[0] for line in said if line.startswith(("FAILED ", "ERROR ")))
-        return code, next(failed, "")
+        return code, next((line.split()[1] for line in said if line.startswith(("FAILED ", "ERROR "))), "")
 
     def close(self) -> None:
         os.killpg(self.pid, signal.SIGKILL)

@@ -6,12 +6,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from copy_corpus import write_copy_corpus
-from launching import Launcher, make_run
+from launching import Bench, Launcher, make_run
 from own_slurm import LOCK, SCRIPT
+
+Scenario = Callable[[Bench], None]
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +90,13 @@ def launchers() -> Iterator[Callable[..., Launcher]]:
 
 launch = pytest.fixture(launchers)
 launch_in_module = pytest.fixture(scope="module")(launchers)
+
+
+@pytest.fixture(scope="module")
+def begun(request, corpus, launch_in_module, tmp_path_factory) -> Iterator[dict[Scenario, Future]]:
+    """Begin the selected scenarios of a module at once, each in a thread; nearly all the time they wait for Slurm."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    with ThreadPoolExecutor(len(tests)) as pool:
+        scenarios = [test.callspec.params["scenario"] for test in tests]
+        benches = [Bench(tmp_path_factory.mktemp(s.__name__), corpus, launch_in_module) for s in scenarios]
+        yield {scenario: pool.submit(scenario, bench) for scenario, bench in zip(scenarios, benches, strict=True)}

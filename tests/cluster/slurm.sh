@@ -3,8 +3,9 @@
 #
 # Two pretend nodes (n1, n2: two slurmd on this host) of 16 CPUs and 2 pretend GPUs each; jobs go to n2 first.
 # Where the host permits, they have a network of their own, in which there is this machine alone: no job reaches what
-# listens at 127.0.0.1, or anything beyond. Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
-# `accounting` there is one, and the QOS `few` lets a user have two jobs in the queue. `node` starts one that was lost.
+# listens at 127.0.0.1, or anything beyond. Partition `low` is preempted by partition `high`. There is no accounting
+# database, nothing here may need sacct; with `accounting` there is one, and the QOS `few` lets a user have two jobs in
+# the queue, `one` a single one. `node` starts one that was lost.
 # Needs root and Debian or Ubuntu.
 # State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
 # through the pid files they wrote.
@@ -106,7 +107,7 @@ KillWait=5
 UnkillableStepTimeout=300
 MinJobAge=300
 JobRequeue=1
-SchedulerParameters=batch_sched_delay=0,bf_interval=5
+SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1
 # Resources are declared, not detected.
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
@@ -168,9 +169,10 @@ start_database() {
   slurmdbd
   wait_for 60 sacctmgr --noheader --immediate show cluster || fail "slurmdbd does not answer, see $DIR/log/slurmdbd.log"
   sacctmgr --immediate --quiet add cluster reprise >/dev/null 2>&1 || true # there from an earlier life
-  sacctmgr --immediate --quiet add qos few >/dev/null 2>&1 || true
+  sacctmgr --immediate --quiet add qos few,one >/dev/null 2>&1 || true
   sacctmgr --immediate --quiet modify qos few set MaxSubmitJobsPerUser=2 >/dev/null
-  sacctmgr --immediate --quiet modify user root set qos=normal,few >/dev/null
+  sacctmgr --immediate --quiet modify qos one set MaxSubmitJobsPerUser=1 >/dev/null
+  sacctmgr --immediate --quiet modify user root set qos=normal,few,one >/dev/null
 }
 
 isolated() { ip -n "$NETWORK" link show "${LINK[1]}" up 2>/dev/null | grep -q .; }

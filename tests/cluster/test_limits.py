@@ -1,4 +1,4 @@
-"""A real Slurm with accounts, where a QOS lets a user have two jobs in the queue."""
+"""A real Slurm with accounts, where a QOS lets a user have two jobs in the queue, and another one."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import HERE, PROJECT, make_run, until
+from launching import HERE, PROJECT, Bench, set_pace, until
 from programs import install
 from tracing import outcomes, starts
 
@@ -15,17 +15,19 @@ from pipeline.cluster.state import read_submission
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm_with_accounts")]
 
-FEW = ("--launcher", "slurm", "--mem-mb", "100", "--sbatch=--qos=few")
+SLURM = ("--launcher", "slurm", "--mem-mb", "100")
 LIMIT = "as many of your jobs are in the queue as the site allows"
 
 
-def test_submit_limit_is_waited_out_and_logged_once(tmp_path, corpus, launch):
-    """Four runs of about five seconds, two at a time; none of them fails, and none is submitted twice."""
-    runs = [make_run(tmp_path / str(number), corpus, 50, 0.1) for number in range(4)]
-    launchers = [launch(run, *FEW, TMPDIR=str(tmp_path)) for run in runs]
+def submit_limit_is_waited_out_and_logged_once(bench: Bench) -> None:
+    """Four runs, two at a time; none of them fails, and none is submitted twice."""
+    runs = [bench.new_run(50, 0.5) for _ in range(4)]
+    launchers = [bench.launch(run, *SLURM, "--sbatch=--qos=few", TMPDIR=str(bench.folder)) for run in runs]
     until(lambda: sum(LIMIT in launcher.text() for launcher in launchers) == 2, "two launchers at the limit")
     listed = subprocess.run(["squeue", "--noheader", "--qos=few"], capture_output=True, text=True, check=True).stdout
     assert listed.count("\n") == 2
+    for run in runs:
+        set_pace(run, 0)
     assert [launcher.wait() for launcher in launchers] == [0] * 4, [launcher.text()[-500:] for launcher in launchers]
     assert sorted(launcher.text().count("QOSMaxSubmitJobPerUserLimit") for launcher in launchers)[:2] == [0, 0]
     assert all(launcher.text().count(LIMIT) <= 1 for launcher in launchers)
@@ -41,42 +43,57 @@ wait
 """
 
 
-def test_four_seeds_in_one_job_count_once(tmp_path, corpus):
+def four_seeds_in_one_job_count_once(bench: Bench) -> None:
     """The driver as `here`, with a snakemake that launches four runs beside each other."""
-    runs = [make_run(tmp_path / str(number), corpus, 40, 0.1) for number in range(4)]
-    program = install(tmp_path / "bin/snakemake", SNAKEMAKE.format(runs=" ".join(map(str, runs))))
+    runs = [bench.new_run(40, 0.1) for _ in range(4)]
+    program = install(bench.folder / "bin/snakemake", SNAKEMAKE.format(runs=" ".join(map(str, runs))))
     path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "PYTHONPATH": f"{PROJECT}:{HERE}", "TMPDIR": str(tmp_path)}
-    command = ["sbatch", "--parsable", "--qos=few", "--mem=2G", "--cpus-per-task=4", PROJECT / "slurm/driver.sbatch"]
+    environment = os.environ | {"PATH": path, "PYTHONPATH": f"{PROJECT}:{HERE}", "TMPDIR": str(bench.folder)}
+    command = ["sbatch", "--parsable", "--qos=one", "--mem=2G", "--cpus-per-task=4", PROJECT / "slurm/driver.sbatch"]
     options = ["here", "weighted", "--config", "seeds=4", "--resources", "gpus=8"]
-    driver = subprocess.run([*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    driver = subprocess.run([*command, *options], cwd=bench.folder, env=environment, capture_output=True, text=True)
     until(lambda: all(map(starts, runs)), "four trainings")
-    listed = subprocess.run(["squeue", "--me", "--noheader", "--format=%A"], capture_output=True, text=True).stdout
+    command = ["squeue", "--me", "--qos=one", "--noheader", "--format=%A"]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout
     assert listed.split() == [driver.stdout.strip()]
     until(lambda: all((run / "done.json").exists() for run in runs), "the end of all trainings")
     assert [outcomes(run) for run in runs] == [["done"]] * 4
-    assert (tmp_path / "arguments").read_text().split() == ["--configfile=slurm/config.yaml", *options[1:]]
+    assert (bench.folder / "arguments").read_text().split() == ["--configfile=slurm/config.yaml", *options[1:]]
 
 
-def test_requeued_and_held_job_says_how_to_release_it(tmp_path, corpus, launch):
+def requeued_and_held_job_says_how_to_release_it(bench: Bench) -> None:
     """`scontrol requeuehold`: only a release ends it, so the user has to know."""
-    run = make_run(tmp_path, corpus, 20, 0.1)
-    launcher = launch(run, "--launcher", "slurm", "--mem-mb", "100")
+    run = bench.new_run(20, 0.5)
+    launcher = bench.launch(run, *SLURM)
     until(lambda: starts(run), "start")
     job = read_submission(run).job
     subprocess.run(["scontrol", "requeuehold", job], check=True)
     until(lambda: f"`scontrol release {job}` releases it" in launcher.text(), "what to do")
     time.sleep(2)
+    set_pace(run, 0)
     subprocess.run(["scontrol", "release", job], check=True)
     assert launcher.wait() == 0, launcher.text()
     assert read_submission(run).job == job
 
 
-def test_every_task_gets_the_cores_of_its_job(tmp_path, corpus, launch):
+def every_task_gets_the_cores_of_its_job(bench: Bench) -> None:
     """Slurm 22.05 to 23.02 give a task one core unless its step asks for more; seen where the machine has more."""
-    run = make_run(tmp_path, corpus, 3, 0.0)
-    assert launch(run, *FEW, "--cpus", "3", function="toy_job:tell_cores").wait() == 0
+    run = bench.new_run(3, 0)
+    assert bench.launch(run, *SLURM, "--cpus", "3", function="toy_job:tell_cores").wait() == 0
     assert int((run / "cores").read_text()) >= min(3, os.cpu_count())
     (script,) = (run / "slurm").glob("*_submission.sh")
     (command,) = (line for line in script.read_text().split("\n") if line.startswith("srun "))
     assert " --cpus-per-task=3 " in command
+
+
+SCENARIOS = (
+    submit_limit_is_waited_out_and_logged_once,
+    four_seeds_in_one_job_count_once,
+    requeued_and_held_job_says_how_to_release_it,
+    every_task_gets_the_cores_of_its_job,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_on_slurm_with_accounts(scenario, begun):
+    begun[scenario].result()
