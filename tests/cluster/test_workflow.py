@@ -112,9 +112,19 @@ def ended(job: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def there(slurm, tmp_path_factory) -> Iterator[Workflow]:
-    """A table made through Slurm, whose Snakemake was killed once and then ended before its time limit as a job."""
+def here(tmp_path_factory) -> Path:
+    """A project with the table made on this machine alone."""
+    return finished_project(tmp_path_factory, [TABLE])
+
+
+@pytest.fixture(scope="module")
+def there(slurm, here, tmp_path_factory) -> Iterator[Workflow]:
+    """A table made through Slurm, whose Snakemake was killed once and then ended before its time limit as a job.
+
+    The text and its subwords were there before; a job encodes it, as another one would make them.
+    """
     workflow = Workflow(tmp_path_factory.mktemp("slurm") / "there")
+    shutil.copytree(here / "work/corpora", workflow.folder / "work/corpora", ignore=shutil.ignore_patterns("encoded"))
     try:
         make_with_interruptions(workflow)
         yield workflow
@@ -135,13 +145,13 @@ def make_with_interruptions(workflow: Workflow) -> None:
     until(lambda: ended(driver), "the end of the driver")
 
 
-def test_slurm_run_with_kill_and_timeout_matches_the_local_run(there, tmp_path_factory):
+def test_slurm_run_with_kill_and_timeout_matches_the_local_run(here, there):
     assert (there.folder / LAYOUT.path(TABLE)).exists(), there.driver_log[-5000:]
     assert all(outcomes(run) == ["done"] for run in there.runs)
     # the first to start was submitted before the kill, which may have struck while others were
     assert len(submitted(first_started(there))) == 1 and all(len(submitted(run)) <= 1 for run in there.runs)
     assert not [job for run in there.runs for job in run.glob("jobs/*")], "trainings decode at their end"
-    here = finished_project(tmp_path_factory, [TABLE])
+    assert there.log.count("has been submitted with SLURM jobid") == 1, "the text is encoded by a job"
     assert all(weights_in(run) == weights_in(here / run.relative_to(there.folder)) for run in there.runs)
     assert len(table_in(there.folder)) > 1 and table_in(there.folder) == table_in(here)
 
