@@ -35,8 +35,6 @@ LONGEST = (
     "workflow/test_two_drivers.py",
 )
 """Files by the processor time that they were measured to take, longest first."""
-COMPUTING = ("decoding", "models", "probes", "search", "training")
-"""Folders of tests that compute with torch."""
 
 
 if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
@@ -55,21 +53,6 @@ class OneSlurm(LoadFileScheduling):
 def logs_of_every_level():
     """Log every level again after `reprise results` ran in this process, which silences the stages."""
     logging.disable(logging.NOTSET)
-
-
-@pytest.fixture(autouse=True)
-def one_thread(request, monkeypatch):
-    """Compute with one thread, in stages as well; other folders do not wait for torch to be imported."""
-    if request.path.relative_to(HERE).parts[0] not in COMPUTING:
-        yield
-        return
-    import torch
-
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -105,8 +88,12 @@ def needs_slurm(file: Path) -> bool:
 
 
 def pytest_configure():
-    """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to."""
+    """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to.
+
+    Everything computes with one thread, in commands as well: several would spin while they wait for each other.
+    """
     os.environ["SLURM_CONF"] = os.devnull
+    os.environ["OMP_NUM_THREADS"] = "1"
     if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
         from shifted_seeds import shift_seeds
 
