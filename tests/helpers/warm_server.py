@@ -10,6 +10,7 @@ when its stdin does, that is with the process that started it.
 import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -19,6 +20,7 @@ import socket
 import sys
 import threading
 import traceback
+import weakref
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,19 +31,22 @@ ROOT = Path(__file__).resolve().parents[2]
 PRELOADED = (
     "torch",
     "snakemake.cli",
-    "pipeline.stages",
+    "smart_open",
+    "matplotlib.backends.backend_svg",
+    "sacrebleu",
+    "sacremoses",
     "pipeline.papers.project",
-    "pipeline.cluster.state",
     "pipeline.training.job",
-    "pipeline.outputs.decode",
-    "pipeline.report.table",
+    "pipeline.workflow.rules",
+    "pipeline.workflow.start",
+    "reprise.cli",
 )
+"""Modules that commands import, beside their own."""
 
 
 def main(address: str) -> None:
     """Import what commands need, then fork one process a connection until stdin ends."""
-    for name in PRELOADED:
-        __import__(name)
+    preload()
     load_once()
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as ready:
         listener.bind(address)
@@ -50,6 +55,17 @@ def main(address: str) -> None:
         ready.register(sys.stdin.fileno(), selectors.EVENT_READ)
         print("ready", flush=True)
         serve(listener, ready)
+
+
+def preload() -> None:
+    """Import what commands import, and let Snakemake find its plugins."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    for command in sys.modules["reprise.cli"].REPRISE.commands.values():
+        command.load_module()
+    sys.modules["snakemake.cli"].get_argument_parser()
+    for finalizer in list(weakref.finalize._registry):  # of torch's libraries, not of what a command makes
+        finalizer.atexit = False
 
 
 def load_once() -> None:
