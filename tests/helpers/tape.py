@@ -1,10 +1,10 @@
 """A stand-in for CUDA graphs: operators recorded on their way to a CPU, and done again on the same memory."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.graph_cache import ShapeGrid
@@ -14,40 +14,70 @@ WAITING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")
 
 
 def tensors(tree) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+    """Return the tensors of a tree of lists, tuples and dictionaries."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    leaves = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
+    return [tensor for leaf in leaves for tensor in tensors(leaf)]
 
 
 def aliases(tree):
     """Views of all tensors of a tree, whose shapes an operator such as `unsqueeze_` can't change for others."""
-    return tree_map(lambda leaf: leaf.detach() if isinstance(leaf, torch.Tensor) else leaf, tree)
+    if isinstance(tree, torch.Tensor):
+        return tree.detach()
+    if isinstance(tree, dict):
+        return {key: aliases(leaf) for key, leaf in tree.items()}
+    return type(tree)(map(aliases, tree)) if isinstance(tree, list | tuple) else tree
+
+
+class Step(NamedTuple):
+    """An operator with its arguments and the memory that holds its results."""
+
+    function: torch._ops.OpOverload
+    args: tuple
+    kwargs: dict
+    results: list[tuple[int, torch.Tensor]]
+    """New tensors by their number among all results; the others lie in memory of the arguments."""
+
+    @torch.no_grad()
+    def run(self) -> None:
+        """Do the operator again; what it returned is overwritten, as the memory of a graph is."""
+        found = tensors(self.function(*self.args, **self.kwargs))
+        for number, old in self.results:
+            old.copy_(found[number])
 
 
 class Tape(TorchDispatchMode):
-    """Runs operators and remembers them with their arguments and results."""
+    """Runs operators and remembers them with their arguments and results, but not views, which compute nothing."""
 
     def __init__(self):
         super().__init__()
-        self.entries = []
+        self.steps: list[Step] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False, or torch imports its compiler, which takes a second, only to keep it away from here."""
+        return False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = function._schema.name.split("::")[1]
-        if name in WAITING:
-            raise RuntimeError(f"{name} can't be recorded")
+        if function.overloadpacket.__name__ in WAITING:
+            raise RuntimeError(f"{function} can't be recorded")
         given = aliases((args, kwargs))
         out = function(*args, **kwargs)
-        self.entries.append((function, *given, aliases(out)))
+        held = {tensor.untyped_storage()._cdata for tensor in tensors(given)}
+        results = [
+            (number, tensor.detach())
+            for number, tensor in enumerate(tensors(out))
+            if tensor.untyped_storage()._cdata not in held
+        ]
+        if results or (function._schema.is_mutable and torch.Tag.inplace_view not in function.tags):
+            self.steps.append(Step(function, *given, results))
         return out
 
-    @torch.no_grad()
     def replay(self) -> None:
-        """Do all operators again; what they returned is overwritten, as the memory of a graph is."""
-        for function, args, kwargs, out in self.entries:
-            given = {tensor.untyped_storage()._cdata for tensor in tensors((args, kwargs))}
-            found = function(*aliases(args), **aliases(kwargs))
-            for old, new in zip(tensors(out), tensors(found), strict=True):
-                if old.untyped_storage()._cdata not in given:
-                    old.copy_(new)
+        for step in self.steps:
+            step.run()
 
 
 class TapeRecorder:

@@ -29,8 +29,9 @@ SETTINGS |= {"tokens_per_update": 200, "micro_batch_tokens": UNEQUAL}
 
 
 @pytest.fixture
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    """Changes attributes for the processes that are forked within the test."""
+def patch(trained_once) -> Iterator[pytest.MonkeyPatch]:
+    """Changes attributes for the processes that are forked within the test; they inherit what a training imports."""
+    trained_once()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(setup, "captured_steps", taped())
         yield patch
