@@ -124,6 +124,12 @@ def adapter(kind: Any) -> TypeAdapter:
     return TypeAdapter(kind)
 
 
+@cache
+def json_schema(kind: Any) -> dict[str, Any]:
+    """Build the JSON schema of a type, which messages about unknown keys read."""
+    return adapter(kind).json_schema()
+
+
 def validate(kind: Any, value: Any, where: str) -> Any:
     """Return a `value` as a valid record of a `kind`, a class or annotated union; `where` names its place.
 
@@ -133,7 +139,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
-        schema, found = adapter(kind).json_schema(), faults_by_key(error.errors(), value)
+        schema, found = json_schema(kind), faults_by_key(error.errors(), value)
         lines = [
             ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain_faults(faults, schema, place)])
             for place, faults in islice(found.items(), MOST_FAULTS)
