@@ -18,6 +18,7 @@ share its run-to-run noise.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -64,7 +65,7 @@ class Evidence:
             return np.inf
         return self.error * (t_half_width(0.95, self.degrees_of_freedom) + t_half_width(0.6, self.degrees_of_freedom))
 
-    @property
+    @cached_property
     def p_value(self) -> float | None:
         """Return the one-sided p-value against zero; None if the error is unknown."""
         if self.error is None:

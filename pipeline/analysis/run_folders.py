@@ -14,7 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample
-from pipeline.analysis.training_curves import BranchCurve, LossCurve, Stack, branch_curves, fit_curve, loss_curve
+from pipeline.analysis.training_curves import (
+    BranchCurve,
+    LossCurve,
+    Stack,
+    branch_curves,
+    loss_curve,
+    with_training_losses,
+)
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core import artifacts
 from pipeline.core.errors import UserError
@@ -57,7 +64,7 @@ class Measurement:
 
 
 class RunFolders:
-    """Reader of the run folders of one paper. Records, scores and samples are read once.
+    """Reader of the run folders of one paper. Records, scores, loss curves and samples are read once.
 
     Args:
         view: The paper at one scale.
@@ -67,6 +74,8 @@ class RunFolders:
         self.view, self.layout = view, view.layout
         self._trained: dict[artifacts.RunId, TrainedRun | None] = {}
         self._scores: dict[artifacts.Score, ScoreFile | None] = {}
+        self._statistics: dict[tuple[Path, str], np.ndarray] = {}
+        self._curves: dict[artifacts.RunId, LossCurve] = {}
         self._samples: dict[tuple[object, ...], Sample] = {}
 
     def require(self, product: artifacts.Product) -> Path:
@@ -110,7 +119,9 @@ class RunFolders:
 
     def loss_curve(self, run: artifacts.RunId) -> LossCurve:
         """Read the loss curve of a finished training."""
-        return loss_curve(self.require(artifacts.Trained(run)).parent)
+        if run not in self._curves:
+            self._curves[run] = loss_curve(self.require(artifacts.Trained(run)).parent)
+        return self._curves[run]
 
     def fit_curve(self, run: artifacts.RunId) -> LossCurve:
         """Return the loss curve of a finished training, with a training loss at every point.
@@ -118,9 +129,8 @@ class RunFolders:
         Raises:
             NotRun: The training is not finished, or its training loss was not measured.
         """
-        folder = self.require(artifacts.Trained(run)).parent
         try:
-            return fit_curve(folder)
+            return with_training_losses(self.loss_curve(run), self.layout.run(run))
         except UserError as error:
             raise NotRun(str(error)) from error
 
@@ -162,9 +172,11 @@ class RunFolders:
             UserError: One is of other weights than the run's final ones.
         """
         products = self.view.scores(run, scored, decodings)
-        for product in products:
-            self.score(product)
-        return [self.require(product) for product in products]
+        paths = [self.layout.path(product) for product in products]
+        scores = [self.score(product) for product in products]
+        if None in scores:
+            raise NotRun(f"{paths[scores.index(None)]} is not there")
+        return paths
 
     def statistics(
         self, runs: Sequence[artifacts.RunId], scored: ScoredSplits, decodings: Sequence[str]
@@ -175,7 +187,13 @@ class RunFolders:
             NotRun: A score file is missing.
         """
         paths = (self.score_paths(run, scored, decodings) for run in runs)
-        return [[read_statistics(path, scored.metric) for path in of_run] for of_run in paths]
+        return [[self._rows(path, scored.metric) for path in of_run] for of_run in paths]
+
+    def _rows(self, path: Path, metric: str) -> np.ndarray:
+        """Return the sentence statistics of a metric in a score file, shape (N, F)."""
+        if (path, metric) not in self._statistics:
+            self._statistics[path, metric] = read_statistics(path, metric)
+        return self._statistics[path, metric]
 
     def measurement(
         self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits
@@ -236,7 +254,7 @@ class RunFolders:
 
     def _sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
-        rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
+        rows = [[self._rows(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]
         test_sets = ", ".join(dict.fromkeys(file.test_set for file in files))
         found = bootstrap_sample(rows, metric_named(scored.metric).total, test_sets, system_of(runs[0]))

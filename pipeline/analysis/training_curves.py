@@ -128,7 +128,15 @@ def fit_curve(run_folder: Path) -> LossCurve:
     Raises:
         UserError: The run was never validated, or its training loss was not measured.
     """
-    curve = loss_curve(run_folder)
+    return with_training_losses(loss_curve(run_folder), run_folder)
+
+
+def with_training_losses(curve: LossCurve, run_folder: Path) -> LossCurve:
+    """Return the `curve` of a run if all its training losses are known.
+
+    Raises:
+        UserError: The training loss was not measured.
+    """
     if np.isnan(curve.train).any():
         raise UserError(
             f"{run_folder}: an older version trained it and did not measure the loss on training data without dropout; "

@@ -88,7 +88,9 @@ class ManySeeds:
 
 class SeedFolders(Layout):
     def run(self, run: RunId) -> Path:
-        return self.work / f"seed{run.seed}"
+        if run.seed not in self._run_folders:
+            self._run_folders[run.seed] = self.work / f"seed{run.seed}"
+        return self._run_folders[run.seed]
 
 
 @dataclass(frozen=True)
@@ -141,20 +143,25 @@ class WithLengths(Measurements):
         return 20
 
 
-def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[ClaimResult]:
+def measure(deal: Deal) -> WithLengths:
+    """Return the scores and losses of a deal, which all its claims share as those of a paper do."""
+    view = PaperView(deal, "aa")
+    scores = validate(Claims, {"scores": SCORES, "claims": {}}, "toy").scores
+    return WithLengths(RunFolders(view), scores, NoisePools(view, tuple(deal.seeds_of)))
+
+
+def judge(measured: WithLengths, claims: dict[str, dict], primary: list[str] = ()) -> list[ClaimResult]:
     """claims: as in claims.yaml, without words."""
     words = {"statement": "It is so.", "printed": "Table 9"}
     claimed = validate(
         Claims, {"scores": SCORES, "claims": {name: words | claim for name, claim in claims.items()}}, "toy"
     )
-    view = PaperView(deal, "aa")
-    found = WithLengths(RunFolders(view), claimed.scores, NoisePools(view, tuple(deal.seeds_of)))
-    return evaluate_claims(claimed.claims, primary, found)
+    return evaluate_claims(claimed.claims, primary, measured)
 
 
 def remember_files(monkeypatch) -> None:
     """Remember the files of the trainings, which every deal reads again; no deal writes to them."""
-    read = {run_folders: ["read_statistics", "loss_curve", "fit_curve"]}
+    read = {run_folders: ["read_statistics", "loss_curve"]}
     for module, names in {**read, record: ["read_as"]}.items():
         for name in names:
             monkeypatch.setattr(module, name, cache(getattr(module, name)))

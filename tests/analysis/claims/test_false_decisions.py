@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_files, remember_resamples
+from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, measure, remember_files, remember_resamples
 from scipy.stats import beta, t
 from shifted_seeds import SHIFT
 
@@ -126,15 +126,15 @@ def test_equal_trainings_are_decided_at_most_once_in_twenty(deal, many, family):
     """Before any adjustment in all, in no kind clearly more; after it, as claims are judged, far fewer."""
     generator = np.random.default_rng(0)
     everyone = replace(deal, seeds_of={"X0": list(range(many.count))})
-    (whole,) = judge(everyone, {"level": every_kind(many, *["X0"] * 4, 0.0)["level"]})
+    (whole,) = judge(measure(everyone), {"level": every_kind(many, *["X0"] * 4, 0.0)["level"]})
     level = whole.found.evidence[0].value
     false, judgements, decided = Counter(), Counter(), 0
     for _ in range(DEALS):
-        one_deal = dealt(deal, generator, many.count)
+        measured = measure(dealt(deal, generator, many.count))
         for first in range(0, SYSTEMS, 2):
             names = [NAMES[(first + i) % SYSTEMS] for i in range(4)]
             kinds = every_kind(many, *names, level)
-            found = judge(one_deal, kinds, [name for name in PRIMARY if name in kinds])
+            found = judge(measured, kinds, [name for name in PRIMARY if name in kinds])
             judgements.update(map(kind, found))
             false.update(kind(result) for result in found if false_before_adjustment(result))
             decided += sum(result.verdict.is_decided and kind(result) != "close" for result in found)
@@ -161,7 +161,7 @@ def test_gaps_between_curves_are_false_in_five_percent(deal, many):
     generator = np.random.default_rng(2)
     one_deal = dealt(deal, generator, many.count)
     between, error = referee(np.array([one_deal.seeds_of[name] for name in NAMES]))
-    (found,) = judge(one_deal, {"curves": every_kind(many, *NAMES[:4], 0.0)["curves"]})
+    (found,) = judge(measure(one_deal), {"curves": every_kind(many, *NAMES[:4], 0.0)["curves"]})
     (evidence,) = found.found.evidence
     assert np.allclose([evidence.value, evidence.error], [between[0], error])
     deals = (generator.permutation(many.count)[: SYSTEMS * SEEDS].reshape(SYSTEMS, SEEDS) for _ in range(MANY_DEALS))
@@ -175,7 +175,7 @@ def test_single_equal_seeds_are_decided_once_in_twenty(deal, many, family):
     for first, other in combinations(range(many.count), 2):
         kinds = every_kind(many, "X0", "X1", "", "", 0.0)
         kinds = {name: kinds[name] for name in AS_SINGLES if name in kinds}
-        found = judge(replace(deal, seeds_of={"X0": [first], "X1": [other]}), kinds)
+        found = judge(measure(replace(deal, seeds_of={"X0": [first], "X1": [other]})), kinds)
         false += sum(map(false_before_adjustment, found))
         judgements += len(found)
         verdicts |= {str(judged.verdict) for judged in found}
@@ -201,7 +201,7 @@ def test_detectable_effect_is_found_four_times_in_five(deal, many, name):
     many.raised(effect).write(deal, first=many.count)
     generator, seen = np.random.default_rng(1), []
     for _ in range(SHIFTED_DEALS):
-        shifted = dealt(deal, generator, many.count, first=many.count)
+        shifted = measure(dealt(deal, generator, many.count, first=many.count))
         for first in range(0, SYSTEMS, 2):
             claims = every_kind(many, NAMES[first + 1], NAMES[first], *NAMES[:2], 0.0)
             (found,) = (result.found for result in judge(shifted, {name: claims[name]}))
