@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import re
 import traceback
 from pathlib import Path
@@ -38,6 +39,7 @@ INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
 ANSWER = 3
 
 
+@functools.cache
 def has_cuda_kernel() -> set[str]:
     """Names of the operators of ATen that run on CUDA, as torch's own list has them."""
     listed = (Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml").read_text()
@@ -115,6 +117,11 @@ class Count(TorchDispatchMode):
         torch.Tensor.pin_memory = lambda tensor: self.pin(tensor)
         torch.Event = lambda device: Event(self)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False, as no compiler has to be kept away from here."""
+        return False
+
     def wait(self, why: str) -> None:
         self.now.waits += 1
         self.now.places[f"wait {place()} {why}"] += 1
@@ -126,10 +133,12 @@ class Count(TorchDispatchMode):
         return 0.0 if dtype.is_floating_point else ANSWER
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function is torch.ops.prim.device.default and not args[0].fake_mode.in_kernel_invocation:
+            return args[0].fake_device  # asked as often as anything is launched
         kwargs = kwargs or {}
         space, name = function._schema.name.split("::")
         inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-        on_gpu = any(x.is_cuda for x in inputs)
+        on_gpu = any(map(is_cuda, inputs))
         if not any(isinstance(x, FakeTensor) for x in inputs) and "cuda" not in str(kwargs.get("device")):
             with unset_fake_temporarily():  # the host's own work
                 out = function(*args, **{key: value for key, value in kwargs.items() if key != "pin_memory"})
@@ -148,11 +157,11 @@ class Count(TorchDispatchMode):
             args = (args[0], [places for mask in args[1] for places in as_if_true(mask)], *args[2:])
         if name in ("_to_copy", "copy_") and (special := self.crossing(name, args, kwargs)) is not None:
             return special
-        if name == "_ctc_loss" and any(x.is_cuda for x in inputs[2:]):
+        if name == "_ctc_loss" and any(map(is_cuda, inputs[2:])):
             self.wait("lengths")
         out = (fused.MADE_UP.get(name) or function)(*args, **kwargs)
         outputs = [x for x in tree_leaves(out) if isinstance(x, torch.Tensor)]
-        if on_gpu or any(x.is_cuda for x in outputs):
+        if on_gpu or any(map(is_cuda, outputs)):
             if name not in self.cuda if space == "aten" else space not in ("c10d", "prim"):
                 self.without_cuda.add(function._schema.name)
             if name not in VIEWS:
@@ -168,7 +177,7 @@ class Count(TorchDispatchMode):
         free = flags[0] if flags else kwargs.get("non_blocking", False)
         if target.type == "cuda" and source.device.type == "cpu" and not isinstance(source, FakeTensor):
             self.copied_from_host(source, free)
-        if target.type == "cuda" or not source.is_cuda:
+        if target.type == "cuda" or not is_cuda(source):
             return None
         self.launched("copy to the host", [source])
         if not free:
@@ -199,19 +208,24 @@ class Count(TorchDispatchMode):
 
     def tolist(self, tensor):
         """Stand-in for FakeTensor.tolist: one copy, however many numbers."""
-        if tensor.is_cuda:
+        if is_cuda(tensor):
             self.wait("tolist")
         with unset_fake_temporarily():
             return torch.full(tensor.shape, self.told(tensor.dtype), dtype=tensor.dtype).tolist()
 
     def keep(self, tensor):
         """Stand-in for tensors saved by autograd; weights exist anyway."""
-        if tensor.is_cuda and not isinstance(tensor, torch.nn.Parameter):
+        if is_cuda(tensor) and not isinstance(tensor, torch.nn.Parameter):
             storage = tensor.untyped_storage()
             if storage._cdata not in self.saved:
                 self.saved[storage._cdata] = storage
                 self.now.saved_bytes += storage.nbytes()
         return tensor
+
+
+def is_cuda(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is on the fake device, without asking by an operator as `Tensor.is_cuda` does."""
+    return (tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device).type == "cuda"
 
 
 def as_if_true(mask):
