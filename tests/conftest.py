@@ -8,6 +8,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
@@ -35,6 +36,9 @@ LONGEST = (
     "workflow/test_two_drivers.py",
 )
 """Files by the processor time that they were measured to take, longest first."""
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 2 << 30
+"""Bytes, many times what a run of all tests has in use."""
 
 
 if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
@@ -91,13 +95,25 @@ def pytest_configure():
     """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to.
 
     Everything computes with one thread, in commands as well: several would spin while they wait for each other.
+    Folders of tests lie in memory if it is large: most of a test's files wait for the disk, one after another.
     """
     os.environ["SLURM_CONF"] = os.devnull
     os.environ["OMP_NUM_THREADS"] = "1"
+    if holds_test_folders(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
         from shifted_seeds import shift_seeds
 
         shift_seeds(shift)
+
+
+def holds_test_folders(folder: Path) -> bool:
+    """Return whether a folder in memory exists, is large enough and may hold programs."""
+    if not folder.is_dir():
+        return False
+    found = os.statvfs(folder)
+    free = min(found.f_bavail * found.f_frsize, psutil.virtual_memory().available)
+    return free >= MEMORY_NEEDED and not found.f_flag & os.ST_NOEXEC
 
 
 def pytest_collection_finish():

@@ -123,9 +123,17 @@ def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
             del sizes[path]
             continue
         mutant = generator.choice(places[path].pop())
-        with contextlib.suppress(AttributeError):  # of cosmic-ray, which knows no exceptions of dotted names
-            mutant.applied(path.read_text(encoding="utf-8"))
+        if compiles(mutant, path.read_text(encoding="utf-8")):
             yield mutant
+
+
+def compiles(mutant: Mutant, source: str) -> bool:
+    """Return whether a mutant is a program; cosmic-ray also takes the `*` of a signature for an operator."""
+    try:
+        ast.parse(mutant.applied(source))
+    except (AttributeError, SyntaxError):  # of cosmic-ray, which knows no exceptions of dotted names
+        return False
+    return True
 
 
 def files_of(root: Path, package: str) -> list[Path]:

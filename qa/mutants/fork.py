@@ -32,7 +32,7 @@ def run_tests(
     with contextlib.suppress(BaseException):
         os.setsid()
         os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         if cpu:
             resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
         with open(log, "w") as handle:

@@ -163,7 +163,8 @@ class Tests:
         log = self.folder / "mutant.log"
         code = waited(run_tests(self.folder, ["-x", *chosen], log, cpu=cpu), limit)
         said = log.read_text(errors="replace").split("\n")
-        return code, next((line.split()[1] for line in said if line.startswith(("FAILED ", "ERROR "))), "")
+        failed = (line.partition(" ")[2].partition(" - ")[0] for line in said if line.startswith(("FAILED ", "ERROR ")))
+        return code, next(failed, "")
 
     def close(self) -> None:
         os.killpg(self.pid, signal.SIGKILL)

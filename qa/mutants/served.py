@@ -86,6 +86,7 @@ class Served:
     def pytest_runtestloop(self, session):
         """Serve orders until there are no more; each fork runs the tests of its order."""
         by_name = {item.nodeid: item for item in session.items}
+        gc.unfreeze()  # tests/conftest.py hides what was imported from functions_below
         made = functions_below(Path.cwd())
         gc.collect()
         gc.freeze()

@@ -15,7 +15,14 @@ from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore
 from pipeline.data.speech.audio import at_speed
 from pipeline.data.speech.features import compute_features
-from pipeline.data.speech.frontend import LEAST_DEVIATION, MelFilters, Moments, normalised
+from pipeline.data.speech.frontend import (
+    LEAST_DEVIATION,
+    MelFilters,
+    Moments,
+    babble,
+    coloured_noises,
+    normalised,
+)
 from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
 from reprise.model_input import features, normalise_speaker
 
@@ -189,3 +196,10 @@ def test_only_training_utterances_are_kept_at_each_speed(tmp_path):
     assert frames == [123, 98, 78]  # windows of 25 ms every 10 ms in 1.25, 1.0 and 0.8 s
     assert [record.splits[split].pairs for split in ("train", "dev", "test")] == [3, 1, 1]
     assert record.splits["train"].seconds == pytest.approx(1.25 + 1 + 0.8)
+
+
+def test_background_noises_are_equally_loud_and_silence_stays(seed):
+    silence, voice = np.zeros(100, np.float32), np.sin(np.arange(2 * RATE, dtype=np.float32))
+    assert not babble([silence, silence], RATE).any(), "neither noise nor NaN"
+    for noise in (*coloured_noises(RATE, seed), babble([voice, silence], RATE)):
+        assert noise.std() == pytest.approx(0.1, rel=0.05)

@@ -146,9 +146,11 @@ def test_sentences_meet_by_id_beside_other_attributes(tmp_path):
     assert collected(tmp_path, "big5") == [("a < b <c", "x"), ("d", "y")]
 
 
-def test_documents_named_by_id_meet_in_any_order(tmp_path):
+@pytest.mark.parametrize("attribute", ["id", "docid"])
+@pytest.mark.parametrize("tag", ["seg", "s"])
+def test_named_documents_meet_in_any_order(tmp_path, tag, attribute):
     for folder, names in (("chinese", "ab"), ("english", "ba")):
-        documents = "".join(f"<DOC id={name}><seg id=1>{folder}-{name}</seg></DOC>" for name in names)
+        documents = "".join(f"<DOC {attribute}={name}><{tag} id=1>{folder}-{name}</{tag}></DOC>" for name in names)
         write(tmp_path / f"p/{folder}/x", documents, "ascii")
     found = collected(tmp_path, "big5")
     assert sorted(found) == [(f"chinese-{name}", f"english-{name}") for name in "ab"]

@@ -144,7 +144,10 @@ def test_run_trained_with_other_settings_is_reported_as_such(project, runs, caps
     why = "trained with other settings, where training.label_smoothing is 0.3 (here 0.1)"
     assert (found[one].state, found[one].why, found[two].why) == ("not run", why, why)
     assert found[begun].why == "stopped after step 9"
-    assert "2 not run" in screen(project, capsys)
+    others = [run.folder for run in runs if run not in (one, two, begun)]
+    said = screen(project, capsys)
+    assert f"2 not run {why}: {one.folder}, {two.folder} " in said
+    assert f"{len(others)} not run {others[0]}, {others[1]} and {len(others) - 2} more" in said
 
 
 FIVE = {"label_smoothing": 0.3, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-8, "clip_norm": 5.0}

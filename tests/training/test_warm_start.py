@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_records import start_cost, training_cost
 from run_folders import change_settings
 
 from pipeline.core.errors import UserError
@@ -14,10 +15,11 @@ from pipeline.core.json_csv import read_json
 from pipeline.core.layout import EVENTS
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.job import train_run
-from pipeline.training.specification import run_key
+from pipeline.training.specification import MachineOptions, run_key
 from pipeline.training.step import StepRunner
 from pipeline.training.warm_start import continue_from
 from reprise.__main__ import main
+from reprise.cli.continue_run import with_threads_of
 
 PLATEAU = {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}
 
@@ -184,6 +186,18 @@ def test_continue_extends_a_length_dependent_schedule(stored, updates):
     assert read_json(longer / "cost.json")["starts"][-1]["threads"] == 1, "as many as of the run"
     assert read_json(stored / "done.json")["continued_from"] is None
     assert re.fullmatch(r"seed1-[0-9a-f]{8}", longer.name)
+
+
+@pytest.mark.parametrize(
+    ("last", "threads"), [({}, 1), ({"threads": 10**6}, None), ({"device": "NVIDIA A100", "gpu_hours": 0.1}, None)]
+)
+def test_continue_takes_the_threads_of_the_last_start(tmp_path, last, threads):
+    """Except those of a GPU's host, or of a machine with more cores."""
+    assert with_threads_of(tmp_path, MachineOptions()).threads is None
+    first = start_cost(threads=2) if last else start_cost(threads=10**6)
+    training_cost(first, start_cost(**last)).write(tmp_path / "cost.json")
+    assert with_threads_of(tmp_path, MachineOptions()).threads == threads
+    assert with_threads_of(tmp_path, MachineOptions(threads=3)).threads == 3
 
 
 def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):

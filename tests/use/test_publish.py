@@ -7,7 +7,7 @@ import shutil
 import sys
 import tarfile
 from types import SimpleNamespace
-from unittest.mock import create_autospec
+from unittest.mock import Mock, create_autospec
 
 import pytest
 import yaml
@@ -94,6 +94,9 @@ def test_bad_name_of_a_repository_is_refused(folder, api, name, refused):
     ("error", "remedy"),
     [
         (faults.LocalTokenNotFoundError("no token"), "no token; is HF_TOKEN set"),
+        (faults.HFValidationError("bad name"), "bad name; is HF_TOKEN set"),
+        (faults.HfHubHTTPError("refused", response=Mock()), "refused; is HF_TOKEN set"),
+        (TimeoutError("no answer"), "no answer; is the Hub reachable"),
         (ConnectionError("no route"), "no route; is the Hub reachable"),
         (faults.HTTPError("no route"), "no route; is the Hub reachable"),
     ],

@@ -1,6 +1,7 @@
 """Errors on runs without weights, outputs or scores, and the metric that is compared by default."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,19 +10,22 @@ from made_records import score_file
 from pipeline.core.artifacts import Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
-from pipeline.papers.project import load_project
+from pipeline.papers.project import Project, load_project
 from reprise.cli.score import find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
 
-NAME, SMOKE = "attention/base/wmt14-en-de/1", {"scale": "smoke"}
+NAME, PARSING, SMOKE = "attention/base/wmt14-en-de/1", "attention/parsing/wsj/1", {"scale": "smoke"}
 
 
 @pytest.fixture
 def folder(root):
     """Return the folder of the run in a fresh project; it has settings and nothing else."""
-    project = load_project(root, SMOKE)
-    run = project.runs_of("attention", "base", "wmt14-en-de")[0]
+    return untrained_run(load_project(root, SMOKE), NAME)
+
+
+def untrained_run(project: Project, name: str) -> Path:
+    run = project.runs_of(*name.split("/")[:3])[0]
     folder = project.layout.run(run)
     folder.mkdir(parents=True)
     (folder / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
@@ -123,6 +127,12 @@ def test_final_weights_replace_an_average_without_checkpoints(folder, found, cap
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
     with pytest.raises(UserError, match="--decoding averaged: no checkpoint, or choose another"):
         decoding_of(found, "averaged")
+
+
+def test_runs_of_two_tasks_are_not_compared(found, refused):
+    (untrained_run(found.project, PARSING) / WEIGHTS_FILE).touch()
+    scored = f"{NAME} is scored by bleu_paper, {PARSING} by f1; compare two runs of one task"
+    assert scored in refused("compare", NAME, PARSING, "--set", "scale=smoke")
 
 
 VALUE = {"value": 1.0, "low": None, "high": None, "signature": "toy"}
