@@ -45,10 +45,9 @@ def choose_weights(
         UserError: A file of another run has other weights.
     """
     batches, references = sample(trained, config)
-    grid = scored_grid(trained, config, language_model, batches, references)
-    further = [tuned_run(path, grid) for path in others]
-    if further:
-        grid = mean_grid([grid, *(run.grid for run in further)])
+    own = scored_grid(trained, config, language_model, batches, references)
+    further = [tuned_run(path, own) for path in others]
+    grid = mean_grid([own, *(run.grid for run in further)])
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
     sentences = len(references) + sum(run.sentences for run in further)
     Tuned(**dict(best), sentences=sentences, grid=grid).write(out)

@@ -158,9 +158,10 @@ def test_weights_are_chosen_by_the_mean_error_of_several_runs(tmp_path, corpus, 
     files = [tmp_path / f"{run.name}.json" for run in runs]
     alone = [tune(run, TUNING, lm, file) for run, file in zip(runs, files, strict=True)]
     both = tune(runs[0], TUNING | {"tuned_with": ["b@corpus"]}, lm, tmp_path / "both.json", files[1:])
-    for points in zip(*(record["grid"] for record in (*alone, both)), strict=True):
-        assert len({point["lm_weight"] for point in points}) == 1
-        assert points[2]["wer"] == pytest.approx((points[0]["wer"] + points[1]["wer"]) / 2)
+    for first, second, mean in zip(*(record["grid"] for record in (*alone, both)), strict=True):
+        assert first["lm_weight"] == second["lm_weight"] == mean["lm_weight"] and first["cer"] != second["cer"]
+        for rate in ("wer", "cer"):
+            assert mean[rate] == pytest.approx((first[rate] + second[rate]) / 2)
     assert both["sentences"] == sum(record["sentences"] for record in alone)
     assert both["wer"] == min(point["wer"] for point in both["grid"])
     tune(runs[1], TUNING | {"lm_weights": [0.0, 0.5]}, lm, files[1])

@@ -114,6 +114,14 @@ def test_wide_integers_of_16_bits_are_scaled_as_such(caplog, kind):
     assert f"a.wav: has samples of 16 bits in integers of {8 * np.dtype(kind).itemsize}" in caplog.text
 
 
+@pytest.mark.parametrize("value", [2**15, -(2**15) - 1])
+def test_integers_beyond_16_bits_are_scaled_by_their_type(caplog, value):
+    voice = np.random.default_rng(1).integers(-(2**15), 2**15, RATE).astype(np.int32)
+    voice[0] = value
+    np.testing.assert_array_equal(heard(voice), heard(voice / 2**31))
+    assert "16 bits" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAVEX", "FLOAT"), ("AU", "ULAW")]
 )

@@ -77,6 +77,11 @@ def test_an_archive_that_is_there_is_not_written_over(tmp_path):
     assert (tmp_path / "model.tar").read_bytes() == b"of another model"
 
 
+def test_a_decoding_is_split_at_commas_and_first_equals_signs():
+    assert split_decoding(" final, beam=1=2,,alpha=") == ("final", {"beam": "1=2", "alpha": ""})
+    assert split_decoding("beam=8") == ("", {"beam": "8"}) and split_decoding("") == ("", {})
+
+
 @pytest.mark.parametrize("twice", ["beam=1,beam=2", "final,beam=1,beam_size=1"])
 def test_a_setting_of_a_decoding_that_is_given_twice_is_refused(twice):
     with pytest.raises(UserError, match="--decoding: beam_size: occurs 2 times"):
