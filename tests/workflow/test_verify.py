@@ -262,8 +262,13 @@ def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project
     record = project / RUN / "done.json"
     before = record.read_bytes()
     spoil_one(record)
-    assert require(verify(project, "--repair")).count("restored from other files") == 1
+    spoilt = record.read_bytes() if record.exists() else None
+    said = require(verify(project, "--repair"))
+    assert said.count("restored from other files") == 1
     assert record.read_bytes() == before
+    aside = record.with_name("done.json.damaged")
+    assert (aside.read_bytes() if aside.exists() else None) == spoilt
+    assert (aside.name in said) == aside.exists()
     require(verify(project))
     assert planned_jobs(project) == {}
     assert Runs(graph).state_of(TRAINING, [], driven=False).state == "done"
