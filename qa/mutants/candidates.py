@@ -20,8 +20,10 @@ GROUND = "ground"
 PROGRAM = "reprise"
 """Name of all modules in reprise/."""
 STAGES = ["test_stages.py"]
+RECORDS = ["workflow/test_dry_runs.py::test_schemas_are_those_of_the_records", "papers/test_without_effect.py"]
+"""Tests of all settings."""
 TESTS = {
-    "models": ["models", "search"],
+    "models": ["models", "search", *RECORDS],
     "search": ["search", "decoding"],
     "training": ["training", *STAGES],
     "decoding": ["decoding", "models/test_captured_search.py", *STAGES],
@@ -45,16 +47,26 @@ TESTS = {
         "papers/test_readings.py",
         *STAGES,
     ],
-    "papers": ["papers", *STAGES],
+    "papers": ["papers", *RECORDS, *STAGES],
     "planning": ["planning", "data/test_check_data.py", *STAGES],
-    "data": ["data", "papers/test_graph.py", *STAGES],
+    "data": ["data", "papers/test_graph.py", *RECORDS, *STAGES],
     "cluster": ["cluster", *STAGES],
-    "config": ["papers", "training/test_key.py", "core/test_schema.py"],
+    "config": ["papers", "training/test_key.py", "core/test_schema.py", *RECORDS],
     "core": ["core", "papers", "report", "decoding/test_averaging.py"],
     "workflow": ["papers/test_graph.py", "status", "workflow"],
     "grammar": ["grammar"],
     GROUND: STAGES,
-    PROGRAM: ["use", "status", "store", "workflow/test_verify.py", "papers/test_readings.py"],
+    PROGRAM: [
+        "use",
+        "status",
+        "store",
+        "workflow/test_verify.py",
+        "papers/test_readings.py",
+        "outputs/test_score.py",
+        "planning/test_free.py",
+        "report/test_show.py",
+        "training/test_warm_start.py",
+    ],
 }
 """Folders under tests/ that have to notice the mutants of each package."""
 WORD_LISTS = "grammar/lexicon"

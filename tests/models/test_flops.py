@@ -86,6 +86,13 @@ def test_flops_of_speech_runs_are_those_counted(run):
     assert counted(run, batch, VOCAB) == pytest.approx(run_flops(run, SHAPE), rel=0.03)
 
 
+def test_joint_recogniser_without_targets_runs_no_decoder_layer():
+    shape, config = SHAPE._replace(tgt_positions=0), joint_config()
+    wider = config.model_copy(update={"d_ff": 2 * config.d_ff})
+    assert wider.forward_macs(shape) == pytest.approx(config.forward_macs(shape), rel=1e-12)
+    assert wider.forward_macs(SHAPE) > config.forward_macs(SHAPE)
+
+
 def test_flops_of_a_fused_translation_model_are_those_counted():
     run = spec(transformer_config(tie_embeddings="none"), "CF4")
     ours = run_flops(run, BatchShape(40, 640, 768, 10, 12))
