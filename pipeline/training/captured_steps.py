@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
@@ -197,9 +196,7 @@ class CapturedSteps:
 
     def _step(self, loss: Tensor, frozen: bool) -> Tensor:
         """Clip the gradients and step the optimiser, unless loss or norm is not finite; return the norm, shape (1,)."""
-        norm = get_total_norm(self.optimiser.gradients())
-        if self.spec.training.clip_norm is not None:
-            clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
+        norm = self.optimiser.clip()
         self.optimiser.apply(frozen, skip=not_finite(loss, norm))
         return norm.reshape(1)
 

@@ -142,15 +142,7 @@ def train_to_end(
     threads: int | None,
     save_every_s: float,
 ) -> None:
-    """Choose and prepare the machine, then train; see `train_run`.
-
-    Args:
-        spec: Specification of the run.
-        checkpoints: Those of the run.
-        group: The processes that train the model, not connected yet.
-        device: Where to train.
-        threads: CPU threads; None chooses.
-        save_every_s: Seconds between resume files, besides the periodic ones.
+    """Choose and prepare the machine, connect the group, then train; see `train_run`.
 
     Raises:
         SystemExit: A signal asked to stop; a checkpoint is written.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import ModelConfig, TrainingConfig
 from pipeline.models.seq2seq import Seq2Seq
@@ -48,9 +49,6 @@ class Schedule:
         Args:
             step: Number of the step, from 0.
             annealings: How often the rate was lowered.
-
-        Raises:
-            ValueError: The schedule is unknown.
         """
         training = self.training
         if training.schedule == "inverse_sqrt":
@@ -64,7 +62,6 @@ class Schedule:
                 return training.lr * cosine(step + 1, training)
             case "plateau":
                 return training.lr * training.plateau_factor**annealings
-        raise ValueError(f"schedule must be inverse_sqrt, constant, cosine or plateau, got {training.schedule!r}")
 
     def branch_weights(self, step: int) -> float:
         """Return the rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and its own warm-up."""
@@ -105,6 +102,7 @@ class Optimiser:
     def __init__(self, model: Seq2Seq, schedule: Schedule, config: TrainingConfig):
         groups = model.parameter_groups()
         self.model, self.schedule, self.rule = model, schedule, update_rule(config)
+        self.clip_norm = config.clip_norm
         self.weights, self.branch_weights = list(groups["weights"]), list(groups["branch_weights"])
         self.parameters = [*self.weights, *self.branch_weights]
         self.states: dict[int, State] = {}
@@ -159,13 +157,9 @@ class Optimiser:
         self.model.after_step(frozen=frozen)
 
     def move(self, first: int, parameters: list[nn.Parameter], rate: Rate, skip: Tensor | None = None) -> None:
-        """Apply the gradients of those parameters that have one.
+        """Apply the gradients of those `parameters` (…) of a group that have one, by the group's `rate`; as `apply`.
 
-        Args:
-            first: Number of the first parameter.
-            parameters: Consecutive parameters of one group.
-            rate: Their learning rate.
-            skip: On the device, shape (): 1.0 if nothing shall change; None to apply the gradients.
+        `first` is the number of the first parameter; the others follow it.
         """
         moved = {number: parameter for number, parameter in enumerate(parameters, first) if parameter.grad is not None}
         for number in moved.keys() - self.states.keys():
@@ -182,6 +176,13 @@ class Optimiser:
     def gradients(self) -> list[Tensor]:
         """Return the gradients (…) of the parameters that have one."""
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+
+    def clip(self) -> Tensor:
+        """Clip the gradients to `clip_norm`, if it is set, and return their norm before clipping, a scalar."""
+        norm = get_total_norm(self.gradients())
+        if self.clip_norm is not None:
+            clip_grads_with_norm_(self.parameters, self.clip_norm, norm)
+        return norm
 
     def tensors(self) -> dict[str, Tensor]:
         """Return moments (…) and scalar step counts, named `<number of the parameter>.<name>`."""

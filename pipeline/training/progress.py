@@ -202,11 +202,7 @@ class EventFile:
 
 
 def scalars(record: records.AnyProgress) -> dict[str, float]:
-    """Return the numbers of a record by their TensorBoard tags.
-
-    Raises:
-        TypeError: The record has no numbers.
-    """
+    """Return the numbers of a record by their TensorBoard tags."""
     match record:
         case records.ProgressLine():
             left_out = {"event", "step", "max_steps", "seconds_left"}
@@ -216,7 +212,6 @@ def scalars(record: records.AnyProgress) -> dict[str, float]:
             return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}
         case records.MonitorLine():
             return {f"{name}/{at}": value for name, values in record.values.items() for at, value in enumerate(values)}
-    raise TypeError(f"no numbers of {record!r}")
 
 
 class CostCounter:

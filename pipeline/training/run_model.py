@@ -17,15 +17,10 @@ from pipeline.training.tensor_file import read_weights
 
 
 def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
-    """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet.
-
-    Raises:
-        UserError: The model has no decoder that a language model could be fused with.
-    """
+    """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet."""
     model = build_model(spec.model, vocab_sizes)
     if spec.fusion and spec.language_model:
-        if not isinstance(model, TaskModel):
-            raise UserError(f"{spec.name}: a model of architecture {spec.model.architecture} has no decoder to fuse")
+        assert isinstance(model, TaskModel), "checked when the settings were read"
         language_model = LanguageModel(spec.language_model.model, vocab_sizes[1])
         fused = FusedModel(spec.fusion, model, language_model, vocab_sizes[1])
         if spec.training.trained_part == "fusion":

@@ -31,16 +31,10 @@ def build_trainer(
     stop: ownership.StopRequest,
     save_every_s: float,
 ) -> trainer.Trainer:
-    """Return the trainer of a run in the state of its newest checkpoint.
+    """Return the trainer of a run on a `device`, in the state of its newest checkpoint.
 
-    Args:
-        spec: Specification of the run.
-        checkpoints: Those of the run.
-        group: The processes that train the model, connected.
-        device: Where this process trains.
-        description: Machine that trains, recorded in checkpoints and costs.
-        stop: Requests to stop.
-        save_every_s: Seconds between resume files.
+    The group is connected. `description` is recorded in checkpoints and costs. Resume files are `save_every_s` seconds
+    apart.
     """
     training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
     torch.manual_seed(spec.seed)

@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
@@ -120,7 +119,7 @@ class StepRunner:
         if self.captured:
             micro_batches = [self.captured.fitted(batch) for batch in micro_batches]
         elif self.device.type == "cuda":
-            micro_batches = [batch.pinned() for batch in micro_batches]
+            micro_batches = [batch.packed(pin=True) for batch in micro_batches]
         return PreparedStep(micro_batches, *self.batches.step_size(step), flops)
 
     def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
@@ -169,11 +168,7 @@ class StepRunner:
         return prepared.tokens if self.spec.training.loss_mean == "token" else prepared.sentences
 
     def accumulate(self, step: int, prepared: PreparedStep) -> Tensor:
-        """Compute the gradients of a step, summed over all processes and clipped.
-
-        Args:
-            step: Number of the step, from 0.
-            prepared: Its data.
+        """Compute the gradients of a step, summed over all processes and clipped; see `run`.
 
         Returns:
             On the device, over all processes, shape (5,): summed loss, negative log-likelihood, FLOPs, number of
@@ -188,9 +183,7 @@ class StepRunner:
             added = self.backward(step, batch, divisor)
             totals = added if totals is None else totals + added
         self.sums.finish()
-        norm = get_total_norm(self.optimiser.gradients())
-        if self.spec.training.clip_norm is not None:
-            clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
+        norm = self.optimiser.clip()
         known = distributed.scalars_on(self.device, (prepared.flops, self.stop.signal is not None))
         local = torch.zeros(2, device=self.device) if totals is None else totals
         return torch.cat((self.group.add_up(torch.cat((local, known))), norm.reshape(1)))

@@ -52,9 +52,6 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
 
     adam: Attention Is All You Need, section 5.3. adadelta: Zeiler 2012. nag: gradient descent with Nesterov's momentum
     in the form of Sutskever et al. 2013.
-
-    Raises:
-        ValueError: The optimiser is unknown.
     """
     match config.optimiser:
         case "adam":
@@ -63,7 +60,6 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
             return UpdateRule(("square_avg", "acc_delta"), compiled_on_gpu(partial(adadelta_step, config)))
         case "nag":
             return UpdateRule(("momentum_buffer",), partial(nesterov_step, config), counts=False)
-    raise ValueError(f"optimiser must be adam, adadelta or nag, got {config.optimiser!r}")
 
 
 def compiled_on_gpu(move: Move) -> Move:

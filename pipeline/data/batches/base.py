@@ -64,12 +64,11 @@ class Batch:
         moved = buffer.to(device, non_blocking=True)
         return self._in_buffer(moved, lambda part: buffer_view(moved, int(part.storage_offset()) * part.itemsize, part))
 
-    def pinned(self) -> Self:
-        """Pack all tensors into pinned memory, which a GPU copies while the host continues."""
-        return self.packed(pin=True)
-
     def packed(self, pin: bool) -> Self:
-        """Return the batch with tensors that are views of one buffer, in pinned memory if `pin`."""
+        """Return the batch with tensors that are views of one buffer.
+
+        With `pin` it is in pinned memory, which a GPU copies while the host continues.
+        """
         parts = [part for part in self._values().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
         buffer = torch.empty(ends[-1], dtype=torch.uint8)

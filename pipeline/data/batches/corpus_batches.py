@@ -131,18 +131,11 @@ class EvalBatches(Generic[SplitT, BatchT]):
         self.pairs, self.batch_positions = pairs, batch_positions
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, BatchT]]:
-        for indices in index_batches(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
+        src_lengths = self.pairs.src_lengths
+        order = np.lexsort((self.pairs.tgt_lengths, src_lengths))[::-1]  # by target among sources of equal length
+        begin = 0
+        while begin < len(order):
+            rows = max(1, self.batch_positions // int(src_lengths[order[begin]]))
+            indices = order[begin : begin + rows]
             yield indices, self.pairs.batch(indices)
-
-
-def index_batches(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Yield indices of sequences, longest of `src_lengths` (N,) first, with at most `budget` padded source positions.
-
-    `tgt_lengths` (N,) order sources of equal length.
-    """
-    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
-    begin = 0
-    while begin < len(order):
-        rows = max(1, budget // int(src_lengths[order[begin]]))
-        yield order[begin : begin + rows]
-        begin += rows
+            begin += rows
