@@ -41,17 +41,13 @@ class Sentence:
 
 
 def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
-    """Return the next sentence that is new in every language.
-
-    Raises:
-        AssertionError: The stream ended.
-    """
-    for sentence in stream:
+    """Return the next sentence of an endless `stream` that is new in every language, and add it to those `seen`."""
+    while True:
+        sentence = next(stream)
         if not any(sentence.text(language) in texts for language, texts in seen.items()):
             for language, texts in seen.items():
                 texts.add(sentence.text(language))
             return sentence
-    raise AssertionError("the stream is endless")
 
 
 def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
@@ -168,12 +164,9 @@ def phenomena(domain: str, notes: DerivationNotes, length: int) -> dict[str, Any
     - `idioms` and `senses`: words of the correct translations;
     - `verb_final`: words that close each verb-final German clause;
     - `combinations`: verb and object that no training sentence combines;
-    - `length`: words of the sentence.
+    - `length`: English words of the sentence, without punctuation.
 
-    Args:
-        domain: film or search; queries are in lower case.
-        notes: Phenomena noted during the derivation.
-        length: Number of English words, without punctuation.
+    Queries, whose `domain` is search, are in lower case.
     """
     senses = [*_verb_senses(notes.verbs), *_noun_senses(notes.nouns)]
     kinds = notes.kinds | ({"sense"} if senses else set()) | ({"verb_final"} if notes.verb_final else set())

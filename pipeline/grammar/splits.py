@@ -71,13 +71,9 @@ def _record(line: int, sentence: Sentence) -> str:
 
 
 def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -> Iterator[Sentence]:
-    """Yield chains of sentences without end.
+    """Yield chains of sentences without end; see `endless`.
 
-    Args:
-        domain: Domain of the sentences.
-        rng: Random number generator.
-        held_out: Allow names and combinations that are reserved for the test split.
-        at_least: Fewest English words of a chain, without punctuation; it has no more sentences than needed.
+    `at_least` is the fewest English words of a chain, without punctuation. It has no more sentences than needed.
     """
     while True:
         parts: list[Sentence] = []

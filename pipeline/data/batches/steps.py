@@ -64,13 +64,9 @@ def group_into_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[
 
 
 def assign_cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the cell (pairs,) of each pair, and the number of cells.
+    """Return the cell (pairs,) of each pair, and the number of cells; see `group_into_cells`.
 
     Cells are target buckets times source buckets in a serpentine order.
-
-    Args:
-        src_lengths: Source lengths, EOS included, (pairs,).
-        tgt_lengths: Target lengths, EOS included, (pairs,).
     """
     src_buckets = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)
     tgt_buckets = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)
@@ -133,16 +129,7 @@ def cut_evenly(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.
 
 
 def cut_greedily(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut the places into steps of at most `budget` padded positions per side.
-
-    Args:
-        bounds: First place of each cell, and the number of places, (cells + 1,).
-        widths: Longest source and target of each cell, (cells, 2).
-        budget: Maximum number of padded positions of a step per side.
-
-    Returns:
-        Bounds of the steps, (steps + 1,), and the longest source and target that may occur in each, (steps, 2).
-    """
+    """Cut the places into steps of at most `budget` padded positions per side; see `cut_into_steps`."""
     cuts, found = [0], []
     src_width = tgt_width = 0
     for start, end, src, tgt in zip(bounds[:-1].tolist(), bounds[1:].tolist(), *widths.T.tolist(), strict=True):

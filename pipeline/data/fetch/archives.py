@@ -87,16 +87,9 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
 
 
 def copy_members(archive: Path, name: str, wanted: Wanted, folder: Path, once: bool = False) -> dict[str, Path]:
-    """Copy members of an archive to numbered files in one pass.
+    """Copy the members that are `wanted` to numbered files in one pass; see `unpack`, and `members` for `once`.
 
     Of several members of one name the last one counts, as for `tar -x`. So the archive is read to its end.
-
-    Args:
-        archive: Fetched archive.
-        name: Its name, for messages.
-        wanted: Predicate of the names to copy.
-        folder: Folder of the copies; created if needed.
-        once: Copy a file under one of its wanted names only, and log the others.
 
     Returns:
         Path of each copy by member, in the order of the archive.

@@ -52,14 +52,7 @@ def write_raw_text(
 def collect_text(
     dataset: datasets.WrittenDataset, downloads: Path, corpus: Path, mirror: str | None, packages: Sequence[str] = ()
 ) -> None:
-    """Write raw/<split>.en, all splits or none.
-
-    Args:
-        dataset: Corpus whose text is read aloud or trains a language model.
-        downloads: Folder of fetched files.
-        corpus: Folder of the corpus.
-        mirror: Folder or URL that is tried first; None tries the addresses alone.
-        packages: Folders of licensed packages and of the user's own corpora.
+    """Write raw/<split>.en, all splits or none; see `write_raw_text`.
 
     Raises:
         UserError: A file is missing or damaged, or holds less than the dataset file says.

@@ -122,16 +122,7 @@ class SplitCounts:
 def compute_features(
     dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int
 ) -> SpeechCorpus:
-    """Write `prepared/` and `encoded/` of a speech corpus.
-
-    Args:
-        dataset: Speech corpus.
-        manifests: Manifest of each split.
-        corpus: Folder of the corpus.
-        processes: Number of processes that share the work.
-
-    Returns:
-        The record in `encoded/corpus.json`.
+    """Return the record in `encoded/corpus.json`, after writing `prepared/` and `encoded/`; see `extract_features`.
 
     Raises:
         UserError: A manifest is missing or faulty, a split is empty or not as expected, splits share utterances or
@@ -165,14 +156,9 @@ def compute_features(
 
 
 def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> SplitCounts:
-    """Write features, ids, transcripts and speakers of the utterances that are kept.
+    """Write features, ids, transcripts and speakers of the utterances of a split that are kept; see `extract_features`.
 
-    Args:
-        dataset: Speech corpus.
-        split: Name of the split; other speeds are added to train only.
-        manifest: Manifest of the split.
-        corpus: Folder of the corpus.
-        processes: Number of processes that share the work.
+    Other speeds are added to train only.
 
     Returns:
         Counts and moments of the utterances kept.

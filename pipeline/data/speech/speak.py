@@ -157,15 +157,7 @@ def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
-    """Write audio, manifests and `spoken.json`.
-
-    Args:
-        dataset: Text to be read aloud.
-        corpus: Folder of the corpus, with `raw/`.
-        processes: Number of processes that share the work.
-
-    Returns:
-        The report in `spoken.json`.
+    """Return the report in `spoken.json`, after writing audio and manifests; see `speak_corpus`.
 
     Raises:
         UserError: Raw text is missing or too short, a voice is unknown, or the disk is too small.

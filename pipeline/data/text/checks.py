@@ -124,14 +124,17 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
     Returns:
         The number for each pair of splits that share any, under a key such as `dev and train`.
     """
-    held_out = {split: distinct_keys(path) for split, path in splits.items() if split != "train"}
+    missing = "run `prepare` again"
+    held_out = {
+        split: set(map(comparison_key, lines_of(path, missing))) for split, path in splits.items() if split != "train"
+    }
     shared: Counter[str] = Counter()
     for number, (split, sentences) in enumerate(held_out.items()):
         for other in list(held_out)[:number]:
             shared[f"{other} and {split}"] = len(sentences & held_out[other])
     if "train" in splits:
         unseen = {split: set(sentences) for split, sentences in held_out.items()}
-        for line in map(comparison_key, lines_of(splits["train"], "run `prepare` again")):
+        for line in map(comparison_key, lines_of(splits["train"], missing)):
             for split, sentences in unseen.items():
                 if line in sentences:
                     sentences.remove(line)
@@ -140,8 +143,3 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
     for pair, count in found.items():
         log.warning("%s: %d sentences are in both %s", what, count, pair)
     return found
-
-
-def distinct_keys(path: Path) -> set[str]:
-    """Return the distinct sentences of a file by their `comparison_key`."""
-    return set(map(comparison_key, lines_of(path, "run `prepare` again")))

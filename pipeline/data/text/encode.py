@@ -60,15 +60,7 @@ def encode_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:
-    """Write `encoded/` and return its record.
-
-    Args:
-        dataset: Parallel text or treebank.
-        corpus: Folder of the corpus, with `prepared/` and the subword models.
-        processes: Number of processes that share the work.
-
-    Returns:
-        The record in `encoded/corpus.json`.
+    """Return the record in `encoded/corpus.json`, after writing `encoded/`; see `encode_corpus`.
 
     Raises:
         UserError: Prepared text or the subword model is missing, or the sides of a split differ in length.

@@ -51,15 +51,7 @@ def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:
-    """Write `prepared/`: cleaned text, tokens and the report.
-
-    Args:
-        dataset: Parallel text to prepare.
-        corpus: Folder of the corpus, with `raw/`.
-        processes: Number of processes that share the work.
-
-    Returns:
-        The report in `prepared/report.json`.
+    """Return the report in `prepared/report.json`, after writing `prepared/`; see `prepare_corpus`.
 
     Raises:
         UserError: Files are missing or misaligned, a split is not as expected, or a dev or test line is faulty.
@@ -115,13 +107,7 @@ def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, 
 
 
 def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> PairsReport:
-    """Write cleaned text and tokens of both sides of a split.
-
-    Args:
-        dataset: Dataset that sets languages, tokeniser and limits.
-        corpus: Folder of the corpus.
-        split: Name of the split; pairs are left out of train only.
-        processes: Number of processes that share the work.
+    """Write cleaned text and tokens of both sides of a split; see `prepare_corpus`.
 
     Returns:
         The split's part of the report; for dev and test sets with the round-trip ceiling.

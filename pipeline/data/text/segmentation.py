@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import regex
 
@@ -37,22 +37,16 @@ LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 """Run of ideographs too long for a sentence; jieba takes quadratic time for it."""
 
 
-def segment(line: str, segmenter: str) -> str:
+def segment(line: str, segmenter: Literal["jieba", "characters"]) -> str:
     """Return the words of a `line`, separated by single spaces; only white space is lost.
 
     The `segmenter` is `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
-
-    Raises:
-        ValueError: The segmenter is unknown.
     """
     words: Iterable[str]
-    match segmenter:
-        case "jieba":
-            words = (word for part in parts(line) for word in dictionary().cut(part))
-        case "characters":
-            words = CHARACTER.findall(line)
-        case _:
-            raise ValueError(f"segmenter must be jieba or characters, got {segmenter!r}")
+    if segmenter == "jieba":
+        words = (word for part in parts(line) for word in dictionary().cut(part))
+    else:
+        words = CHARACTER.findall(line)
     return " ".join(word for word in words if word.strip())
 
 

@@ -156,15 +156,10 @@ class TagLexicon:
 
 
 def align_tags(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -> list[str]:
-    """Return `symbols` with exactly one tag for each word, if they have any tag.
+    """Return `symbols` with exactly one tag for each word, if they have any tag; see `rebuild`.
 
-    Surplus tags are dropped, and words without a tag get their most frequent one. Such tags follow the tag before, in
-    its phrase; those of words before the first tag precede it.
-
-    Args:
-        symbols: Symbols of a linearised tree, well-formed or not.
-        words: Words of the source sentence.
-        lexicon: Tags of the training trees.
+    Surplus tags are dropped, and words without a tag get their most frequent one in the `lexicon` of the training
+    trees. Such tags follow the tag before, in its phrase; those of words before the first tag precede it.
     """
     places = align_words([*filter(is_tag, symbols)], words, lexicon)
     found = [place for place in places if place is not None]
