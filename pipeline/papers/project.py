@@ -180,7 +180,11 @@ class Project(Catalogue):
         return [self.resolve_reference(reference, run.paper, run.seed) for reference in references]
 
     def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
-        """Resolve a named decoding for a system at this scale."""
+        """Resolve a named decoding for a system at this scale: that of its base if nothing changes it."""
+        systems = self.papers[paper].systems
+        entry = systems[system]
+        if entry.base in systems and name not in entry.decodings and f"{paper}/{system}" not in self.scale.systems:
+            return self.decoding(paper, entry.base, name)
         settings = self.paper_decoding(paper, name).model_dump()
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})
