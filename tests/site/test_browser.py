@@ -12,6 +12,8 @@ pytestmark = [
 ]
 KINDS = ["index", "paper-weighted", "run-weighted-C-grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
 KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
+VIOLATIONS_ALONE = {"preload": False, "resultTypes": ["violations"], "selectors": False}
+"""Options of axe, which otherwise describes thousands of elements that are as they should be."""
 
 
 @pytest.fixture(scope="module")
@@ -25,23 +27,38 @@ def browser():
         found.close()
 
 
-@pytest.fixture
-def opened(site, browser):
-    """Open a page by the beginning of its name; the console must stay empty."""
-    said, pages = [], []
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    """Return the list of errors and warnings of the console."""
+    return []
 
-    def open_page(name: str, width: int = 1400, **options):
-        page = browser.new_page(viewport={"width": width, "height": 900}, **options)
-        page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
+
+@pytest.fixture(scope="module")
+def tab(browser, said):
+    """Return a page in which tests open theirs one after the other."""
+    return watched(browser.new_page(), said)
+
+
+def watched(page, said: list[str]):
+    page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return page
+
+
+@pytest.fixture
+def opened(site, browser, tab, said):
+    """Open a page by the beginning of its name; the console must stay empty."""
+    said.clear()
+
+    def open_page(name: str, width: int = 1400, scheme: str = "light", has_scripts: bool = True):
+        page = tab if has_scripts else watched(browser.new_page(java_script_enabled=False), said)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="screen", color_scheme=scheme)
         (path,) = site[1].glob(f"{name}*.html")
         page.goto(path.as_uri())
-        pages.append(page)
         return page
 
     yield open_page
-    for page in pages:
-        page.close()
     assert said == []
 
 
@@ -50,12 +67,12 @@ def opened(site, browser):
 def test_page_fits_and_has_no_accessibility_violation(opened, name, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = opened(name, width, color_scheme=scheme)
+    page = opened(name, width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     sizes = "[...document.querySelectorAll('.chart text')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
     assert all(size >= 12 for size in page.evaluate(sizes))
     page.evaluate("document.querySelectorAll('details').forEach((one) => one.setAttribute('open', ''))")
-    found = Axe().run(page, options={"preload": False}).response["violations"]
+    found = Axe().run(page, options=VIOLATIONS_ALONE).response["violations"]
     assert [(fault["id"], fault["nodes"][0]["html"][:200]) for fault in found] == []
 
 
@@ -121,7 +138,7 @@ def test_empty_output_is_named(opened):
 
 
 def test_charts_are_drawn_without_a_script(opened):
-    page = opened("run-weighted-C-grammar", java_script_enabled=False)
+    page = opened("run-weighted-C-grammar", has_scripts=False)
     assert page.locator(".chart path.line").count() >= 4
 
 
@@ -217,7 +234,7 @@ def test_axis_of_a_line_at_zero_has_round_ticks(opened):
 
 
 def test_parts_that_need_a_script_are_hidden_without_one(opened):
-    page = opened("compare-weighted-table2", java_script_enabled=False)
+    page = opened("compare-weighted-table2", has_scripts=False)
     assert page.locator(".scripted").count() == 2 and page.locator(".scripted:visible").count() == 0
     assert page.locator("noscript li a").count() >= 2
 
