@@ -39,14 +39,15 @@ class CharacterNgrams:
     """
 
     def __init__(self, lines: Iterable[str]):
-        # by n-gram: its count; by history: all characters after it, and how many different ones
-        self.counts, self.total, self.kinds = (Counter[str]() for _ in range(3))
-        for history, character in contexts(lines):
+        self.counts = Counter[str]()  # by n-gram
+        for line in lines:
+            padded = START * (ORDER - 1) + line + END
             for n in range(ORDER):
-                before = history[len(history) - n :]
-                self.kinds[before] += not self.counts[before + character]
-                self.counts[before + character] += 1
-                self.total[before] += 1
+                self.counts.update([padded[end - n : end + 1] for end in range(ORDER - 1, len(padded))])
+        self.total, self.kinds = Counter[str](), Counter[str]()  # by history: characters after it, and different ones
+        for ngram, count in self.counts.items():
+            self.total[ngram[:-1]] += count
+            self.kinds[ngram[:-1]] += 1
 
     def probability(self, history: str, character: str) -> float:
         """Return the probability of a `character` or END after a `history` of at least ORDER - 1 characters."""
