@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from syntax import statements
 
 from pipeline.core.digests import ROOT
 
@@ -40,14 +41,22 @@ def base_names(owner: ast.ClassDef) -> list[str]:
 
 
 @cache
+def definitions() -> list[Function | ast.ClassDef]:
+    return [node for _, module in modules() for node in statements(module) if isinstance(node, Function | ast.ClassDef)]
+
+
+def classes() -> list[ast.ClassDef]:
+    return [node for node in definitions() if isinstance(node, ast.ClassDef)]
+
+
+@cache
 def documented_methods() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
     """Return the bases, and the methods with a docstring, of every class by its name."""
-    classes = [node for _, module in modules() for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
     methods = {
         node.name: {method.name for method in node.body if isinstance(method, Function) and ast.get_docstring(method)}
-        for node in classes
+        for node in classes()
     }
-    return {node.name: base_names(node) for node in classes}, methods
+    return {node.name: base_names(node) for node in classes()}, methods
 
 
 def is_inherited(name: str, bases: list[str]) -> bool:
@@ -83,15 +92,14 @@ def own_types() -> set[str]:
     aliases = {
         name.id for node in statements if isinstance(node, ast.Assign) for name in node.targets if is_alias(name)
     }
-    return aliases | {
-        node.name for _, module in modules() for node in ast.walk(module) if isinstance(node, ast.ClassDef)
-    }
+    return aliases | {node.name for node in classes()}
 
 
 def is_alias(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and target.id[0].isupper() and not target.id.isupper()
 
 
+@cache
 def untold(node: Function) -> list[str]:
     """Return the parameters whose meaning neither their type, if it is our own, nor a common name says."""
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
@@ -130,13 +138,12 @@ def refers(text: str) -> bool:
 
 @cache
 def documented_names() -> set[str]:
-    nodes = [node for _, module in modules() for node in ast.walk(module)]
-    return {node.name for node in nodes if isinstance(node, Function | ast.ClassDef) and ast.get_docstring(node)}
+    return {node.name for node in definitions() if ast.get_docstring(node)}
 
 
 def raised(node: Function) -> set[str]:
     """Return the exceptions that a function raises itself, as it names them."""
-    nodes = [inner for part in node.body for inner in ast.walk(part)]
+    nodes = statements(node)
     return {ast.unparse(inner.exc).partition("(")[0] for inner in nodes if isinstance(inner, ast.Raise) and inner.exc}
 
 
