@@ -191,7 +191,9 @@ class Project(Catalogue):
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
         full = validate(DecodingConfig, settings, where)
         refuse_unread(full, where)
-        scaled = self.scaled("decoding", full.model_dump(), paper, system)
+        scaled = self.scaled("decoding", plain := full.model_dump(), paper, system)
+        if scaled == plain:
+            return full
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
