@@ -99,7 +99,7 @@ def test_self_attention_of_a_joint_projection(length, heads, causal, masked, dty
     widths = [heads.number * width for width in (heads.key_width, heads.key_width, heads.value_width)]
     mask = padding(3, length) if masked else None
     assert_same(
-        lambda x: short_attention.self_attention(x, mask, heads, causal, 0.0),
+        lambda x: short_attention.attend(None, x, mask, heads, causal, 0.0),
         lambda x: plain_attention(list(x.split(widths, -1)), mask, heads, causal),
         [randn(3, length, sum(widths), dtype=dtype)],
     )
@@ -113,7 +113,7 @@ def test_cross_attention_of_a_joint_projection(targets, keys, masked, dtype):
     torch.manual_seed(2)
     heads, mask = Heads(2, 16, 32), padding(3, keys) if masked else None
     assert_same(
-        lambda q, kv: short_attention.cross_attention(q, kv, mask, heads, 0.0),
+        lambda q, kv: short_attention.attend(q, kv, mask, heads, False, 0.0),
         lambda q, kv: plain_attention([q, *kv.split([32, 64], -1)], mask, heads),
         [randn(3, targets, 32, dtype=dtype), randn(3, keys, 96, dtype=dtype)],
     )
@@ -146,11 +146,11 @@ def test_attention_drops_weights_by_the_seed():
 
     def dropped(x: Tensor) -> Tensor:
         torch.manual_seed(3)
-        return short_attention.self_attention(x, None, heads, False, rate)
+        return short_attention.attend(None, x, None, heads, False, rate)
 
     def kept() -> Tensor:
         values = torch.cat((x[..., :64], identity), -1).detach()
-        found = short_attention.self_attention(values, None, heads, False, rate)
+        found = short_attention.attend(None, values, None, heads, False, rate)
         return found.unflatten(-1, (2, -1)).transpose(1, 2)[..., :length] > 0
 
     mask = drawn_mask(kept, rate)

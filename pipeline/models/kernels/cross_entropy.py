@@ -10,7 +10,7 @@ Dimensions: N target subwords, D features, V vocabulary, n rows of a chunk.
 import torch
 from torch import Tensor
 
-from pipeline.models.kernels.gpu import fused
+from pipeline.models.kernels.gpu import fused, programs
 
 CHUNK_LOGITS = 1 << 23
 """Logits held at once: 16 MiB of bfloat16, about the last-level cache of a processor."""
@@ -94,10 +94,8 @@ class _ProjectedCrossEntropyFunction(torch.autograd.Function):
 
 def softmax_(scores: Tensor) -> Tensor:
     """Turn scores (n, V) into probabilities in place, and return the log-partitions (n, 1)."""
-    from pipeline.models.kernels.triton_programs import softmax_in_place
-
     partitions = torch.empty(len(scores), 1, device=scores.device)
-    softmax_in_place[(len(scores),)](scores, partitions, COLUMNS=scores.shape[1], BLOCK=8192, num_warps=16)
+    programs().softmax_in_place[(len(scores),)](scores, partitions, COLUMNS=scores.shape[1], BLOCK=8192, num_warps=16)
     return partitions
 
 

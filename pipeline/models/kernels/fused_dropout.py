@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused
+from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, programs
 
 ROWS, ROW_BLOCK = 32, 4
 """Rows whose gradients of weight and bias a program sums, and rows that it holds at once."""
@@ -55,8 +55,6 @@ class _ResidualNormFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, residual, output, weight, bias, seed, eps, probability):
-        from pipeline.models.kernels.triton_programs import residual_norm_forward
-
         width = output.shape[-1]
         rows, residual_rows = output.numel() // width, residual.numel() // width
         total, normed = torch.empty_like(output), torch.empty_like(output)
@@ -64,26 +62,26 @@ class _ResidualNormFunction(torch.autograd.Function):
         ctx.levels, ctx.shape = dropout_levels(probability), residual.shape
         inputs = residual, output, weight, bias, seed
         sizes = {"WIDTH": width, "num_warps": max(1, min(8, width // 512))}
-        residual_norm_forward[(rows,)](*inputs, total, normed, *statistics, residual_rows, eps, *ctx.levels, **sizes)
+        programs().residual_norm_forward[(rows,)](
+            *inputs, total, normed, *statistics, residual_rows, eps, *ctx.levels, **sizes
+        )
         ctx.save_for_backward(total, weight, seed, statistics)
         return normed
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        from pipeline.models.kernels.triton_programs import residual_norm_backward
-
         total, weight, seed, statistics = ctx.saved_tensors
         grad, rows, width = grad.contiguous(), statistics.shape[1], total.shape[-1]
-        programs = -(-rows // ROWS)
+        grid = (-(-rows // ROWS),)
         grad_residual = torch.empty_like(total)
         grad_output = grad_residual if seed is None else torch.empty_like(total)
-        sums = torch.empty(2, programs, width, device=grad.device)
+        sums = torch.empty(2, *grid, width, device=grad.device)
         inputs = grad, total, weight, seed, *statistics
         sizes = {"ROWS": ROWS, "ROW_BLOCK": ROW_BLOCK, "WIDTH": width}
         warps = max(4, min(8, width // 128))
         outputs = grad_residual, grad_output, *sums
-        residual_norm_backward[(programs,)](*inputs, *outputs, rows, *ctx.levels, **sizes, num_warps=warps)
+        programs().residual_norm_backward[grid](*inputs, *outputs, rows, *ctx.levels, **sizes, num_warps=warps)
         grad_weight, grad_bias = sums.sum(1).to(weight.dtype)
         return grad_residual.sum_to_size(ctx.shape), grad_output, grad_weight, grad_bias, None, None, None
 
@@ -121,24 +119,20 @@ class _EmbeddingFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, weight, tokens, positions, seed, scale, probability):
-        from pipeline.models.kernels.triton_programs import embed_forward
-
         ctx.save_for_backward(tokens, seed)
         ctx.symbols, ctx.dtype, ctx.factors = len(weight), weight.dtype, (scale, *dropout_levels(probability))
         out = weight.new_empty(*tokens.shape, weight.shape[1], dtype=output_dtype(weight))
         inputs = tokens, weight, positions, out, seed, len(positions)
-        embed_forward[(tokens.numel(),)](*inputs, *ctx.factors, WIDTH=weight.shape[1], num_warps=1)
+        programs().embed_forward[(tokens.numel(),)](*inputs, *ctx.factors, WIDTH=weight.shape[1], num_warps=1)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
         """Differentiate with respect to the embeddings; torch sums the gradients of equal symbols."""
-        from pipeline.models.kernels.triton_programs import embed_backward
-
         tokens, seed = ctx.saved_tensors
         wide = torch.empty_like(grad, dtype=ctx.dtype, memory_format=torch.contiguous_format)
         sizes = {"WIDTH": grad.shape[-1], "num_warps": 1}
-        embed_backward[(tokens.numel(),)](grad.contiguous(), wide, seed, *ctx.factors, **sizes)
+        programs().embed_backward[(tokens.numel(),)](grad.contiguous(), wide, seed, *ctx.factors, **sizes)
         grad_weight = torch.ops.aten.embedding_dense_backward(wide, tokens, ctx.symbols, -1, False)
         return grad_weight, None, None, None, None, None

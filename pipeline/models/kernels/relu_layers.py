@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pipeline.models.kernels.gpu import programs
+
 ROWS, ROW_BLOCK, COLUMNS = 128, 8, 512
 """Rows whose gradients a program sums, rows that it holds at once, and its columns."""
 
@@ -57,24 +59,20 @@ class _ReluNetworkFunction(torch.autograd.Function):
 
 def relu_gradient_(grad: Tensor, hidden: Tensor) -> Tensor:
     """Zero `grad` (N, F) in place where the ReLU's output `hidden` (N, F) is zero; return its float32 sums (F,)."""
-    from pipeline.models.kernels.triton_programs import relu_backward
-
     rows, columns = hidden.shape
     grid = -(-rows // ROWS), -(-columns // COLUMNS)
     sums = torch.empty(grid[0], columns, device=grad.device)
     sizes = {"ROWS": ROWS, "ROW_BLOCK": ROW_BLOCK, "COLUMNS": COLUMNS}
-    relu_backward[grid](hidden, grad, sums, rows, columns, **sizes, num_warps=4)
+    programs().relu_backward[grid](hidden, grad, sums, rows, columns, **sizes, num_warps=4)
     return sums.sum(0)
 
 
 def sum_rows(x: Tensor) -> Tensor:
     """Sum the rows of a matrix (N, F) in float32, shape (F,)."""
-    from pipeline.models.kernels.triton_programs import column_sums
-
     x, (rows, columns) = x.contiguous(), x.shape
     grid = -(-rows // ROWS), -(-columns // COLUMNS)
     sums = torch.empty(grid[0], columns, device=x.device)
-    column_sums[grid](x, sums, rows, columns, ROWS=ROWS, ROW_BLOCK=ROW_BLOCK, COLUMNS=COLUMNS, num_warps=4)
+    programs().column_sums[grid](x, sums, rows, columns, ROWS=ROWS, ROW_BLOCK=ROW_BLOCK, COLUMNS=COLUMNS, num_warps=4)
     return sums.sum(0)
 
 
@@ -140,13 +138,11 @@ def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
 
 def sum_branches(alpha: Tensor, x: Tensor) -> Tensor:
     """Sum branches (M, N, F) weighted by alpha (M,), shape (N, F)."""
-    from pipeline.models.kernels.triton_programs import branches_forward
-
     branches, rows, columns = x.shape
     total = x.new_empty(rows, columns)
     grid = -(-rows // ROW_BLOCK), -(-columns // COLUMNS)
     sizes = {"BRANCHES": branches, "ROW_BLOCK": ROW_BLOCK, "COLUMNS": COLUMNS}
-    branches_forward[grid](x, alpha, total, rows, columns, **sizes, num_warps=4)
+    programs().branches_forward[grid](x, alpha, total, rows, columns, **sizes, num_warps=4)
     return total
 
 
@@ -163,8 +159,6 @@ def branch_gradients(alpha: Tensor, x: Tensor, grad: Tensor, relu: bool) -> tupl
         Gradients of `x`; of alpha; and, with `relu`, the first one summed over branches and rows (F,), else
         something undefined.
     """
-    from pipeline.models.kernels.triton_programs import branches_backward
-
     branches, rows, columns = x.shape
     grid = -(-rows // ROWS), -(-columns // COLUMNS)
     grad_x = torch.empty_like(x)
@@ -172,5 +166,5 @@ def branch_gradients(alpha: Tensor, x: Tensor, grad: Tensor, relu: bool) -> tupl
     grad_bias = torch.empty(grid[0] if relu else 0, columns, device=x.device)
     sizes = {"RELU": relu, "BRANCHES": branches, "ROWS": ROWS, "ROW_BLOCK": ROW_BLOCK, "COLUMNS": COLUMNS}
     outputs = grad_x, grad_alpha, grad_bias
-    branches_backward[grid](x, alpha, grad.contiguous(), *outputs, rows, columns, **sizes, num_warps=4)
+    programs().branches_backward[grid](x, alpha, grad.contiguous(), *outputs, rows, columns, **sizes, num_warps=4)
     return grad_x, grad_alpha.sum(1), grad_bias.sum(0)

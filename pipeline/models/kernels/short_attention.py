@@ -22,13 +22,6 @@ MOST_ROWS = (1 << 16) - 1
 """Sentences of a launch, the limit of CUDA for the second dimension of a grid."""
 
 
-class Options(NamedTuple):
-    """Options of attention: a causal mask, and dropout on the weights."""
-
-    causal: bool
-    dropout_rate: float
-
-
 class Heads(NamedTuple):
     """Number of heads and their widths."""
 
@@ -58,12 +51,15 @@ def suits(x: Tensor, longest: int, heads: Heads) -> bool:
     return longest <= LONGEST and len(x) <= MOST_ROWS and powers and fused(x)
 
 
-def self_attention(projected: Tensor, mask: Tensor | None, heads: Heads, causal: bool, dropout_rate: float) -> Tensor:
-    """Compute softmax(Q K^T / sqrt(d_k)) V from the joint projection of queries, keys and values.
+def attend(
+    queries: Tensor | None, projected: Tensor, mask: Tensor | None, heads: Heads, causal: bool, dropout_rate: float
+) -> Tensor:
+    """Compute softmax(Q K^T / sqrt(d_k)) V, with a new random seed for dropout.
 
     Args:
-        projected: Q, K and V side by side, shape (B, T, H (2 d_k + d_v)).
-        mask: Bias of the scores from `attention_mask`, shape (B, 1, 1, T); None if nothing is padded.
+        queries: Shape (B, T, H d_k); None if they are in the joint projection, in attention within a sequence.
+        projected: K and V side by side, shape (B, S, H (d_k + d_v)), or Q, K and V, shape (B, T, H (2 d_k + d_v)).
+        mask: Bias of the scores from `attention_mask`, shape (B, 1, 1, S); None if nothing is padded.
         heads: H, d_k and d_v.
         causal: Let a position attend to earlier ones and itself only.
         dropout_rate: Probability of dropping a weight.
@@ -71,58 +67,24 @@ def self_attention(projected: Tensor, mask: Tensor | None, heads: Heads, causal:
     Returns:
         Shape (B, T, H d_v).
     """
-    return attend(None, projected, mask, heads, Options(causal, dropout_rate))
-
-
-def cross_attention(
-    queries: Tensor, projected: Tensor, mask: Tensor | None, heads: Heads, dropout_rate: float
-) -> Tensor:
-    """Compute softmax(Q K^T / sqrt(d_k)) V from queries and the joint projection of keys and values.
-
-    Args:
-        queries: Shape (B, T, H d_k).
-        projected: K and V side by side, shape (B, S, H (d_k + d_v)).
-        mask: Bias of the scores from `attention_mask`, shape (B, 1, 1, S); None if nothing is padded.
-        heads: H, d_k and d_v.
-        dropout_rate: Probability of dropping a weight.
-
-    Returns:
-        Shape (B, T, H d_v).
-    """
-    return attend(queries, projected, mask, heads, Options(False, dropout_rate))
-
-
-def attend(queries: Tensor | None, projected: Tensor, mask: Tensor | None, heads: Heads, options: Options) -> Tensor:
-    """Attend from queries to keys and values, with a new random seed for dropout.
-
-    Args:
-        queries: Shape (B, T, H d_k); None if the joint projection has them.
-        projected: Joint projection, shape (B, S, …).
-        mask: Bias of the scores, shape (B, 1, 1, S), or None.
-        heads: H, d_k and d_v.
-        options: Causal or not, and dropout.
-
-    Returns:
-        Shape (B, T, H d_v).
-    """
-    seed = draw_seed(projected) if options.dropout_rate else None
+    seed = draw_seed(projected) if dropout_rate else None
     queries = None if queries is None else queries.contiguous()
-    return _AttentionFunction.apply(queries, projected.contiguous(), mask, seed, heads, options)
+    return _AttentionFunction.apply(queries, projected.contiguous(), mask, seed, heads, causal, dropout_rate)
 
 
 class _AttentionFunction(torch.autograd.Function):
     """Autograd function of `attend`, which computes the weights again in the backward pass."""
 
     @staticmethod
-    def forward(ctx, queries, projected, mask, seed, heads, options):
+    def forward(ctx, queries, projected, mask, seed, heads, causal, dropout_rate):
         from pipeline.models.kernels.attention_programs import attention_forward
 
         inputs = Inputs(queries, projected, mask, seed)
         ctx.save_for_backward(*inputs)
-        ctx.settings = heads, options
+        ctx.settings = heads, causal, dropout_rate
         rows, length, _ = (projected if queries is None else queries).shape
         out = projected.new_empty(rows, length, heads.number * heads.value_width)
-        launch(attention_forward, inputs, [out], heads, options)
+        launch(attention_forward, inputs, [out], *ctx.settings)
         return out
 
     @staticmethod
@@ -134,19 +96,18 @@ class _AttentionFunction(torch.autograd.Function):
         grad_queries = None if inputs.queries is None else torch.empty_like(inputs.queries)
         gradients = grad_queries, torch.empty_like(inputs.projected)
         launch(attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
-        return *gradients, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
-def launch(program: Any, inputs: Inputs, others: Sequence[Tensor | None], heads: Heads, options: Options) -> None:
-    """Launch a program for each head of a sentence.
-
-    Args:
-        program: In Triton.
-        inputs: Tensors that both directions read.
-        others: Further tensors of the program.
-        heads: H, d_k and d_v.
-        options: Causal or not, and dropout.
-    """
+def launch(
+    program: Any,
+    inputs: Inputs,
+    others: Sequence[Tensor | None],
+    heads: Heads,
+    causal: bool,
+    dropout_rate: float,
+) -> None:
+    """Launch a Triton `program` for each head of a sentence, with `others`, its further tensors; see `attend`."""
     queries, projected, mask, seed = inputs
     rows, num_keys, _ = projected.shape
     num_queries = num_keys if queries is None else queries.shape[1]
@@ -159,8 +120,8 @@ def launch(program: Any, inputs: Inputs, others: Sequence[Tensor | None], heads:
         num_queries,
         num_keys,
         seed,
-        *dropout_levels(options.dropout_rate),
-        CAUSAL=options.causal,
+        *dropout_levels(dropout_rate),
+        CAUSAL=causal,
         QUERIES=max(16, power_of_2(num_queries)),
         KEYS=max(16, power_of_2(num_keys)),
         KEY_WIDTH=heads.key_width,

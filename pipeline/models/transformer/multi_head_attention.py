@@ -140,7 +140,7 @@ class SelfAttention(nn.Module):
         dropout_rate = self.dropout if self.training else 0.0
         projected = self.qkv(x)
         if short_attention.suits(projected, x.shape[1], self.widths):
-            context = short_attention.self_attention(projected, mask, self.widths, causal, dropout_rate)
+            context = short_attention.attend(None, projected, mask, self.widths, causal, dropout_rate)
             return self.mix(context.unflatten(-1, (self.heads, -1)))
         queries, keys, values = self.split(projected)
         return self.mix(attend(queries, keys, values, mask, causal, dropout_rate).transpose(1, 2))
@@ -228,7 +228,7 @@ class CrossAttention(nn.Module):
         """
         queries, dropout_rate = self.query(x), self.dropout if self.training else 0.0
         if isinstance(keys_values, Tensor):
-            context = short_attention.cross_attention(queries, keys_values, mask, self.widths, dropout_rate)
+            context = short_attention.attend(queries, keys_values, mask, self.widths, False, dropout_rate)
             return self.mix(context.unflatten(-1, (self.heads, -1)))
         queries = split_heads(queries, self.heads)
         return self.mix(attend(queries, *keys_values, mask, False, dropout_rate).transpose(1, 2))
