@@ -6,6 +6,8 @@ Answers each order with a line of JSON: the exit status, negative for a signal.
 """
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import signal
@@ -16,8 +18,15 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.schema import Closed
+
 ROOT = Path(__file__).resolve().parents[2]
 OVER_TIME = -100
+LATE = (
+    *("jieba", "langcodes", "sacrebleu", "sacremoses", "torch._dynamo", "pipeline.grammar.splits"),
+    *("pipeline.models.recurrent.model", "pipeline.models.weighted_transformer.model", "pipeline.outputs.maker"),
+)
+"""Modules that stages import when they need them."""
 
 
 class Server:
@@ -45,10 +54,16 @@ class Server:
 def serve() -> None:
     from pipeline import __main__ as main
     from pipeline.core import disk as retries
+    from pipeline.papers.project import load_project
     from pipeline.stages import STAGES
 
     for command in STAGES.values():
         command.load()
+    for name in LATE:
+        importlib.import_module(name)
+    load_project(ROOT, {})  # builds the validators of its files
+    build_validators(Closed)
+    gc.freeze()
     retries.PAUSES_S = retries.READ_PAUSES_S = (0.0, 0.01, 0.02)
     for line in sys.stdin:
         order = json.loads(line)
@@ -56,6 +71,13 @@ def serve() -> None:
         if not child:
             perform(order, main.main)
         print(status_of(child, order["limit_s"]), flush=True)
+
+
+def build_validators(kind: type[Closed]) -> None:
+    """Build the validators of the records derived from `kind`, which else each child does for itself."""
+    for record in kind.__subclasses__():
+        record.model_rebuild()
+        build_validators(record)
 
 
 def perform(order: dict[str, Any], main: Any) -> None:
