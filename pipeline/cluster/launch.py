@@ -2,7 +2,6 @@
 
 import logging
 import math
-import os
 import pkgutil
 import signal
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pipeline.cluster import job_process, local, slurm, state, wait
-from pipeline.cluster.queue import Queue
+from pipeline.cluster.queue import Queue, queue_interval
 from pipeline.cluster.resources import Positive, ResourceOptions
 from pipeline.core import digests, files, layout
 from pipeline.core.command_line import Argument
@@ -25,11 +24,6 @@ log = logging.getLogger(__name__)
 
 TRAIN, DECODE = "pipeline.training.job:train_run", "pipeline.outputs.decode:decode_ready"
 What = Argument[Path](exclusive="what", required=True)
-
-
-def queue_interval() -> float:
-    """Return the interval that REPRISE_QUEUE_INTERVAL sets, else a minute."""
-    return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,11 @@ class QueuedJob:
         return f"waits: {reason.describe(self.job) if reason else f'{self.state} {self.reason}'}"
 
 
+def queue_interval() -> float:
+    """Return the interval that REPRISE_QUEUE_INTERVAL sets, else a minute."""
+    return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
+
+
 class Queue:
     """The shared snapshot.
 

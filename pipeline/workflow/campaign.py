@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.queue import Queue, QueuedJob, queue_interval
 from pipeline.core import artifacts as products
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
 from pipeline.core.layout import COST_FILE, path_in_run
@@ -77,15 +77,15 @@ class Watch:
 
     Args:
         reports: Reports whose products are watched.
-        interval_s: Minimum number of seconds between two queries of Slurm.
+        interval_s: Minimum number of seconds between two queries of Slurm; that of launchers by default.
     """
 
-    def __init__(self, project: Project, reports: Iterable[products.Product], interval_s: float = 60.0):
+    def __init__(self, project: Project, reports: Iterable[products.Product], interval_s: float | None = None):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
         self.manifests = list(dict.fromkeys(map(products.manifest_of, self.products)))
         self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
-        self.runs, self.interval_s = Runs(graph), interval_s
+        self.runs, self.interval_s = Runs(graph), queue_interval() if interval_s is None else interval_s
 
     @cached_property
     def paths(self) -> set[str]:

@@ -205,6 +205,16 @@ def test_slurm_job_shows_whether_its_run_works_or_waits(project, runs, squeue, l
     assert found.remedy.startswith(remedy) and bool(found.remedy) == bool(remedy)
 
 
+def test_status_asks_slurm_as_often_as_launchers_do(project, runs, squeue, monkeypatch, tmp_path):
+    """Both share one snapshot, and its interval."""
+    submit(project, runs[0], "7")
+    squeue("7|RUNNING|None|n1|toy")
+    monkeypatch.setenv("REPRISE_QUEUE_INTERVAL", "0.5")
+    Watch(project, Graph(project).reports(["weighted"])).snapshot()
+    (snapshot,) = tmp_path.rglob("slurm-queue.lock")
+    assert json.loads(snapshot.read_text())["interval"] == 0.5
+
+
 def test_a_run_says_what_it_is_waiting_for(project, runs):
     project.layout.path(Encoded(runs[0].dataset)).unlink()
     assert states(project)[runs[0]].why == f"needs the corpus {runs[0].dataset}"
