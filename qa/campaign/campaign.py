@@ -12,13 +12,14 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint, read_starts, read_submission
-from pipeline.core.artifacts import Product, RunArtifact, RunId
+from pipeline.core.artifacts import Product, Raw, RunArtifact, RunId
 from pipeline.core.digests import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 from qa.campaign.project import SETTINGS, STEPS
-from tests.cluster.tracing import submitted
+from tests.cluster.tracing import set_pace, submitted
 
+PROGRAMS = Path(sys.executable).parent
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 LONGEST_S = 3 * 3600
 MOST_LIVES = 12
@@ -31,24 +32,31 @@ OF_SNAKEMAKE = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Campaign:
     """A driver of the project in `root`, and the state of its trainings.
 
+    Args:
+        root: Folder of the project.
+        targets: What to make; by default all reports.
+        programs: Folder with the Python to run it by.
+
     Attributes:
         broken: Run whose training always fails; None if there is none.
         lives: How the driver ended each time: its exit status, or the signal that killed it.
     """
 
-    def __init__(self, root: Path, targets: tuple[Product, ...] = ()):
+    def __init__(self, root: Path, targets: tuple[Product, ...] = (), programs: Path = PROGRAMS):
         self.root = root
         project = load_project(root, SETTINGS)
         self.graph = graph = Graph(project)
         self.products = targets or tuple(graph.reports(project.reproduced))
         self.reports = [str(project.layout.path(product)) for product in self.products]
         self.targets = self.reports if targets else ["all"]
+        self.raw = [str(project.layout.path(made)) for made in graph.closure(self.products) if isinstance(made, Raw)]
+        self.python = programs / "python"
         self.runs = {run: root / project.layout.run(run) for run in runs_in(graph.closure(self.products))}
         self.broken: RunId | None = None
         self.killed: Counter[RunId] = Counter()
         self.lives: list[int] = []
         self.environment = os.environ | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{programs}:{PROGRAMS}:{os.environ['PATH']}",
             "PYTHONPATH": f"{root}:{ROOT / 'tests/cluster'}",
             "REPRISE_QUEUE_INTERVAL": "1",
             "TMPDIR": str(root / "tmp"),
@@ -83,7 +91,7 @@ class Campaign:
 
     def start(self, *options: str) -> None:
         """Start `snakemake --profile slurm` in a process group of its own, with its launchers."""
-        command = [sys.executable, "-m", "snakemake", *options, "--", *self.targets]
+        command = [self.python, "-m", "snakemake", *options, "--", *self.targets]
         with open(self.log, "wb") as log:
             self.driver = subprocess.Popen(
                 command, cwd=self.root, env=self.environment, stdout=log, stderr=log, start_new_session=True
@@ -97,7 +105,7 @@ class Campaign:
     def call(self, *command: str) -> subprocess.CompletedProcess:
         """Run a command in the project, as a user would type it."""
         return subprocess.run(
-            [sys.executable, "-m", *command], cwd=self.root, env=self.environment, capture_output=True, text=True
+            [self.python, "-m", *command], cwd=self.root, env=self.environment, capture_output=True, text=True
         )
 
     def drive(self, *options: str) -> None:
@@ -120,6 +128,11 @@ class Campaign:
 
     def is_of_broken(self, log: str) -> bool:
         return self.broken is not None and str(self.runs[self.broken].relative_to(self.root)) in log
+
+    def hurry(self) -> None:
+        """Let all trainings end as fast as they can."""
+        for folder in self.runs.values():
+            set_pace(folder, 0)
 
     def kill_driver(self) -> None:
         """Kill the driver, and wait until it runs again if it ran before."""

@@ -15,10 +15,12 @@ from typing import Any
 
 import yaml
 
+from pipeline.core.artifacts import Product
 from pipeline.core.digests import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from qa.campaign.archives import TREES, write_archives
+from tests.cluster.tracing import set_pace
 
 sys.path.append(str(ROOT / "tests/helpers"))
 from copied_project import COPIED
@@ -33,11 +35,15 @@ NODE_MB, NODES, GPUS_OF_NODE = 32000, 2, 4  # of tests/cluster/slurm.sh
 LEAST_S = 8.0  # so that something can befall the shortest training
 
 
-def make_project(folder: Path, served: Path, address: str) -> Path:
-    """Copy the project to `folder`, with archives in `served` that are downloaded from `address`."""
+def make_project(folder: Path, served: Path, address: str, targets: tuple[Product, ...] = ()) -> Path:
+    """Copy the project to `folder`, with archives in `served` that are downloaded from `address`.
+
+    There are archives for `targets` alone, for all reports if there are none.
+    """
     project = load_project(ROOT, SETTINGS)
     graph = Graph(project)
-    needed = [project.dataset_records[name] for name in datasets_in(graph.closure(graph.reports(project.reproduced)))]
+    products = graph.closure(targets or graph.reports(project.reproduced))
+    needed = [project.dataset_records[name] for name in datasets_in(products)]
     digests = write_archives(needed, served)
     folder.mkdir(parents=True)
     for name in (*COPIED, "pipeline", "reprise", "profiles", "slurm"):
@@ -116,11 +122,11 @@ def shares_of(minutes: float, hours: dict[str, float]) -> dict[str, float]:
     return {name: max(LEAST_S, hour * second) for name, hour in hours.items()}
 
 
-def set_pace(root: Path, seconds: Callable[[str], float]) -> None:
+def set_paces(root: Path, seconds: Callable[[str], float]) -> None:
     """Slow each training down to `seconds(paper/system/dataset/seed1)`; 0 leaves it as fast as it is."""
     project = load_project(root, SETTINGS)
     graph = Graph(project)
     for run in runs_in(graph.closure(graph.reports(project.reproduced))):
         folder = root / project.layout.run(run)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pace").write_text(f"{seconds(run.folder) / STEPS:.3f}")
+        set_pace(folder, seconds(run.folder) / STEPS)

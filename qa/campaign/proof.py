@@ -1,6 +1,7 @@
 """Two campaigns of one project: one undisturbed on this machine, one through Slurm with faults."""
 
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,16 @@ from subprocess import run
 
 from pipeline.cluster.state import read_starts
 from pipeline.core.artifacts import Product
+from pipeline.core.digests import ROOT
 from qa.campaign.campaign import Campaign, Watch
 from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often
 from qa.campaign.faults import NODES, Fault, clock_step
-from qa.campaign.project import make_project, set_pace
+from qa.campaign.project import make_project, set_paces
 from qa.campaign.served import served
 from qa.campaign.weather import Weather
+
+sys.path.append(str(ROOT / "tests/helpers"))
+from warm import warm_programs
 
 HERE = ("--cores", "2", "--config", "scale=paper")
 
@@ -27,23 +32,26 @@ class Proof:
     counts: dict[str, object]
 
 
-def fetched_projects(folder: Path, seconds: Callable[[str], float]) -> tuple[Path, Path]:
+def fetched_projects(
+    folder: Path, seconds: Callable[[str], float], targets: tuple[Product, ...] = ()
+) -> tuple[Path, Path]:
     """Make two projects (calm, struck) with all data fetched. From then on there is no server, and none may be needed.
 
     Args:
         folder: To make them in.
         seconds: How long a training of `struck` takes, by paper/system/dataset/seed1.
+        targets: What data is needed for; all reports if there are none.
     """
     archives = folder / "archives"
     with served(archives) as address:
-        struck = make_project(folder / "struck", archives, address)
-        fetching = Campaign(struck)
-        fetching.targets = ["fetch"]
+        struck = make_project(folder / "struck", archives, address, targets)
+        fetching = Campaign(struck, targets)
+        fetching.targets = fetching.raw if targets else ["fetch"]
         fetching.drive(*HERE)
     calm = folder / "calm"
     shutil.copytree(struck, calm, symlinks=True)
-    set_pace(calm, lambda _: 0.0)
-    set_pace(struck, seconds)
+    set_paces(calm, lambda _: 0.0)
+    set_paces(struck, seconds)
     return calm, struck
 
 
@@ -65,7 +73,7 @@ def undisturbed(calm: Path, targets: tuple[Product, ...]) -> Path:
     Raises:
         AssertionError: It did not end well at the first start.
     """
-    campaign = Campaign(calm, targets)
+    campaign = Campaign(calm, targets, warm_programs(calm))
     campaign.drive(*HERE)
     assert campaign.lives == [0], campaign.lives
     return calm

@@ -18,6 +18,8 @@ LONGEST_S = 120.0
 class Weather(threading.Thread):
     """A thread that lets each of `faults` happen, and takes `looks` looks at the reports between them.
 
+    Until then trainings are slow.
+
     Attributes:
         struck: How often each fault happened.
         seen: Findings of each look.
@@ -44,6 +46,7 @@ class Weather(threading.Thread):
                 if self.over.is_set():
                     return
                 self.happen(fault)
+            self.campaign.hurry()
         except BaseException as error:
             self.error = error
 

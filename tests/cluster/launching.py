@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tracing import CHECKPOINT_EVERY
+from tracing import CHECKPOINT_EVERY, set_pace
 
 from pipeline.cluster.state import read_submission
 from pipeline.core.json_csv import read_json
@@ -31,13 +31,6 @@ def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
     spec["training"] |= {"validate_every": 100, "checkpoint_every": CHECKPOINT_EVERY}
     (run / "run.yaml").write_text(yaml.safe_dump(spec))
     return run
-
-
-def set_pace(run: Path, seconds: float) -> None:
-    """Let each further step of the job take `seconds`."""
-    new = run / "pace.new"
-    new.write_text(str(seconds))
-    new.replace(run / "pace")
 
 
 def made(folder: Path) -> Path:

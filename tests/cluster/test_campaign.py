@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cluster
 LINK_TO_NODES = Path("/sys/class/net/reprise-host")  # of slurm.sh
 
 TARGETS = (Table("multichannel", "table2"),)
-SECONDS = 60.0
+SECONDS = 40.0
 """Seconds that a training takes. All faults strike in that time, in the order that the seed draws."""
 
 
@@ -26,7 +26,7 @@ def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):
 @pytest.mark.qa
 def test_campaign_with_faults_ends_in_the_undisturbed_tables(slurm, tmp_path):
     """Three trainings, one of which always fails: a preemption, a killed training, a killed driver."""
-    calm, struck = fetched_projects(tmp_path, lambda _: SECONDS)
+    calm, struck = fetched_projects(tmp_path, lambda _: SECONDS, TARGETS)
     faults = (preemption, training_killed, driver_killed)
     with ThreadPoolExecutor(1) as pool:
         finished = pool.submit(undisturbed, calm, TARGETS)

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 import toy_job
-from launching import Launcher, make_run, set_pace, until, weights_digest
+from launching import Launcher, make_run, until, weights_digest
 from own_slurm import SCRIPT, STATE
 from programs import install
-from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
+from tracing import CHECKPOINT_EVERY, outcomes, set_pace, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
 

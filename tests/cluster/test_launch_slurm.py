@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 import toy_job
-from launching import Bench, Launcher, set_pace, until, weights_digest
+from launching import Bench, Launcher, until, weights_digest
 from programs import install
 from submitit import SlurmJob
-from tracing import outcomes, starts, trace, workers_one_after_the_other
+from tracing import outcomes, set_pace, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import HERE, PROJECT, Bench, set_pace, until
+from launching import HERE, PROJECT, Bench, until
 from programs import install
-from tracing import outcomes, starts
+from tracing import outcomes, set_pace, starts
 
 from pipeline.cluster.state import read_submission
 

@@ -1,4 +1,4 @@
-"""Traces that the jobs of these tests leave, and the proofs that follow from them."""
+"""The pace of the jobs of these tests, the traces that they leave, and the proofs that follow from them."""
 
 import json
 import os
@@ -22,6 +22,13 @@ def outcomes(run: Path) -> list[str | None]:
 def submitted(folder: Path) -> list[str]:
     """The jobs that were ever submitted for what is in `folder`."""
     return [path.name.split("_")[0] for path in folder.glob("slurm/*_submission.sh")]
+
+
+def set_pace(run: Path, seconds: float) -> None:
+    """Let each further step of the job take `seconds`."""
+    new = run / "pace.new"
+    new.write_text(str(seconds))
+    new.replace(run / "pace")
 
 
 def record_step(run: Path, step: int) -> None:
