@@ -112,14 +112,9 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
 
 
 def realise(utterance: Utterance, tree: str, words: list[str], notes: DerivationNotes, length: int) -> Sentence:
-    """Return an utterance in all languages.
+    """Return an utterance in all languages, given its English `tree`, the leaves of it, `words`, and its notes.
 
-    Args:
-        utterance: Meaning of the sentence.
-        tree: Its English tree.
-        words: Leaves of the tree.
-        notes: Phenomena noted during the derivation.
-        length: Number of English words, without punctuation.
+    `length` is the number of English words, without punctuation.
     """
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))

@@ -66,14 +66,7 @@ def not_finite(a: Tensor, b: Tensor) -> Tensor:
 class CapturedSteps:
     """Training steps by replayed graphs, or eagerly by the same operators if a graph cannot be recorded.
 
-    Args:
-        spec: Specification of the run.
-        model: On `device`.
-        optimiser: Of the model; it keeps its learning rates on the device from now on.
-        group: The processes that train the model.
-        device: A GPU.
-        grid: Shapes to which batches are padded.
-        recorder: Records the graphs.
+    The model is on the device, a GPU. The optimiser keeps its learning rates there from now on.
     """
 
     def __init__(

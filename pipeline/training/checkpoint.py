@@ -145,11 +145,7 @@ class Checkpoints:
             path.unlink()
 
     def check_space(self, model: torch.nn.Module, checkpoints: int) -> None:
-        """Check that the disk can hold what the run will write.
-
-        Args:
-            model: On any device.
-            checkpoints: Weight files that the run writes in all.
+        """Check that the disk can hold what the run of a `model` will write, `checkpoints` weight files in all.
 
         Raises:
             UserError: There is too little space.
@@ -161,13 +157,7 @@ class Checkpoints:
         require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
-        """Keep the weights after `step` steps for averaging, and prune older ones except those of step `good`.
-
-        Args:
-            model: On any device.
-            step: Steps done.
-            good: Step whose weights are kept too; None for no such step.
-        """
+        """Keep weights of `model` after `step` steps for averaging, and prune older ones but those of step `good`."""
         self._write_later(self.weights_path(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
 
     def prune(self, good: int | None = None) -> None:
@@ -184,12 +174,7 @@ class Checkpoints:
                     path.unlink()
 
     def save_final(self, tensors: dict[str, Tensor], outcome: Outcome) -> None:
-        """Write the final weights with the content of `done.json`.
-
-        Args:
-            tensors: Weights by name, each with the shape of its parameter.
-            outcome: Outcome of the training.
-        """
+        """Write the final weights, `tensors` (…) by name, with the `outcome` of the training."""
         self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
     def final_outcome(self) -> Outcome | None:
@@ -228,14 +213,9 @@ class Checkpoints:
         machine: Machine,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write a resume file; once it is verified, remove older ones and call `then`.
+        """Write a resume file of a `model`; once it was read back, remove older ones and call `then`.
 
-        Args:
-            model: On any device.
-            optimiser: Of the model.
-            state: State after the last step.
-            machine: Machine that trains; a resume on another one is logged.
-            then: Called after the file was written and read back, in the writer's thread.
+        The writer's thread does both. A resume on another machine is logged.
         """
         path = self.folder / f"step-{state.step}.{RESUME}"
         metadata = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}

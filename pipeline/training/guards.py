@@ -43,10 +43,9 @@ def count_skipped_step(
 
 
 def name_lines(sequences: Sequence[int]) -> str:
-    """Return the lines of the training split that a step reads as text, the first ones of many.
+    """Return as text the lines of the training split that a step reads, from the numbers, from 0, of its sequences.
 
-    Args:
-        sequences: Numbers of the sequences, from 0.
+    Only the first of many are named.
     """
     lines = sorted(int(sequence) + 1 for sequence in sequences)
     more = f" and {len(lines) - NAMED_SEQUENCES} more" if len(lines) > NAMED_SEQUENCES else ""

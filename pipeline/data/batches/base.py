@@ -84,7 +84,7 @@ class Batch:
         return type(self).__name__, self.padded, *shapes
 
     def fitted_to(self, rows: int, source: int, target: int) -> Self:
-        """Pad to a shape of the grid; the loss and its gradients stay the same.
+        """Return the batch padded to a shape of the grid; the loss and its gradients stay the same.
 
         Added rows have no target. Added positions hold PAD, or no sound.
 
@@ -92,9 +92,6 @@ class Batch:
             rows: Number of sequences, at least B.
             source: Number of source positions, at least S; ignored for text without a source.
             target: Number of target positions, at least T.
-
-        Returns:
-            The padded batch.
         """
         fitted = self._fitted(rows, source, target)
         vars(fitted).update(on_grid=True, num_tokens=self.num_tokens)

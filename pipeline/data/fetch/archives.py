@@ -46,12 +46,9 @@ IN_MEMORY = 1 << 26
 
 @contextlib.contextmanager
 def folder_of_copies(corpus: Path) -> Iterator[Path]:
-    """Name a folder of this process for copies of members in a `corpus`, and remove it at the end of the block.
+    """Yield a folder of this process for copies of members in a `corpus`, and remove it at the end of the block.
 
     It does not exist yet. Folders that killed processes left are removed at the start.
-
-    Yields:
-        Folder for the copies, which does not exist yet.
     """
     folder = temporary_sibling(corpus / "raw/unpacked")
     remove_orphans(folder.parent)

@@ -52,13 +52,10 @@ class Keys:
 
 
 def sgml_segments(content: bytes, path: Path) -> Segments:
-    """Return the text of each <seg>, with collapsed white space and unchanged entities; it may span lines.
+    """Return the text of each <seg> in the `content` of the file `path`; it may span lines.
 
-    A comment between segments hides the tags in it. Within a segment `<!--` is text.
-
-    Args:
-        content: Content of the file.
-        path: Path of the file, for the message.
+    White space is collapsed, and entities are unchanged. A comment between segments hides the tags in it. Within a
+    segment `<!--` is text.
 
     Raises:
         UserError: A segment or comment does not end.

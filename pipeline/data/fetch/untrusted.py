@@ -60,10 +60,7 @@ def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterato
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file so that disk errors stay distinct from damage.
-
-    Yields:
-        The open file.
+    """Yield an open file whose disk errors stay distinct from damage.
 
     Raises:
         UnreadableError: The system can't read the file.

@@ -84,11 +84,7 @@ UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 
 
 def grammar_lines(text: datasets.GrammarText) -> Iterator[tuple[datasets.SplitName, str]]:
-    """Yield the sentences of each domain, first test, then dev, then train, without repeats.
-
-    Yields:
-        Split and sentence.
-    """
+    """Yield split and sentence of each domain, first test, then dev, then train, without repeats."""
     tests = [split for split in text.sizes if split not in ("dev", "train")]
     for domain in text.domains:
         seen: set[str] = set()
@@ -120,15 +116,9 @@ def keywords(line: str, rng: Random) -> str:
 def fetched_lines(
     text: datasets.FetchedText, files: dict[str, Path], folder: Path
 ) -> Iterator[tuple[datasets.SplitName, str]]:
-    """Yield the lines of each split, with parts chained or interleaved.
+    """Yield split and line of a `text` from fetched `files` by source, with parts chained or interleaved.
 
-    Args:
-        text: Description of the text.
-        files: Fetched files by source.
-        folder: Folder for copies of the members of archives.
-
-    Yields:
-        Split and line.
+    The `folder` is for copies of the members of archives.
 
     Raises:
         UserError: A file is damaged, or lacks a named member or line.
@@ -189,15 +179,9 @@ def sentences(part: datasets.TextPart, name: str, size: int, stream: IO[bytes], 
 
 
 def table_rows(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of a TSV file with a header.
+    """Yield the cells by column of each row in `lines` of a TSV file `where`, whose header has the `wanted` columns.
 
-    Args:
-        lines: Lines of the file.
-        wanted: Columns that it must have.
-        where: The file, for messages.
-
-    Yields:
-        Cells by column; a row that is cut has empty cells at its end.
+    A row that is cut has empty cells at its end.
 
     Raises:
         UserError: A wanted column is missing.

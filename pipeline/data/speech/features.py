@@ -206,12 +206,7 @@ def check_split(
 ) -> None:
     """Check that a split is not empty and as the dataset file expects; log what was left out or scaled.
 
-    Args:
-        dataset: Dataset whose file records the expected size and digest.
-        split: Name of the split.
-        found: Counts of the split.
-        transcripts: Transcripts of the utterances kept.
-        manifest: Manifest of the split, for messages.
+    `transcripts` are those of the utterances kept, and messages name the `manifest`.
 
     Raises:
         UserError: It is empty, or its number of utterances or digest differs.

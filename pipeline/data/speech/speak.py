@@ -34,7 +34,7 @@ from pipeline.data.speech.manifest import Utterance, manifest_path, write_manife
 log = logging.getLogger(__name__)
 
 UTTERANCES_PER_PROCESS = 250
-BYTES_PER_CHARACTER = 2000  # of FLAC at a slow rate
+BYTES_PER_CHARACTER = 2000
 """Bytes of FLAC for each character at a slow rate."""
 
 

@@ -31,15 +31,11 @@ APART = re.compile(r"(?<!\.) \.\s*$")
 
 
 def check_untokenised(path: Path, lines: list[str]) -> None:
-    """Check that raw text is not tokenised; sacreBLEU would tokenise it a second time.
+    """Check that raw `lines` of the file `path` are not tokenised; sacreBLEU would tokenise them a second time.
 
     Signs of tokenisation are escaped characters and final full stops with a space before them. Text fails if more than
     a tenth of the lines that could show a sign do. Separate final stops must also occur in more than a hundredth of all
     lines: if few lines end in a stop, these may be names of folders or slips.
-
-    Args:
-        path: File that the lines come from, for the message.
-        lines: Lines of the text, without line feeds.
 
     Raises:
         UserError: The text looks tokenised.

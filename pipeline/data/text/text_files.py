@@ -90,7 +90,8 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
         and (found.certain or every_cell or any_break(whole, plain))
         and (not found.contradicting or any_break(whole, plain))
     ):
-        log.log(level, "%s: removed the quotation marks of a spreadsheet, the first on line %d", where, first(found))
+        first = min([*found.certain, *found.possible])
+        log.log(level, "%s: removed the quotation marks of a spreadsheet, the first on line %d", where, first)
         return whole
     if found.certain:
         log.log(
@@ -105,11 +106,6 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
         *(where, found.possible[0]),
     )
     return plain
-
-
-def first(found: Quoting) -> int:
-    """Return the first line with a quoted cell."""
-    return min([*found.certain, *found.possible])
 
 
 def quoting(rows: list[Row]) -> Quoting:

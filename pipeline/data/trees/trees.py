@@ -115,14 +115,7 @@ class Builder:
 
 
 def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """Yield each bracketing of a file on one line, with the number of its first line.
-
-    Args:
-        lines: Lines of a file; a tree may span several.
-        where: File, for messages.
-
-    Yields:
-        Number of the first line, and the bracketing.
+    """Yield the number of the first line and the bracketing, on one line, of each tree in `lines` of a file `where`.
 
     Raises:
         UserError: Text is outside brackets, or a bracket does not match; the message has the line.
@@ -155,13 +148,9 @@ def joined(symbols: list[str]) -> str:
 
 
 def parse_tree(text: str, where: str) -> Tree:
-    """Return the tree of one bracketing as written.
+    """Return the tree of one bracketing, `text`, as written; `where` names file and line for the message.
 
     A tag over several words, of which CRAFT has five, is repeated over each word.
-
-    Args:
-        text: Bracketing.
-        where: File and line, for the message.
 
     Raises:
         UserError: Brackets don't match, or a node is neither a phrase of nodes nor a tag over words.

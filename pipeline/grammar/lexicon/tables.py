@@ -32,11 +32,7 @@ class Table:
     rows: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, where: str, cells: list[str]) -> None:
-        """Add a row.
-
-        Args:
-            where: File and line, for messages.
-            cells: Its cells.
+        """Add a row of `cells` in a file and line, `where`.
 
         Raises:
             UserError: The row has too few or too many cells.
