@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import islice
 from random import Random
 from typing import Any, Literal
 
@@ -18,7 +16,6 @@ from pipeline.grammar.words import Noun, Verb
 Domain = Literal["film", "search"]
 LANGUAGES = ("en", "de", "fr", "zh")
 SHORTEST, LONGEST = 3, 40
-SAMPLE = 5_000  # sentences, by which words are frequent
 PUNCTUATION = frozenset(",.?")
 SENSES = Counter((verb.en.base, verb.en.preposition, verb.en.particle) for verb in VERBS if not verb.en.fixed)
 
@@ -62,41 +59,6 @@ def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
     while True:
         if (sentence := draw(rng, held_out)) is not None:
             yield sentence
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of length and vocabulary, by which a small model can learn the grammar in minutes.
-
-    Attributes:
-        words: Minimum and maximum number of English words, without punctuation.
-        vocabulary: Number of most frequent English words allowed in the domain, besides names; None = all.
-    """
-
-    words: tuple[int, int] = (SHORTEST, LONGEST)
-    vocabulary: int | None = None
-
-    def kept(self, sentences: Iterator[Sentence], domain: Domain) -> Iterator[Sentence]:
-        """Yield the sentences within the limits."""
-        known = None if self.vocabulary is None else frequent_words(domain, self.vocabulary)
-        for sentence in sentences:
-            fits = self.words[0] <= sentence.phenomena["length"] <= self.words[1]
-            if fits and (known is None or known.issuperset(plain_words(sentence))):
-                yield sentence
-
-
-@cache
-def frequent_words(domain: Domain, count: int) -> frozenset[str]:
-    """Return the most frequent English words of a domain, without names."""
-    sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
-    counts = Counter(word for sentence in sample for word in plain_words(sentence))
-    return frozenset(word for word, _ in counts.most_common(count))
-
-
-def plain_words(sentence: Sentence) -> list[str]:
-    """Return the English words without names, in lower case."""
-    names = {part for name in sentence.phenomena["names"] for part in name["text"].split()}
-    return [word.lower() for word in english.tokens(sentence.tree) if word not in names]
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeline.core.files import atomic_write
-from pipeline.grammar.corpus import LANGUAGES, Domain, Limits, Sentence, chinese_text, endless, next_unseen
+from pipeline.grammar.corpus import LANGUAGES, Domain, Sentence, chinese_text, endless, next_unseen
 
 TESTS = ("test", "test2", "test3", "test4", "test5")
-ALL = Limits()
 SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
 AND = {"en": "and", "de": "und", "fr": "et", "zh": "和"}
 """Between queries, which have no full stop."""
@@ -26,7 +25,6 @@ def write_splits(
     domain: Domain,
     seed: int,
     chained: Mapping[str, int] = MappingProxyType({}),
-    limits: Limits = ALL,
 ) -> None:
     """Write `raw/{split}.{language}`, `{split}.trees` (of the English side) and `{split}.phenomena.jsonl`.
 
@@ -40,15 +38,13 @@ def write_splits(
         domain: Domain of the sentences.
         seed: Seed of all splits.
         chained: Splits whose lines are several sentences in a row, by their fewest English words per line.
-        limits: Limits of the sentences of the other splits.
     """
     seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     for split in SPLITS:
         if split not in sizes:
             continue
         source = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
-        alone = split not in chained
-        stream = limits.kept(endless(*source), domain) if alone else endless_chains(*source, chained[split])
+        stream = endless_chains(*source, chained[split]) if split in chained else endless(*source)
         sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
         _write(Path(folder), split, languages, sentences)
 

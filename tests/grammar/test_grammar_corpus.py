@@ -17,7 +17,7 @@ from pipeline.core.digests import digest_of
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
-from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, Limits, frequent_words
+from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.grammar.splits import endless_chains, write_splits
@@ -232,16 +232,3 @@ def test_dataset_with_unknown_grammar_parts_is_refused(tmp_path, change, message
     path.write_text(json.dumps(record))
     with pytest.raises(UserError, match=message):
         load_dataset(path)
-
-
-def test_limits_keep_lengths_and_frequent_words_except_names(tmp_path):
-    limits = Limits((8, 20), vocabulary=400)
-    write_splits(tmp_path, ["en"], {"train": 300, "dev": 20, "test": 60}, "film", seed=1, limits=limits)
-    known = frequent_words("film", 400)
-    assert len(known) == 400 and {"the", "that", "because"} < known
-    for split in ("train", "test"):
-        for record in map(json.loads, lines(tmp_path / f"{split}.phenomena.jsonl")):
-            names = {part for name in record["names"] for part in name["text"].split()}
-            words = [word for word in tokens(record["tree"]) if word not in PUNCTUATION]
-            assert 8 <= len(words) <= 20
-            assert {word.lower() for word in words if word not in names} <= known

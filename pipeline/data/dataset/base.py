@@ -239,12 +239,6 @@ class GrammarSource(Closed):
         description="Splits whose lines join several sentences, with the minimum number of English words per line, "
         "punctuation excluded",
     )
-    words: Annotated[tuple[Count, Count], Field(strict=False)] = Field(
-        default=(3, 40), description="Minimum and maximum number of English words per sentence, without punctuation"
-    )
-    vocabulary: Count | None = Field(
-        default=None, description="Use only the most frequent English words of the domain, names excluded; null = all"
-    )
 
     @model_validator(mode="after")
     def chained_splits_have_a_size(self):

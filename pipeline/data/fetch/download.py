@@ -66,8 +66,7 @@ def generate(*, dataset: Path, corpus: Path) -> None:
         dataset: Dataset file.
         corpus: Folder of the corpus.
     """
-    from pipeline.grammar.corpus import Limits  # loads the lexicon, which `download` does not need
-    from pipeline.grammar.splits import write_splits
+    from pipeline.grammar.splits import write_splits  # loads the lexicon, which `download` does not need
 
     record = datasets.load_one_of(
         dataset, datasets.GrammarDataset | datasets.GrammarTreebank, "what the grammar writes"
@@ -75,8 +74,7 @@ def generate(*, dataset: Path, corpus: Path) -> None:
     wanted = record.generator
     languages = [record.src] if isinstance(record, datasets.GrammarTreebank) else list(record.languages)
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
-    limits = Limits(wanted.words, wanted.vocabulary)
-    write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained, limits)
+    write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained)
     raw_text.write_raw_mark(corpus)
     log.info("%s: %d sentences of domain %s", corpus, sum(wanted.sizes.values()), wanted.domain)
 
