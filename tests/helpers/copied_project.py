@@ -43,15 +43,14 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-STEPS = ("max_steps", "warmup_steps", "branch_warmup_steps", "branch_freeze_steps")
-STEPS += ("validate_every", "checkpoint_every")
+STEPS = ("max_steps", "warmup_steps", "branch_warmup_steps", "branch_freeze_steps", "checkpoint_every")
 LINES = {"train": 600, "dev": 20, "test": 20}
 
 
 def shrink(root: Path) -> Path:
     """Cut the trainings of scale smoke to a tenth of their steps, and its translated grammar corpora to a few lines.
 
-    Runs keep the number of their checkpoints and reports their rows; only the numbers differ.
+    Runs keep the number of their checkpoints and reports their rows; only the numbers differ. Each is validated once.
     """
     path = root / "workflow/scales/smoke.yaml"
     scale = json.loads(json.dumps(yaml.safe_load(path.read_text())))  # systems that share settings get copies
