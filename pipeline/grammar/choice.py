@@ -1,7 +1,6 @@
 """Zipf-like random choice, and the parts of the lexicon that are reserved for the test split."""
 
 import zlib
-from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
@@ -26,7 +25,7 @@ class Zipf(Generic[Item]):
 
     def __call__(self, rng: Random) -> Item:
         """Draw an item."""
-        return self.items[bisect(self.cumulative, rng.random() * self.cumulative[-1])]
+        return rng.choices(self.items, cum_weights=self.cumulative)[0]
 
 
 def held_out_combination(verb: str, noun: Noun) -> bool:

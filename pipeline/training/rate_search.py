@@ -53,7 +53,8 @@ def search_rate(
     if not 0 < lowest < highest:
         raise UserError(f"--lowest {lowest:g} --highest {highest:g}: name two numbers above 0, the lower one first")
     spec, rng = load_run(run / RUN_FILE), random.Random(seed)
-    name, rows = rate_setting(spec), list[dict[str, Any]]()
+    name = "lr_factor" if spec.training.schedule == "inverse_sqrt" else "lr"
+    rows: list[dict[str, Any]] = []
     for number in range(1, trials + 1):
         rate = float(f"{exp(rng.uniform(log(lowest), log(highest))):.3g}")
         folder = out.with_name(f"{out.stem}-trials") / f"{name}-{rate:g}"
@@ -66,11 +67,6 @@ def search_rate(
     logger.info(
         "%s: best %s %g; set it for %s/%s in workflow/scales", out, name, rows[0][name], spec.paper, spec.system
     )
-
-
-def rate_setting(spec: RunSpec) -> str:
-    """Return the setting that scales the learning rates of a run."""
-    return "lr_factor" if spec.training.schedule == "inverse_sqrt" else "lr"
 
 
 def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
