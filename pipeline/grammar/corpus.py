@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
@@ -61,33 +61,52 @@ def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
             yield sentence
 
 
-def draw_film(rng: Random, held_out: bool) -> Sentence | None:
-    """Return one drawn sentence; None if it is too short or too long (see `endless`)."""
+class Film(NamedTuple):
+    """A derived sentence of a film with its English words and their tree."""
+
+    utterance: Utterance
+    tree: str
+    words: list[str]
+    notes: DerivationNotes
+    length: int
+
+
+def endless_english(rng: Random, held_out: bool) -> Iterator[str]:
+    """Yield the English texts of the sentences of films without their translations; see `endless`."""
+    while True:
+        if (film := derive_film(rng, held_out)) is not None:
+            yield running_text(film.words)
+
+
+def derive_film(rng: Random, held_out: bool) -> Film | None:
+    """Return one derived sentence; None if it is too short or too long (see `endless`)."""
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
     tree = english.sentence(utterance)
     words = english.tokens(tree)
     length = sum(word not in PUNCTUATION for word in words)
-    if not SHORTEST <= length <= LONGEST:
-        return None
-    return realise(utterance, tree, words, deriver.notes, length)
+    return Film(utterance, tree, words, deriver.notes, length) if SHORTEST <= length <= LONGEST else None
 
 
-def realise(utterance: Utterance, tree: str, words: list[str], notes: DerivationNotes, length: int) -> Sentence:
-    """Return an utterance in all languages, given its English `tree`, the leaves of it, `words`, and its notes.
+def draw_film(rng: Random, held_out: bool) -> Sentence | None:
+    """Return one drawn sentence; None if it is too short or too long (see `endless`)."""
+    film = derive_film(rng, held_out)
+    return None if film is None else realise(film)
 
-    `length` is the number of English words, without punctuation.
-    """
+
+def realise(film: Film) -> Sentence:
+    """Return a derived sentence in all languages."""
+    utterance = film.utterance
     de = running_text(single_commas(german.sentence(utterance)))
     fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
     zh_words = chinese.sentence(utterance)
     return Sentence(
-        en=running_text(words),
+        en=running_text(film.words),
         de=capitalised(de),
         fr=capitalised(fr),
         zh=chinese_text(zh_words),
-        tree=tree,
-        phenomena=phenomena("film", notes, length),
+        tree=film.tree,
+        phenomena=phenomena("film", film.notes, film.length),
         zh_words=tuple(zh_words),
     )
 

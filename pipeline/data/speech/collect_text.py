@@ -98,13 +98,15 @@ def grammar_lines(text: datasets.GrammarText) -> Iterator[tuple[datasets.SplitNa
 
 def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
     """Yield English sentences of a `domain` without end by `rng`; `held_out` allows names of the test split."""
-    from pipeline.grammar.corpus import endless  # loads the lexicon, which fetched text does not need
+    from pipeline.grammar.corpus import endless, endless_english  # load the lexicon; fetched text does not need it
 
-    if domain != "queries":
-        yield from (sentence.en for sentence in endless(domain, rng, held_out))
-    searches, films = endless("search", rng, held_out), endless("film", rng, held_out)
+    searches, films = endless("search", rng, held_out), endless_english(rng, held_out)
+    if domain == "film":
+        yield from films
+    if domain == "search":
+        yield from (sentence.en for sentence in searches)
     while True:
-        yield from (next(searches).en, keywords(next(films).en, rng))
+        yield from (next(searches).en, keywords(next(films), rng))
 
 
 def keywords(line: str, rng: Random) -> str:
