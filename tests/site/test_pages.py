@@ -27,7 +27,7 @@ from pipeline.report.site.charts import Number, curves, differences, nice_axis
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
-from pipeline.report.site.papers import common_titles, figure
+from pipeline.report.site.papers import caption, common_titles, figure
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
@@ -440,3 +440,12 @@ def row_of(page: str, begins: str) -> list[str]:
     rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL))
     texts = ([unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in row] for row in rows)
     return next(row for row in texts if row[0].startswith(begins))
+
+
+def test_caption_of_a_figure_is_its_text_above_the_picture(tmp_path):
+    path = tmp_path / "figure1.md"
+    assert caption(path, "smoke") == ""
+    path.write_text("Lengths, at scale smoke. Longer is worse.\n\n![](figure1.svg)\n\n![](other.svg)\n\nData: toy\n")
+    assert caption(path, "smoke") == "Longer is worse."
+    path.write_text("Lengths alone.\n\n![](figure1.svg)\n")
+    assert caption(path, "smoke") == "Lengths alone."

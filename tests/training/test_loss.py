@@ -125,7 +125,10 @@ def test_fit_loss_is_that_of_the_first_batches_without_dropout(copy_corpus, mode
 def test_samples_are_the_same_three_and_keep_training_mode(copy_corpus, model):
     checked = validation(copy_corpus, 50)
     first, second = checked.samples(model), checked.samples(model)
-    assert first == second and len(first) == 3
+    pairs = checked.batches.pairs
+    texts = checked.tgt_symbols.decode([pairs.tgt[number] for number in range(len(pairs.tgt))])
+    assert first == second
+    assert [sample["reference"] for sample in first] == [texts[0], texts[len(texts) // 2], texts[-1]]
     assert all(sample["source"] == sample["reference"] != "" for sample in first)
     assert model.training
     model.loss(next(iter(EvalBatches(ParallelSplit(copy_corpus, "dev"), 50)))[1], 0.1).loss.backward()
