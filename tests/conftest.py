@@ -40,7 +40,8 @@ MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes, many times what a run of all tests has in use."""
 
-
+# before a conftest.py of a folder imports torch: several threads, in commands as well, spin while they wait for another
+os.environ["OMP_NUM_THREADS"] = "1"
 if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
@@ -94,11 +95,9 @@ def needs_slurm(file: Path) -> bool:
 def pytest_configure():
     """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to.
 
-    Everything computes with one thread, in commands as well: several would spin while they wait for each other.
     Folders of tests lie in memory if it is large: most of a test's files wait for the disk, one after another.
     """
     os.environ["SLURM_CONF"] = os.devnull
-    os.environ["OMP_NUM_THREADS"] = "1"
     if holds_test_folders(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
