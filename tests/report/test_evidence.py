@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.analysis.evidence import bootstrap_sample, contrast, over_seeds, smaller_factor, training_sample
+from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, over_seeds, smaller_factor, training_sample
 from pipeline.core.errors import UserError
 
 
@@ -25,6 +25,15 @@ def test_error_is_unknown_if_all_seeds_are_equal():
     pool = (one, other)
     found = difference(training_sample(one, "one", pool), training_sample(other, "other", pool))
     assert found.p_value == pytest.approx(stats.t.sf(2 / (0.5 * 2 / 3) ** 0.5, 4))  # variances of 1 and 0
+
+
+@pytest.mark.parametrize(("seeds", "squared_error"), [(2, 1 + 16 - 9), (4, 1 / 3 + 16 - 3)])
+def test_sentence_variance_of_seeds_is_counted_once(seeds, squared_error):
+    """By hand, s^2 / n + B - e^2 / n: half the seeds score 1 and half -1; resamples differ by 4, and by a seed's 3."""
+    shared, own = np.array([4.0, -4.0, 4.0, -4.0]), np.array([3.0, 3.0, -3.0, -3.0])
+    signs = np.array([1.0, -1.0] * (seeds // 2))
+    found = contrast("toy", [(1, Sample(signs, shared + signs[:, None] * own, "toy"))])
+    assert found.error**2 == pytest.approx(squared_error)
 
 
 @pytest.mark.parametrize("seeds", [3, 6])
