@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return a text as a paragraph: literal, and no heading, list or quote."""
-    return BLOCK.sub(lambda found: f"{found[0]}\\", literal(text.strip()), count=1)
+    return BLOCK.sub(lambda found: f"{found[0]}\\", literal(text.strip()))
 
 
 def paragraphs(*parts: str) -> str:

@@ -10,7 +10,7 @@ from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.papers.paper import Deviation
 from pipeline.report.claims import count_verdicts, shortened
 from pipeline.report.filled_table import fill
-from pipeline.report.markup import literal
+from pipeline.report.markup import grid, literal
 from pipeline.report.table import render
 
 PAPER, TABLE = "weighted", "table2"
@@ -40,6 +40,11 @@ def test_row_has_every_shown_column_and_its_cost(project):
     assert shown[1]["bleu 95 %"] == "19.50–21.50" and all(row["bleu printed"] for row in shown)
     assert [row["status"] for row in shown] == filled.runs["status"].tolist()
     assert [row["notes"] for row in shown] == filled.runs["deviations"].tolist()
+
+
+def test_only_columns_of_numbers_alone_are_right_aligned():
+    rule = grid(["a", "b", "c", "d"], [["x", "1.5", "-2", "3"], ["1", "–", "", "y"], ["2", "y", "7", "4"]]).split("\n")[1]
+    assert [cell[-1] for cell in rule.strip("|").split("|")] == ["-", "-", ":", "-"]
 
 
 def test_only_deviations_of_its_rows_stand_below_a_table(project):
