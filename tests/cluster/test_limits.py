@@ -53,12 +53,12 @@ def four_seeds_in_one_job_count_once(bench: Bench) -> None:
     options = ["here", "weighted", "--config", "seeds=4", "--resources", "gpus=8"]
     driver = subprocess.run([*command, *options], cwd=bench.folder, env=environment, capture_output=True, text=True)
     until(lambda: all(map(starts, runs)), "four trainings")
-    command = ["squeue", "--me", "--qos=one", "--noheader", "--format=%A"]
-    listed = subprocess.run(command, capture_output=True, text=True).stdout
-    assert listed.split() == [driver.stdout.strip()]
+    listed = subprocess.run(["squeue", "--me", "--noheader", "--format=%A %Z"], capture_output=True, text=True).stdout
+    assert [line.split()[0] for line in listed.splitlines() if str(bench.folder) in line] == [driver.stdout.strip()]
+    assert not any((run / "slurm").exists() for run in runs)
     until(lambda: all((run / "done.json").exists() for run in runs), "the end of all trainings")
     assert [outcomes(run) for run in runs] == [["done"]] * 4
-    assert (bench.folder / "arguments").read_text().split() == ["--configfile=slurm/config.yaml", *options[1:]]
+    assert (bench.folder / "arguments").read_text().split() == ["--configfile=slurm/settings.yaml", *options[1:]]
 
 
 def requeued_and_held_job_says_how_to_release_it(bench: Bench) -> None:

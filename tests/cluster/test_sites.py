@@ -1,5 +1,6 @@
 """Options of a site and resources of a job reach Slurm as written, and impossible ones are refused at once."""
 
+import os
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import yte
 from copied_project import ROOT, call, copy_project, require
 from fabricated import touch
 from real_project import real_project
+from snakemake.cli import get_profile_dir
 
 from pipeline.cluster.resources import ResourceOptions, Resources, Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
@@ -31,6 +33,16 @@ def project(tmp_path) -> Path:
     (root / "slurm").unlink()
     shutil.copytree(ROOT / "slurm", root / "slurm")
     return root
+
+
+@pytest.mark.parametrize("order", [sorted, lambda names: sorted(names, reverse=True)], ids=["a to z", "z to a"])
+@pytest.mark.parametrize("folder", ["slurm", "profiles/default"])
+def test_snakemake_reads_the_profile_in_any_order_of_files(folder, order, monkeypatch):
+    """If a folder had a `config.yaml` as well, the first one listed would be read."""
+    listed = os.listdir
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(os, "listdir", lambda path: order(listed(path)))
+    assert get_profile_dir(folder) == (Path(folder), Path(folder, "profile.yaml"))
 
 
 def test_the_simplest_site_edits_one_line(tmp_path):
