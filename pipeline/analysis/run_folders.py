@@ -64,7 +64,7 @@ class Measurement:
 
 
 class RunFolders:
-    """Reader of the run folders of one paper. Records, scores, loss curves and samples are read once.
+    """Reader of the run folders of one paper, which reads each record, score, statistic, loss curve and sample once.
 
     Args:
         view: The paper at one scale.
@@ -192,7 +192,8 @@ class RunFolders:
     def _rows(self, path: Path, metric: str) -> np.ndarray:
         """Return the sentence statistics of a metric in a score file, shape (N, F)."""
         if (path, metric) not in self._statistics:
-            self._statistics[path, metric] = read_statistics(path, metric)
+            self._statistics[path, metric] = rows = read_statistics(path, metric)
+            rows.setflags(write=False)  # shared
         return self._statistics[path, metric]
 
     def measurement(

@@ -9,6 +9,7 @@ the monotonic clock, which all processes share and no process sets.
 import contextlib
 import csv
 import logging
+import math
 import os
 import re
 import subprocess
@@ -106,8 +107,19 @@ class QueuedJob:
 
 
 def queue_interval() -> float:
-    """Return the interval that REPRISE_QUEUE_INTERVAL sets, else a minute."""
-    return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
+    """Return the seconds that REPRISE_QUEUE_INTERVAL sets, else a minute.
+
+    Raises:
+        UserError: They are no positive number.
+    """
+    text = os.environ.get("REPRISE_QUEUE_INTERVAL", "60")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UserError(f"REPRISE_QUEUE_INTERVAL={text}: set the seconds between two queries of Slurm, such as 60")
+    return seconds
 
 
 class Queue:

@@ -61,8 +61,13 @@ def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
             yield sentence
 
 
-class Film(NamedTuple):
-    """A derived sentence of a film with its English words and their tree."""
+class Derived(NamedTuple):
+    """A sentence of a film, derived but not yet translated.
+
+    Attributes:
+        words: Leaves of the English tree.
+        length: Number of words without punctuation.
+    """
 
     utterance: Utterance
     tree: str
@@ -78,14 +83,14 @@ def endless_english(rng: Random, held_out: bool) -> Iterator[str]:
             yield running_text(film.words)
 
 
-def derive_film(rng: Random, held_out: bool) -> Film | None:
+def derive_film(rng: Random, held_out: bool) -> Derived | None:
     """Return one derived sentence; None if it is too short or too long (see `endless`)."""
     deriver = Deriver(rng, held_out)
     utterance = deriver.film()
     tree = english.sentence(utterance)
     words = english.tokens(tree)
     length = sum(word not in PUNCTUATION for word in words)
-    return Film(utterance, tree, words, deriver.notes, length) if SHORTEST <= length <= LONGEST else None
+    return Derived(utterance, tree, words, deriver.notes, length) if SHORTEST <= length <= LONGEST else None
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:
@@ -94,7 +99,7 @@ def draw_film(rng: Random, held_out: bool) -> Sentence | None:
     return None if film is None else realise(film)
 
 
-def realise(film: Film) -> Sentence:
+def realise(film: Derived) -> Sentence:
     """Return a derived sentence in all languages."""
     utterance = film.utterance
     de = running_text(single_commas(german.sentence(utterance)))

@@ -182,9 +182,9 @@ class Project(Catalogue):
     def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """Resolve a named decoding for a system at this scale: that of its base if nothing changes it."""
         systems = self.papers[paper].systems
-        entry = systems[system]
-        if entry.base in systems and name not in entry.decodings and f"{paper}/{system}" not in self.scale.systems:
-            return self.decoding(paper, entry.base, name)
+        own = systems[system]
+        if own.base in systems and name not in own.decodings and f"{paper}/{system}" not in self.scale.systems:
+            return self.decoding(paper, own.base, name)
         settings = self.paper_decoding(paper, name).model_dump()
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})

@@ -5,7 +5,7 @@ FLOPs are counted as the training counts them (`pipeline/training/specification.
 
 import json
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -38,8 +38,11 @@ class RunForecast:
 
     @cached_property
     def parameters(self) -> int:
-        """Count the parameters of the model, which is built without memory, once for all seeds of a system."""
-        return parameters_of(self.spec.model_copy(update={"seed": 0}).model_dump_json(), self.vocab_sizes)
+        """Count the parameters of the model, which is built without memory."""
+        from pipeline.models.seq2seq import count_parameters_on_meta  # loads torch, which FLOPs do not need
+        from pipeline.training.run_model import build_run_model
+
+        return count_parameters_on_meta(lambda: build_run_model(self.spec, self.vocab_sizes))
 
     @cached_property
     def shape(self) -> str:
@@ -85,23 +88,6 @@ class RunForecast:
     def flops(self) -> float:
         """Return the FLOPs of steps and validations."""
         return self.training_flops + self.validation_flops
-
-
-@cache
-def parameters_of(settings: str, vocab_sizes: tuple[int, int]) -> int:
-    """Count the parameters of the model of a run.
-
-    Args:
-        settings: Its RunSpec as JSON.
-        vocab_sizes: Entries of the source and the target vocabulary.
-
-    Returns:
-        The trainable scalars; shared ones count once.
-    """
-    from pipeline.models.seq2seq import count_parameters_on_meta  # loads torch, which FLOPs do not need
-    from pipeline.training.run_model import build_run_model
-
-    return count_parameters_on_meta(lambda: build_run_model(RunSpec.model_validate_json(settings), vocab_sizes))
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:

@@ -157,7 +157,7 @@ class Checkpoints:
         require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
-        """Keep weights of `model` after `step` steps for averaging, and prune older ones but those of step `good`."""
+        """Keep the weights of `model` after `step` steps for averaging; prune older ones but those of step `good`."""
         self._write_later(self.weights_path(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
 
     def prune(self, good: int | None = None) -> None:
@@ -213,9 +213,10 @@ class Checkpoints:
         machine: Machine,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write a resume file of a `model`; once it was read back, remove older ones and call `then`.
+        """Write a resume file of a `model`, with the state after its last step.
 
-        The writer's thread does both. A resume on another machine is logged.
+        Once it was read back, the writer's thread removes older ones and calls `then`. A resume on another machine is
+        logged.
         """
         path = self.folder / f"step-{state.step}.{RESUME}"
         metadata = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}

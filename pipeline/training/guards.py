@@ -43,7 +43,7 @@ def count_skipped_step(
 
 
 def name_lines(sequences: Sequence[int]) -> str:
-    """Return as text the lines of the training split that a step reads, from the numbers, from 0, of its sequences.
+    """Return the names of the lines of the training split that hold `sequences`, which are numbered from 0.
 
     Only the first of many are named.
     """

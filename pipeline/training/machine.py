@@ -156,7 +156,7 @@ def configure_malloc() -> None:
 def describe_machine(device: torch.device, threads: int, processes: int) -> Machine:
     """Return the record of what final bits may depend on besides the run's key.
 
-    This process trains on a `device` with CPU `threads`; the model is trained by several `processes`.
+    This process trains on a `device` with CPU `threads`; `processes` train the model together.
     """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     backend = current_backend().model_dump(exclude={"format"})

@@ -96,7 +96,7 @@ class Optimiser:
     Args:
         model: Its parameter groups `weights` and `branch_weights` are optimised.
         schedule: Learning rates of both.
-        config: Names the update rule and its settings.
+        config: Names the update rule, its settings, and the norm to clip to.
     """
 
     def __init__(self, model: Seq2Seq, schedule: Schedule, config: TrainingConfig):

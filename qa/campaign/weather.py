@@ -18,7 +18,7 @@ LONGEST_S = 120.0
 class Weather(threading.Thread):
     """A thread that lets each of `faults` happen, and takes `looks` looks at the reports between them.
 
-    Until then trainings are slow.
+    Trainings are slow until the last of them is over.
 
     Attributes:
         struck: How often each fault happened.

@@ -11,8 +11,6 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.core.artifacts import Product
@@ -34,22 +32,15 @@ def main() -> int:
     parser.add_argument("--world", type=Path, help="folder in which the undisturbed world is kept for the next time")
     args = parser.parse_args()
     print(f"chaos with SEED={args.seed}", flush=True)
-    with folder_in_memory() as scratch:
-        folder = args.world or scratch
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as scratch:
+        folder = args.world or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         os.environ["PATH"] = path_without_git(folder)
         numbers = range(1, args.cases + 1) if args.case is None else [args.case]
         ends = run(folder.resolve(), args.seed, numbers, args.minutes * 60)
     print(table(ends))
     return int(any(end.verdict in FAILURES for _, end in ends))
-
-
-@contextmanager
-def folder_in_memory() -> Iterator[Path]:
-    """Make a temporary folder whose files need not wait for a disk, if this machine has memory for such."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        yield Path(folder)
 
 
 def path_without_git(folder: Path) -> str:

@@ -101,12 +101,14 @@ def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) ->
     from pipeline.grammar.corpus import endless, endless_english  # load the lexicon; fetched text does not need it
 
     searches, films = endless("search", rng, held_out), endless_english(rng, held_out)
-    if domain == "film":
-        yield from films
-    if domain == "search":
-        yield from (sentence.en for sentence in searches)
-    while True:
-        yield from (next(searches).en, keywords(next(films), rng))
+    match domain:
+        case "film":
+            yield from films
+        case "search":
+            yield from (sentence.en for sentence in searches)
+        case "queries":
+            while True:
+                yield from (next(searches).en, keywords(next(films), rng))
 
 
 def keywords(line: str, rng: Random) -> str:

@@ -120,9 +120,9 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
     Returns:
         The number for each pair of splits that share any, under a key such as `dev and train`.
     """
-    missing = "run `prepare` again"
+    remedy = "run `prepare` again"
     held_out = {
-        split: set(map(comparison_key, lines_of(path, missing))) for split, path in splits.items() if split != "train"
+        split: set(map(comparison_key, lines_of(path, remedy))) for split, path in splits.items() if split != "train"
     }
     shared: Counter[str] = Counter()
     for number, (split, sentences) in enumerate(held_out.items()):
@@ -130,7 +130,7 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
             shared[f"{other} and {split}"] = len(sentences & held_out[other])
     if "train" in splits:
         unseen = {split: set(sentences) for split, sentences in held_out.items()}
-        for line in map(comparison_key, lines_of(splits["train"], missing)):
+        for line in map(comparison_key, lines_of(splits["train"], remedy)):
             for split, sentences in unseen.items():
                 if line in sentences:
                     sentences.remove(line)

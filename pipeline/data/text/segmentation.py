@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import regex
 
 if TYPE_CHECKING:
     from jieba import Tokenizer
+
+    from pipeline.data.dataset import Segmenter
 
 SCRIPTS = {
     2: ("Han", "Hiragana", "Katakana"),
@@ -37,16 +39,17 @@ LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 """Run of ideographs too long for a sentence; jieba takes quadratic time for it."""
 
 
-def segment(line: str, segmenter: Literal["jieba", "characters"]) -> str:
+def segment(line: str, segmenter: "Segmenter") -> str:
     """Return the words of a `line`, separated by single spaces; only white space is lost.
 
     The `segmenter` is `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
     """
     words: Iterable[str]
-    if segmenter == "jieba":
-        words = (word for part in parts(line) for word in dictionary().cut(part))
-    else:
-        words = CHARACTER.findall(line)
+    match segmenter:
+        case "jieba":
+            words = (word for part in parts(line) for word in dictionary().cut(part))
+        case "characters":
+            words = CHARACTER.findall(line)
     return " ".join(word for word in words if word.strip())
 
 

@@ -32,7 +32,7 @@ class Table:
     rows: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, where: str, cells: list[str]) -> None:
-        """Add a row of `cells` in a file and line, `where`.
+        """Add a row of `cells`; `where` names its file and line.
 
         Raises:
             UserError: The row has too few or too many cells.

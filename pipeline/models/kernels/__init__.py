@@ -37,6 +37,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pipeline.core.errors import UserError
@@ -82,3 +83,10 @@ def triton_asked_for() -> bool:
             f"{TRITON_SWITCH}={text}: set 1 to compute by Triton kernels on a GPU, or 0 to compute by torch's"
         )
     return text == "1"
+
+
+def programs() -> ModuleType:
+    """Return `triton_programs`, which can be imported only where Triton is installed."""
+    from pipeline.models.kernels import triton_programs
+
+    return triton_programs

@@ -10,7 +10,8 @@ Dimensions: N target subwords, D features, V vocabulary, n rows of a chunk.
 import torch
 from torch import Tensor
 
-from pipeline.models.kernels.gpu import fused, programs
+from pipeline.models.kernels import programs
+from pipeline.models.kernels.gpu import fused
 
 CHUNK_LOGITS = 1 << 23
 """Logits held at once: 16 MiB of bfloat16, about the last-level cache of a processor."""

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, programs
+from pipeline.models.kernels import programs
+from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused
 
 ROWS, ROW_BLOCK = 32, 4
 """Rows whose gradients of weight and bias a program sums, and rows that it holds at once."""

@@ -8,7 +8,6 @@ bfloat16. Their results are a function of inputs and seed, and differ from torch
 import logging
 from functools import cache
 from importlib.util import find_spec
-from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -47,13 +46,6 @@ def triton_runs() -> bool:
         log.warning("Triton cannot compile kernels, torch's are used: %s: %s", type(error).__name__, first)
         return False
     return True
-
-
-def programs() -> ModuleType:
-    """Return the module of Triton programs, which can be imported only where Triton is installed."""
-    from pipeline.models.kernels import triton_programs
-
-    return triton_programs
 
 
 def draw_seed(like: Tensor) -> Tensor:

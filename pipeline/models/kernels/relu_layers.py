@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.models.kernels.gpu import programs
+from pipeline.models.kernels import programs
 
 ROWS, ROW_BLOCK, COLUMNS = 128, 8, 512
 """Rows whose gradients a program sums, rows that it holds at once, and its columns."""
