@@ -6,6 +6,7 @@ import os
 import shutil
 from collections import Counter
 from functools import cache
+from getpass import getuser
 from pathlib import Path
 
 import psutil
@@ -92,7 +93,7 @@ def needs_slurm(file: Path) -> bool:
     return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Hide Slurm, for which Snakemake's plugin waits two seconds if it is not up, and shift seeds if asked to.
 
     Folders of tests lie in memory if it is large: most of a test's files wait for the disk, one after another.
@@ -100,6 +101,8 @@ def pytest_configure():
     os.environ["SLURM_CONF"] = os.devnull
     if holds_test_folders(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        if not hasattr(config, "workerinput"):
+            remove_folders_of_killed_runs(MEMORY)
     if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
         from shifted_seeds import shift_seeds
 
@@ -112,7 +115,17 @@ def holds_test_folders(folder: Path) -> bool:
         return False
     found = os.statvfs(folder)
     free = min(found.f_bavail * found.f_frsize, psutil.virtual_memory().available)
+    most, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))
+    if most.exists() and (limit := most.read_text().strip()) != "max":  # of a container
+        free = min(free, int(limit) - int(used.read_text()))
     return free >= MEMORY_NEEDED and not found.f_flag & os.ST_NOEXEC
+
+
+def remove_folders_of_killed_runs(folder: Path) -> None:
+    """Free the memory of test runs that ended without removing their folders, which pytest keeps for three days."""
+    for lock in folder.glob(f"pytest-of-{getuser()}/pytest-*/.lock"):
+        if not psutil.pid_exists(int(lock.read_text() or 0)):
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def pytest_collection_finish():

@@ -88,10 +88,8 @@ def parameters(node: Function) -> list[str]:
 @cache
 def own_types() -> set[str]:
     """Return the names of all classes and type aliases of the product."""
-    statements = [node for _, module in modules() for node in module.body]
-    aliases = {
-        name.id for node in statements if isinstance(node, ast.Assign) for name in node.targets if is_alias(name)
-    }
+    top_level = [node for _, module in modules() for node in module.body]
+    aliases = {name.id for node in top_level if isinstance(node, ast.Assign) for name in node.targets if is_alias(name)}
     return aliases | {node.name for node in classes()}
 
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.cluster
 LINK_TO_NODES = Path("/sys/class/net/reprise-host")  # of slurm.sh
 
 TARGETS = (Table("multichannel", "table2"),)
-SECONDS = 40.0
-"""Seconds that a training takes. All faults strike in that time, in the order that the seed draws."""
+SECONDS = 60.0
+"""Seconds that a training takes until the last fault, in the order that the seed draws; then they hurry."""
 
 
 def test_no_job_reaches_a_server_on_this_machine(slurm, tmp_path):

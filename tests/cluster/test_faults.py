@@ -51,9 +51,9 @@ class Trial:
         """Let the job end soon."""
         set_pace(self.run, 0)
 
-    def hurry_after(self, count: int) -> None:
-        """Let the job end soon once it was started so often."""
-        until(lambda: len(self.jobs) == count, f"{self.run}: start {count}")
+    def hurry_after(self, count: int, launcher: Launcher) -> None:
+        """Let the job end soon once it was started so often, or its launcher ended."""
+        until(lambda: len(self.jobs) >= count or launcher.process.poll() is not None, f"{self.run}: start {count}")
         self.hurry()
 
     @property
@@ -120,7 +120,7 @@ def process_killed(trial: Trial) -> None:
 def requeued(trial: Trial) -> None:
     launcher = trial.launch(step=40)
     subprocess.run(["scontrol", "requeue", trial.job], check=True)
-    trial.hurry_after(2)
+    trial.hurry_after(2, launcher)
     launcher.succeed()
     assert set(trial.jobs) == {trial.job}
     assert trial.steps_repeated == 0
@@ -131,7 +131,7 @@ def preempted(trial: Trial) -> None:
     launcher = trial.launch("--launcher", "slurm", "--mem-mb", str(most), ON_N1[-1], step=40)
     options = ["--partition=high", "--nodelist=n1", f"--mem={rest}", "--output=/dev/null"]
     subprocess.run(["sbatch", *options, "--wrap=sleep 1"], check=True, capture_output=True)
-    trial.hurry_after(2)
+    trial.hurry_after(2, launcher)
     launcher.succeed()
     assert trial.jobs == [trial.job] * 2, launcher.text()
     assert trial.steps_repeated == 0, launcher.text()
@@ -140,7 +140,7 @@ def preempted(trial: Trial) -> None:
 def time_limit(trial: Trial) -> None:
     """The start ends before its minute is over. The id may change: a restarting controller can miss to warn."""
     launcher = trial.launch(*ON_N1, "--runtime-min", "1", step=20)
-    trial.hurry_after(2)
+    trial.hurry_after(2, launcher)
     launcher.succeed()
     assert len(trial.jobs) > 1
     assert trial.steps_repeated == 0
@@ -162,7 +162,7 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     launcher = trial.launch(*ANYWHERE, step=20)
     assert starts(trial.run)[-1].node == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
-    trial.hurry_after(2)
+    trial.hurry_after(2, launcher)
     subprocess.run([SCRIPT, "node", "n2"], check=True)
     launcher.succeed()
     assert starts(trial.run)[-1].node == "n1"
@@ -213,7 +213,7 @@ FAULTS = {
     controller_restarted: TOY,
     node_daemon_killed_and_back: TRAINING,
     sbatch_fails_twice: TOY,
-    cancelled: TOY,
+    cancelled: TOY,  # SIGTERM, as for `requeued`
 }
 """The faults, and what the job computes."""
 

@@ -61,7 +61,7 @@ def interrupted_launcher_says_how_to_cancel_the_running_job(bench: Bench) -> Non
     assert f"`scancel {job}` cancels it" in launcher.text()
     assert squeue(job) == "RUNNING"
     again = bench.launch(run, *SLURM)
-    until(lambda: "adopted job" in again.text(), "adoption")
+    until(lambda: "adopted job" in again.text() or again.process.poll() is not None, "adoption")
     set_pace(run, 0)
     again.succeed()
     assert len(starts(run)) == 1
@@ -80,8 +80,11 @@ def lose_no_step(bench: Bench, timeout: bool) -> None:
     run = bench.new_run(steps=100, pace_s=0.1)
     launcher = bench.launch(run, *SLURM)
     until(lambda: newest_checkpoint(run) >= 20, "checkpoint")
+    set_pace(run, 0.6)
     job = read_submission(run).job
     SlurmJob(folder=run / "slurm", job_id=job)._interrupt(timeout=timeout)
+    until(lambda: outcomes(run) or launcher.process.poll() is not None, "the end of the first start")
+    set_pace(run, 0)
     launcher.succeed()
     assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"] and workers_one_after_the_other(run)
@@ -110,6 +113,8 @@ def resources_reach_slurm(bench: Bench) -> None:
     for fact in ("NumNodes=2", "NumTasks=4", "CPUs/Task=3", "Partition=high", "TimeLimit=01:30:00", "gres:gpu:2"):
         assert fact in job
     assert "MinMemoryNode=200M" in job and "Requeue=1" in job
+    (script,) = (run / "slurm").glob("*_submission.sh")
+    assert re.search(r"^#SBATCH --signal=USR2@\d+$", script.read_text(), re.M)  # before the time limit
 
 
 def every_slurm_task_gets_the_torch_distributed_variables(bench: Bench) -> None:
@@ -162,7 +167,7 @@ def two_tasks_survive_faults_with_the_losses_of_one(bench: Bench) -> None:
     def start(run: Path, *options: str) -> Launcher:
         return bench.launch(run, "--launcher", "slurm", "--mem-mb", "500", *options, function="paced_training:train")
 
-    one, two = (bench.new_run(STEPS, pace_s=0.05) for _ in range(2))
+    one, two = bench.new_run(STEPS, pace_s=0), bench.new_run(STEPS, pace_s=0.2)
     alone, pair = start(one), start(two, "--tasks", "2", "--nodes", "2")
     until(lambda: newest_checkpoint(two) >= 20, "a checkpoint")
     job = read_submission(two).job

@@ -121,7 +121,7 @@ def here(tmp_path_factory) -> Path:
 def there(slurm, here, tmp_path_factory) -> Iterator[Workflow]:
     """A table made through Slurm, whose Snakemake was killed once and then ended before its time limit as a job.
 
-    The text and its subwords were there before; a job encodes it, as another one would make them.
+    The text and its subwords were there before, and one job encodes it; in the campaign all such stages are jobs.
     """
     workflow = Workflow(tmp_path_factory.mktemp("slurm") / "there")
     shutil.copytree(here / "work/corpora", workflow.folder / "work/corpora", ignore=shutil.ignore_patterns("encoded"))

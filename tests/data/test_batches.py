@@ -17,8 +17,6 @@ from pipeline.data.batches.steps import cut_evenly, cut_greedily, random_keys
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.training.graph_cache import ShapeGrid
 
-torch.set_num_threads(1)
-
 BUDGET, MICRO, LONGEST = 512, 160, 40
 
 

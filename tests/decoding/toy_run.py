@@ -27,7 +27,7 @@ WORDS = ["der", "die", "hund", "frau", "sieht", "geht", "schnell", "und", "alt",
 def write_corpus(folder: Path, pairs: int = 20) -> Path:
     """Write `subwords.model` and `encoded/` with one split, test; returns the folder."""
     generator = np.random.default_rng(0)
-    lines = [" ".join(generator.choice(WORDS, size=generator.integers(1, 9))) for _ in range(pairs)]
+    lines = [" ".join(generator.choice(WORDS, size=generator.integers(1, 15))) for _ in range(pairs)]
     folder.mkdir(parents=True)
     (folder / "subwords.model").write_bytes(train("bpe", iter(lines * 3), VOCABULARY, "toy"))
     ids = Subwords(folder / "subwords.model").encode(lines)

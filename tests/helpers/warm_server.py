@@ -38,16 +38,20 @@ PRELOADED = (
     "pipeline.papers.project",
     "pipeline.training.job",
     "pipeline.workflow.rules",
-    "pipeline.workflow.start",
     "reprise.cli",
 )
-"""Modules that commands import, beside their own."""
+"""Modules that commands import, beside their own. One is left out: `pipeline.workflow.start` notes when it began."""
 
 
 def main(address: str) -> None:
     """Import what commands need, then fork one process a connection until stdin ends."""
-    preload()
-    load_once()
+    try:
+        preload()
+        load_once()
+    except Exception:  # of faulty code, whose commands fail too
+        traceback.print_exc()
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as ready:
         listener.bind(address)
         listener.listen(64)
@@ -69,15 +73,10 @@ def preload() -> None:
 
 
 def load_once() -> None:
-    """Load the project once, so that its validators are built and its files parsed, and collect no garbage of it."""
+    """Load the project once, so that its validators are built and its files parsed."""
     yaml_file = sys.modules["pipeline.core.yaml_file"]
     yaml_file.parse_yaml = parse_once(yaml_file.parse_yaml)
-    try:
-        sys.modules["pipeline.papers.project"].load_project(ROOT, {})
-    except Exception:  # of faulty code, whose commands fail too
-        traceback.print_exc()
-    gc.collect()
-    gc.freeze()
+    sys.modules["pipeline.papers.project"].load_project(ROOT, {})
 
 
 def serve(listener: socket.socket, ready: selectors.BaseSelector) -> None:

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    torch.set_num_threads(1)
     return project_at(tmp_path_factory.mktemp("work"))
 
 

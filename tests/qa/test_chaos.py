@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from qa.chaos.__main__ import folder_in_memory, path_without_git, run, table
+from qa.chaos.__main__ import path_without_git, run, table
 from qa.chaos.cases import FAILURES
 from qa.chaos.injection import EVER, KILL, SHORT, Fault, Injector
 from qa.chaos.world import TEXT
@@ -47,11 +47,10 @@ def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault
 
 
 @pytest.mark.qa
-def test_faulted_stage_ends_in_the_same_bytes_or_one_clear_line(monkeypatch):
+def test_faulted_stage_ends_in_the_same_bytes_or_one_clear_line(tmp_path, monkeypatch):
     print(f"SEED={SEED}")
-    with folder_in_memory() as folder:
-        monkeypatch.setenv("PATH", path_without_git(folder))
-        ends = run(folder, SEED, range(1, CASES + 1), math.inf, TEXT)
+    monkeypatch.setenv("PATH", path_without_git(tmp_path))
+    ends = run(tmp_path, SEED, range(1, CASES + 1), math.inf, TEXT)
     print(table(ends))
     assert len(ends) == CASES
     assert not [f"{case}: {end.verdict}: {end.why}" for case, end in ends if end.verdict in FAILURES]

@@ -85,7 +85,6 @@ def test_operations_and_paths_are_the_printed_formulas(layer, expected):
 
 
 def test_every_layer_maps_a_sequence_to_one_of_its_shape():
-    torch.set_num_threads(1)
     x = torch.randn(1, 40, 24)
     with torch.inference_mode():
         for layer in layer_cost.layers(24, torch.device("cpu")).values():

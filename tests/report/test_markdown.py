@@ -43,7 +43,9 @@ def test_row_has_every_shown_column_and_its_cost(project):
 
 
 def test_only_columns_of_numbers_alone_are_right_aligned():
-    rule = grid(["a", "b", "c", "d"], [["x", "1.5", "-2", "3"], ["1", "–", "", "y"], ["2", "y", "7", "4"]]).split("\n")[1]
+    rule = grid(["a", "b", "c", "d"], [["x", "1.5", "-2", "3"], ["1", "–", "", "y"], ["2", "y", "7", "4"]]).split("\n")[
+        1
+    ]
     assert [cell[-1] for cell in rule.strip("|").split("|")] == ["-", "-", ":", "-"]
 
 

@@ -49,9 +49,13 @@ def watched(page, said: list[str]):
 def opened(site, browser, tab, said):
     """Open a page by the beginning of its name; the console must stay empty."""
     said.clear()
+    others = []
 
     def open_page(name: str, width: int = 1400, scheme: str = "light", has_scripts: bool = True):
-        page = tab if has_scripts else watched(browser.new_page(java_script_enabled=False), said)
+        page = tab
+        if not has_scripts:
+            page = watched(browser.new_page(java_script_enabled=False), said)
+            others.append(page)
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(media="screen", color_scheme=scheme)
         (path,) = site[1].glob(f"{name}*.html")
@@ -59,6 +63,8 @@ def opened(site, browser, tab, said):
         return page
 
     yield open_page
+    for page in others:
+        page.close()
     assert said == []
 
 

@@ -25,9 +25,8 @@ def test_recordings_hold_the_sound_of_their_utterances(tmp_path, monkeypatch, mo
     site = SimpleNamespace(project=SimpleNamespace(layout=layout))
     monkeypatch.setattr(outputs, "MOST_SECONDS", most)
     found = outputs.recordings(SimpleNamespace(site=site, write=written.__setitem__), "toy", "test", [0, 2, 3])
-    assert found == {number: f"audio/toy-test-{number + 1}.flac" for number in heard} and [*found.values()] == [
-        *written
-    ]
+    assert found == {number: f"audio/toy-test-{number + 1}.flac" for number in heard}
+    assert [*found.values()] == [*written]
     for number, name in found.items():
         start = round(parts[number][1] * RATE)
         samples, rate = soundfile.read(io.BytesIO(written[name]), dtype="int16")

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 from copy_corpus import write_copy_corpus
 from run_folders import write_settings
 
@@ -33,6 +34,14 @@ def quick_validations_and_any_number_of_saves(monkeypatch):
     """Let saving take all the time, and measure the fit on two steps instead of eight."""
     monkeypatch.setattr(trainer, "SAVING_SHARE", math.inf)
     monkeypatch.setattr(validation, "FIT_STEPS", 2)
+
+
+@pytest.fixture
+def threads_restored():
+    """Let later tests compute with as many threads as before."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

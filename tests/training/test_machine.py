@@ -90,6 +90,12 @@ def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, caplo
     assert machine.precision_on(torch.device("cuda"), precision) == precision
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_prepared_process_computes_with_its_threads(threads, threads_restored):
+    prepare(torch.device("cpu"), threads)
+    assert torch.get_num_threads() == threads
+
+
 def test_threads_come_from_argument_environment_or_shared_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)

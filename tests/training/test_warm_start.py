@@ -167,12 +167,12 @@ def test_warm_start_is_off_if_the_schedule_depends_on_length(finished, train_lon
 
 
 @pytest.fixture
-def stored(new_run, copy_corpus, tmp_path):
-    """A trained run in a store, whose folders are named after their content."""
+def stored(new_run, copy_corpus, tmp_path, threads_restored):
+    """A run trained with two threads, in a store, whose folders are named after their content."""
     (tmp_path / "copy-0123abcd").symlink_to(copy_corpus.parent)
     run = new_run(FIRST, architecture="weighted_transformer", max_steps=4)
     change_settings(run, corpus="../copy-0123abcd/encoded")
-    train_run(run, threads=1)
+    train_run(run, threads=2)
     return run
 
 
@@ -183,7 +183,7 @@ def test_continue_extends_a_length_dependent_schedule(stored, updates):
     assert updates == [4, 5]
     done = read_json(longer / "done.json")
     assert done["steps"] == 6 and done["continued_from"] == stored.name
-    assert read_json(longer / "cost.json")["starts"][-1]["threads"] == 1, "as many as of the run"
+    assert read_json(longer / "cost.json")["starts"][-1]["threads"] == 2, "as many as of the run"
     assert read_json(stored / "done.json")["continued_from"] is None
     assert re.fullmatch(r"seed1-[0-9a-f]{8}", longer.name)
 
