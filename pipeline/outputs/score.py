@@ -12,7 +12,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE, SCORES_FILE
+from pipeline.core.layout import OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.schema import parse_json
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checks import check_pairs
@@ -84,12 +84,12 @@ def score_outputs(
 def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
     """Return the digest of a score's inputs: the output, the references, and the names of the metrics.
 
-    The report beside an output is left out, because it has the time that decoding took.
+    The key of the output holds the digest of the encoded corpus, which may be missing when an output is scored. The
+    report beside an output is left out, because it has the time that decoding took.
     """
     decoded = entries_of(run_folder / plan.name / OUTPUTS_FILE).get(planned.output)
-    corpus = Path(planned.corpus)
-    records = (corpus / "prepared/report.json", corpus / "encoded" / CORPUS_FILE)
-    references = {path.name: sha256_file(path) for path in records if path.exists()}
+    report = Path(planned.corpus) / "prepared/report.json"
+    references = sha256_file(report) if report.exists() else None
     output = (
         [decoded.key, {file: digest for file, digest in decoded.files.items() if not file.endswith(".json")}]
         if decoded

@@ -153,7 +153,13 @@ def test_verify_looks_at_every_noted_file(graph):
 
 
 @pytest.mark.parametrize(
-    "fixed", [[], [f"{CORPUS}/encoded/corpus.json", f"{RUN}/done.json"]], ids=["random", "records"]
+    "fixed",
+    [
+        [],
+        [f"{CORPUS}/encoded/corpus.json", f"{RUN}/done.json"],
+        [f"{CORPUS}/encoded/dev.src.offsets", f"{RUN}/scores/averaged/test.npz"],  # scored while the corpus is missing
+    ],
+    ids=["random", "records", "corpus and score"],
 )
 def test_damaged_notes_are_named_and_mended(fixed, project):
     before, notes = contents(project), [*Path("work").rglob(".digests/*")]
