@@ -15,28 +15,26 @@ from xdist.scheduler import LoadFileScheduling
 
 HERE = Path(__file__).parent
 LONGEST = (
-    "qa/test_chaos.py",
     "use/test_documented_commands.py",
-    "use/test_own_text.py",
-    "analysis/claims/test_false_decisions.py",
-    "workflow/test_documents.py",
-    "use/test_speech.py",
+    "qa/test_chaos.py",
+    "workflow/test_verify.py",
     "gpu/test_budgets.py",
-    "site/test_pages.py",
-    "site/test_browser.py",
-    "training/test_warm_start.py",
-    "training/test_survival.py",
-    "workflow/test_dry_runs.py",
-    "papers/test_fuzz.py",
-    "workflow/test_how_to.py",
-    "planning/test_domain_gap.py",
-    "workflow/test_missing_data.py",
-    "use/test_new_data.py",
+    "use/test_own_text.py",
     "workflow/test_last_words.py",
     "workflow/test_failing_system.py",
+    "workflow/test_documents.py",
+    "training/test_distributed.py",
+    "analysis/claims/test_false_decisions.py",
+    "site/test_browser.py",
+    "site/test_pages.py",
+    "workflow/test_how_to.py",
     "workflow/test_two_drivers.py",
+    "workflow/test_dry_runs.py",
+    "use/test_speech.py",
+    "cluster/test_launch_local.py",
+    "workflow/test_missing_data.py",
 )
-"""Files by the processor time that they were measured to take, longest first."""
+"""Files by the time that they were measured to take, longest first."""
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes, many times what a run of all tests has in use."""

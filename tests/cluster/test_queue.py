@@ -17,7 +17,7 @@ import pytest
 from programs import install
 
 from pipeline.cluster import queue as queue_module
-from pipeline.cluster.queue import WAITING, Queue, QueuedJob, find_reason, next_interval, reasons
+from pipeline.cluster.queue import WAITING, Queue, QueuedJob, find_reason, next_interval, queue_interval, reasons
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import QueueSnapshot
 
@@ -94,6 +94,13 @@ def test_poll_interval_stays_between_shortest_and_minjobage(shortest):
     for _ in range(50):
         interval = next_interval(interval, shortest)
     assert shortest <= interval <= max(180.0, shortest)
+
+
+@pytest.mark.parametrize("text", ["1m", "", "0", "-3", "nan", "inf"])
+def test_interval_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
+    monkeypatch.setenv("REPRISE_QUEUE_INTERVAL", text)
+    with pytest.raises(UserError, match=f"^REPRISE_QUEUE_INTERVAL={text}: set the seconds"):
+        queue_interval()
 
 
 def test_queue_snapshot_from_the_future_is_not_trusted(tmp_path, slurm_says):

@@ -103,7 +103,8 @@ def test_integers_are_scaled_by_their_type(caplog, kind, loudest):
     bits = 8 * np.dtype(kind).itemsize
     middle = 2 ** (bits - 1) if np.issubdtype(kind, np.unsignedinteger) else 0
     whole = (np.floor(voice * (2 ** (bits - 1) - 1)) + middle).astype(kind)
-    np.testing.assert_allclose(heard(whole), heard(voice), atol=0.5 if bits == 8 else 0.01)
+    differences = np.abs(heard(whole) - heard(voice))
+    assert np.quantile(differences, 0.99) < (0.5 if bits == 8 else 0.01)  # twice as loud would be 1.39 everywhere
     assert not caplog.text
 
 
