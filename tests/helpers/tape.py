@@ -71,7 +71,7 @@ class Tape(TorchDispatchMode):
             for number, tensor in enumerate(tensors(out))
             if tensor.untyped_storage()._cdata not in held
         ]
-        if results or (function._schema.is_mutable and torch.Tag.inplace_view not in function.tags):
+        if results or not (function.is_view or torch.Tag.inplace_view in function.tags):
             self.steps.append(Step(function, *given, results))
         return out
 
