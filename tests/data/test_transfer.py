@@ -172,6 +172,7 @@ def test_full_disk_is_reported_before_the_download(server, target, monkeypatch):
     assert not list(target.parent.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["slow-status", "slow-head", "slow-redirect", "slow-chunk", "slow-body"])
 def test_bytes_now_and_then_are_no_progress(server, target, path, monkeypatch):
     monkeypatch.setattr(transfer, "ANSWER_S", 0.3)

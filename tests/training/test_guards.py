@@ -294,6 +294,7 @@ def test_diverged_finite_weights_are_rolled_back_and_not_kept(train, explode, ca
         assert all(tensor.abs().max() < 100 for tensor in load_file(path).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e27, float("inf")], ids=["absurd", "infinite"])
 def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, train, explode, outcome, monkeypatch, factor):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 3)
