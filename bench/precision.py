@@ -28,7 +28,7 @@ from pathlib import Path
 
 import yaml
 
-from pipeline.analysis.training_curves import fit_curve
+from pipeline.analysis.training_curves import loss_curve, with_training_losses
 from pipeline.core.disk import cache_folder
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.training.matmul_backend import TORCH_DEFAULT, MatmulBackend, cache_path, choose_backend
@@ -63,7 +63,10 @@ def compare(run: Path, steps: int, seeds: list[int], ways: dict[str, Way]) -> di
             name: [TrainedRun.read(folder / "done.json").dev.nll_per_token for folder in own]
             for name, own in trained.items()
         }
-        curves = {name: [fit_curve(folder).train for folder in own] for name, own in trained.items()}
+        curves = {
+            name: [with_training_losses(loss_curve(folder), folder).train for folder in own]
+            for name, own in trained.items()
+        }
         costs = {
             name: [TrainingCost.read(folder / "cost.json").starts[-1] for folder in own]
             for name, own in trained.items()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.analysis.training_curves import curve_gaps, fit_curve
+from pipeline.analysis.training_curves import curve_gaps, loss_curve, with_training_losses
 from pipeline.config import load_run
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.core.records.training import DEV_LOSS, MeasuredNoise, TrainedRun, TrainingCost
@@ -38,7 +38,7 @@ def score_paths(folder: Path, decoding: str, splits: str) -> dict[str, list[Path
 
 
 def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
-    curves = [fit_curve(folder) for folder in folders]
+    curves = [with_training_losses(loss_curve(folder), folder) for folder in folders]
     trained = [TrainedRun.read(folder / "done.json") for folder in folders]
     rows = {
         name: np.array([np.concatenate([read_statistics(folder / path, name) for path in paths]) for folder in folders])

@@ -122,15 +122,6 @@ def loss_curve(run_folder: Path) -> LossCurve:
     )
 
 
-def fit_curve(run_folder: Path) -> LossCurve:
-    """Return the loss curve of a run whose training loss is compared; all its training losses are known.
-
-    Raises:
-        UserError: The run was never validated, or its training loss was not measured.
-    """
-    return with_training_losses(loss_curve(run_folder), run_folder)
-
-
 def with_training_losses(curve: LossCurve, run_folder: Path) -> LossCurve:
     """Return the `curve` of a run if all its training losses are known.
 
