@@ -6,7 +6,6 @@ import os
 import shutil
 from collections import Counter
 from functools import cache
-from getpass import getuser
 from pathlib import Path
 
 import psutil
@@ -97,10 +96,10 @@ def pytest_configure(config):
     Folders of tests lie in memory if it is large: most of a test's files wait for the disk, one after another.
     """
     os.environ["SLURM_CONF"] = os.devnull
+    if not hasattr(config, "workerinput"):
+        remove_folders_of_killed_runs(MEMORY)
     if holds_test_folders(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-        if not hasattr(config, "workerinput"):
-            remove_folders_of_killed_runs(MEMORY)
     if shift := int(os.environ.get("REPRISE_TEST_SEED", "0")):
         from shifted_seeds import shift_seeds
 
@@ -121,8 +120,8 @@ def holds_test_folders(folder: Path) -> bool:
 
 def remove_folders_of_killed_runs(folder: Path) -> None:
     """Free the memory of test runs that ended without removing their folders, which pytest keeps for three days."""
-    for lock in folder.glob(f"pytest-of-{getuser()}/pytest-*/.lock"):
-        if not psutil.pid_exists(int(lock.read_text() or 0)):
+    for lock in folder.glob("pytest-of-*/pytest-*/.lock"):
+        if lock.stat().st_uid == os.getuid() and not psutil.pid_exists(int(lock.read_text() or 0)):
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 

@@ -88,9 +88,9 @@ class ManySeeds:
 
 class SeedFolders(Layout):
     def run(self, run: RunId) -> Path:
-        if run.seed not in self._run_folders:
-            self._run_folders[run.seed] = self.work / f"seed{run.seed}"
-        return self._run_folders[run.seed]
+        if run not in self._run_folders:
+            self._run_folders[run] = self.work / f"seed{run.seed}"
+        return self._run_folders[run]
 
 
 @dataclass(frozen=True)

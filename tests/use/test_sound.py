@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from shifted_seeds import SHIFT
 
 from pipeline.core.errors import UserError
 from reprise.model_input import features, read_sound
@@ -104,7 +105,8 @@ def test_integers_are_scaled_by_their_type(caplog, kind, loudest):
     middle = 2 ** (bits - 1) if np.issubdtype(kind, np.unsignedinteger) else 0
     whole = (np.floor(voice * (2 ** (bits - 1) - 1)) + middle).astype(kind)
     differences = np.abs(heard(whole) - heard(voice))
-    assert np.quantile(differences, 0.99) < (0.5 if bits == 8 else 0.01)  # twice as loud would be 1.39 everywhere
+    share = 0.99 if bits == 8 and SHIFT else 1  # 8 bits are coarse for a quiet voice
+    assert np.quantile(differences, share) <= (0.5 if bits == 8 else 0.01)
     assert not caplog.text
 
 
