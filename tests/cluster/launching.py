@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
+from run_folders import write_settings
 from tracing import CHECKPOINT_EVERY, set_pace
 
 from pipeline.cluster.state import read_submission
@@ -22,14 +22,11 @@ PATIENCE_S = 400  # nothing takes that long, unless the machine does other thing
 
 def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
     """A run folder for `steps` steps of `pace_s` seconds each."""
-    run = folder / "runs" / "test" / "copy" / "random" / "seed1"
-    run.mkdir(parents=True)
+    model = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    training = {"max_steps": steps, "warmup_steps": 20, "tokens_per_update": 100, "micro_batch_tokens": 100}
+    training |= {"validate_every": 100, "checkpoint_every": CHECKPOINT_EVERY}
+    run = write_settings(folder / "runs/test/copy/random/seed1", corpus, model, training)
     set_pace(run, pace_s)
-    spec = {"paper": "test", "system": "copy", "dataset": "random", "scale": "smoke", "seed": 1, "corpus": str(corpus)}
-    spec["model"] = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    spec["training"] = {"max_steps": steps, "warmup_steps": 20, "tokens_per_update": 100, "micro_batch_tokens": 100}
-    spec["training"] |= {"validate_every": 100, "checkpoint_every": CHECKPOINT_EVERY}
-    (run / "run.yaml").write_text(yaml.safe_dump(spec))
     return run
 
 

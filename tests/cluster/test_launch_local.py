@@ -7,18 +7,13 @@ import time
 import pytest
 import toy_job
 from launching import until, weights_digest
-from tracing import outcomes, workers_one_after_the_other
+from tracing import outcomes, set_pace, workers_one_after_the_other
 
 from pipeline.cluster import local
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json
-
-
-def hurry(run):
-    """The rest of the steps take no time."""
-    (run / "pace").write_text("0")
 
 
 def test_local_run_ends_with_the_expected_digest_and_runs_once(new_run, launch):
@@ -47,7 +42,7 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch
     until(lambda: (run / "steps.jsonl").exists(), "first step")
     launcher.kill(signal.SIGINT)
     assert launcher.wait() == 130
-    hurry(run)
+    set_pace(run, 0)
     assert "run the same command again" in launcher.text()
     assert 0 < newest_checkpoint(run) < 100
     launch(run).succeed()
@@ -68,7 +63,7 @@ def test_run_is_taken_over_by_a_later_launcher(new_run, launch, is_killed):
         until(lambda: outcomes(run), "the end of the former process")
     else:
         assert former.wait() == 1 and "has taken this run over" in former.text()
-    hurry(run)
+    set_pace(run, 0)
     later.succeed()
     assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["taken over", "done"] and workers_one_after_the_other(run)

@@ -15,7 +15,7 @@ from fabricated import touch
 from real_project import real_project
 from snakemake.cli import get_profile_dir
 
-from pipeline.cluster.resources import ResourceOptions, Resources, Site, gres_of, load_site
+from pipeline.cluster.resources import ResourceOptions, Resources, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
@@ -76,21 +76,6 @@ def test_unknown_key_of_a_site_is_named(project):
     done = call(project, "snakemake", "--profile", "slurm", "-n", "--nolock", "--", "all")
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "slurm/site.yaml: partiton: unknown key" in said and "partition" in said
-
-
-@pytest.mark.parametrize(
-    ("gres", "card"),
-    [
-        ("gpu:a100:8", ("a100", 8, [])),
-        ("gpu:8", ("", 8, [])),
-        ("gpu:tesla_v100-sxm2-32gb", ("tesla_v100-sxm2-32gb", None, [])),
-        ("gpu:1g.10gb:7(S:0)", ("1g.10gb", 7, [])),
-        ("tmpdisk:100,gpu:8", ("", 8, ["tmpdisk:100"])),
-        (None, ("", None, [])),
-    ],
-)
-def test_gpu_type_and_count_are_parsed_from_gres(gres, card):
-    assert gres_of(Site(partition="p", gres=gres).options) == card
 
 
 @pytest.mark.parametrize(

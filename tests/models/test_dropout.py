@@ -16,14 +16,6 @@ def test_mask_is_all_or_nothing_and_drops_by_the_probability(probability):
     assert abs(-mask.double().mean().item() - (1 - probability)) < 6 * (probability * (1 - probability) / SIZE) ** 0.5
 
 
-def test_masks_depend_on_the_seed_and_differ_between_calls():
-    torch.manual_seed(5)
-    first, second = keep_mask(torch.Size([999]), 0.5), keep_mask(torch.Size([999]), 0.5)
-    torch.manual_seed(5)
-    assert keep_mask(torch.Size([999]), 0.5).equal(first)
-    assert not first.equal(second)
-
-
 def test_elements_and_neighbouring_calls_are_uncorrelated():
     """Distances are small or one row of a layer; the bound is six standard deviations."""
     first, second = (-keep_mask(torch.Size([SIZE]), 0.3).double() - 0.7 for _ in range(2))

@@ -1,6 +1,4 @@
-"""A forecast equals the counts of the training, from real or expected lengths, without allocating the model."""
-
-from functools import partial
+"""A forecast equals the counts of the training, from real or expected lengths."""
 
 import numpy as np
 import pytest
@@ -13,11 +11,7 @@ from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.sequence_store import write_tokens
-from pipeline.models.architectures import build_model
-from pipeline.models.seq2seq import count_parameters, count_parameters_on_meta
 from pipeline.models.settings import EOS, BatchShape, training_flops
-from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
 from pipeline.planning.run_forecast import LONGER, forecast_run, forward_flops
@@ -95,13 +89,6 @@ def test_validations_and_decodings_are_counted(encoded):
     beam = project_at(encoded).decoding("attention", "base", "final").beam_size
     wide, narrow = (forward_flops(spec(), corpus, 100, hypotheses, LONGER) for hypotheses in (beam, 1))
     assert 2 < wide / narrow < beam
-
-
-@pytest.mark.parametrize("kind", [TransformerConfig, WeightedTransformerConfig])
-def test_parameters_are_counted_without_memory(kind):
-    name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
-    build = partial(build_model, kind(architecture=name, **MODEL), (VOCABULARY, VOCABULARY))
-    assert count_parameters_on_meta(build) == count_parameters(build())
 
 
 def test_disk_is_that_of_the_checkpoint_policy(encoded):

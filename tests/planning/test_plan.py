@@ -30,7 +30,7 @@ from pipeline.core.errors import UserError
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
-from pipeline.planning.jobs import Jobs, done_share
+from pipeline.planning.jobs import Jobs
 from pipeline.planning.plan import gpu_hours, notes, render
 from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
@@ -225,16 +225,6 @@ def test_plan_counts_only_missing_bytes_of_a_file():
     assert [DataFile("a", state, "", 10).to_fetch for state in states] == [10, 10, 10, 0, 0]
     assert DataFile("a", "partial", "", 10, done=7).to_fetch == 3
     assert DataFile("a", "partial", "", 10, done=12).to_fetch == DataFile("a", "missing", "").to_fetch == 0
-
-
-def test_plan_recognises_finished_jobs(tmp_path):
-    assert done_share(tmp_path, 100) == 0
-    (tmp_path / "checkpoints").mkdir()
-    for name in ("step-20.safetensors", "step-30.resume.safetensors", "step-x.safetensors"):
-        (tmp_path / "checkpoints" / name).touch()
-    assert done_share(tmp_path, 100) == 0.3
-    (tmp_path / "done.json").touch()
-    assert done_share(tmp_path, 100) == 1
 
 
 def start(**changes):

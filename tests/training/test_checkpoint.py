@@ -1,4 +1,3 @@
-import errno
 import random
 import re
 
@@ -88,25 +87,15 @@ def test_a_file_damaged_twice_is_kept_twice(checkpoints):
     assert not names(checkpoints)
 
 
-@pytest.mark.parametrize("fault", ["full disk", "other bytes"])
-def test_failed_save_is_one_error_that_keeps_older_files(checkpoints, monkeypatch, fault):
+def test_save_that_reads_back_differently_keeps_older_files(checkpoints, monkeypatch):
     optimiser = new_optimiser()
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)
-
-    def full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patched:
-        if fault == "full disk":
-            patched.setattr("os.fsync", full)
-            message, left = r"can't write .*step-3.*No space left on device; free some space", set()
-        else:
-            patched.setattr("pipeline.training.tensor_file.read_with_retries", lambda path: b"")
-            message, left = r"reads back differently.*check the disk", {"step-3.resume.safetensors.damaged"}
-        with pytest.raises(UserError, match=message):
+        patched.setattr("pipeline.training.tensor_file.read_with_retries", lambda path: b"")
+        with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
             checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
-    assert names(checkpoints) == before | left
+    assert names(checkpoints) == before | {"step-3.resume.safetensors.damaged"}
     assert checkpoints.newest_resume_point().metadata["step"] == 2
 
 

@@ -103,14 +103,6 @@ def test_half_given_variables_are_refused(monkeypatch):
         Group.from_environment()
 
 
-def test_one_process_needs_no_variables_and_exchanges_nothing(monkeypatch):
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    group = Group.from_environment()
-    assert group.is_first and group.size == 1
-    assert group.total([1.5, True], torch.device("cpu")) == [1.5, True]
-    assert group.from_first("path", torch.device("cpu")) == "path"
-
-
 @pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
 def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
     def wait(*_, **__):

@@ -198,12 +198,6 @@ def test_bf16_learns_like_fp32(train):
     assert bf16 == pytest.approx(fp32, rel=0.02)
 
 
-def test_an_absent_gpu_is_one_clear_error(new_run, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(UserError, match=r"--device cuda.*finds no GPU"):
-        train_run(new_run(), device="cuda")
-
-
 def test_a_weighted_run_without_its_own_warm_up_is_refused(new_run):
     with pytest.raises(UserError, match="branch_warmup_steps is missing"):
         train_run(new_run(architecture="weighted_transformer", branch_warmup_steps=None))

@@ -211,7 +211,7 @@ def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--threads", "0"], "--threads must be at least 1"), (["--device", "cuda"], "finds no GPU here")],
+    [(["--threads", "0"], "--threads must be at least 1"), (["--device", "cuda"], "--device cuda: torch")],
 )
 def test_continue_leaves_nothing_behind_where_it_can_not_train(stored, capsys, monkeypatch, words, said):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
