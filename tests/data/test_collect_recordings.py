@@ -183,13 +183,9 @@ def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
 
 def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     """The two have the same size, so that only their order differs."""
-    old, new = (np.random.default_rng(number).integers(-9, 9, RATE).astype(np.int16) for number in (1, 2))
-    sounds = [io.BytesIO(), io.BytesIO()]
-    for sound, samples in zip(sounds, (old, new), strict=True):
-        soundfile.write(sound, samples, RATE, format="WAV", subtype="PCM_16")
-    (tmp_path / "r.tar").write_bytes(pack([("R/a.wav", sound.getvalue()) for sound in sounds], "tar"))
+    (tmp_path / "r.tar").write_bytes(pack([("R/a.wav", b"old"), ("R/a.wav", b"new")], "tar"))
     unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
-    assert (soundfile.read(tmp_path / "out/R/a.wav", dtype="int16")[0] == new).all()
+    assert (tmp_path / "out/R/a.wav").read_bytes() == b"new"
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
 
 

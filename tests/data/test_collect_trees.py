@@ -135,16 +135,9 @@ def test_a_licensed_folder_is_read_in_the_order_of_its_files(tmp_path):
     assert found == {"train": TREES[:6], "dev": TREES[6:7], "test": TREES[7:8]}
 
 
-@pytest.mark.parametrize(
-    ("packages", "message"),
-    [
-        ([], r"needs LDC0 \(a toy; the folder that holds wsj\), which is licensed; name its folder .*licensed: {LDC0:"),
-        (["LDC0=/dev/null/folder"], "/dev/null/folder: no such folder; correct `licensed: LDC0`"),
-    ],
-)
-def test_a_package_that_is_not_there_says_what_to_set(tmp_path, packages, message):
-    with pytest.raises(UserError, match=message):
-        collect(tmp_path, licensed(), package=packages)
+def test_a_package_that_is_not_there_says_what_to_set(tmp_path):
+    with pytest.raises(UserError, match="/dev/null/folder: no such folder; correct `licensed: LDC0`"):
+        collect(tmp_path, licensed(), package=["LDC0=/dev/null/folder"])
 
 
 def test_the_wsj_has_the_2058_files_of_its_22_sections():
@@ -170,12 +163,10 @@ def test_a_fault_of_a_treebank_file_is_named(tmp_path, part, message):
         make_treebank(kind="treebank", sources=sources, splits={"train": {"parts": [part]}})
 
 
-def test_sources_and_packages_are_those_that_splits_name(tmp_path):
-    record = fetched(write_gz(tmp_path / "t.gz", TREES))
+def test_sources_are_those_that_splits_name(tmp_path):
+    record = fetched(source := write_gz(tmp_path / "t.gz", TREES))
     with pytest.raises(UserError, match=r"no split uses source u\.gz"):
-        make_treebank(**record | {"sources": record["sources"] | {"u.gz": record["sources"]["t.gz"]}})
-    with pytest.raises(UserError, match="set `otherwise` if, and only if, there are `packages`"):
-        make_treebank(**{key: value for key, value in licensed().items() if key != "otherwise"})
+        make_treebank(**record | {"sources": {"t.gz": source, "u.gz": source}})
 
 
 @pytest.mark.parametrize("pattern", ["{1..999999999}", "{0..100000}", "{1.." + "9" * 5000 + "}"])

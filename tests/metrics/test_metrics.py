@@ -1,16 +1,11 @@
 """The registry of metrics, the inputs they read, and their statistics on disk."""
 
-import json
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
-import toy_kinds
-import yaml
 
 import pipeline.metrics
-from pipeline.__main__ import main
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.errors import UserError
@@ -18,17 +13,6 @@ from pipeline.core.layout import path_in_run
 from pipeline.metrics import metric_named, metric_names, metrics_of, read_statistics, write_statistics
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import Texts, Translations
-from reprise.__main__ import main as reprise
-
-DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
-
-
-@pytest.fixture
-def toy(monkeypatch):
-    """Register a metric of the test's own."""
-    namespace = {}
-    exec(toy_kinds.METRIC, namespace)
-    monkeypatch.setitem(pipeline.metrics.METRICS, "toy", namespace["TOY"])
 
 
 @pytest.mark.parametrize("name", metric_names())
@@ -72,26 +56,6 @@ def test_unknown_metric_is_refused_with_nearest_name():
         metric_named("bleu_papr")
     with pytest.raises(UserError, match="unknown name 'statistics'"):
         metric_named("statistics")
-
-
-def test_a_registered_metric_is_in_every_score_file(toy, tmp_path):
-    assert score_path("toy", "final", "test") == "scores/final/test.json"
-    generator = random.Random(0)
-    reference = [" ".join(generator.choices("abcdef", k=6)) + "." for _ in range(40)]
-    hypotheses = [line if number % 4 else f"x {line}" for number, line in enumerate(reference)]
-    record = yaml.safe_load((DATASETS / "grammar-en-de.yaml").read_text()) | {"expected": {"test": {"lines": 40}}}
-    (tmp_path / "d.yaml").write_text(yaml.safe_dump(record))
-    for name, text in (("prepared/test.de", reference), ("hyp.txt", hypotheses)):
-        for path in (tmp_path / name, tmp_path / name.replace("test.de", "test.tok.de").replace(".txt", ".tok")):
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("\n".join(text) + "\n")
-    files = ["--tokenised", str(tmp_path / "hyp.tok"), "--text", str(tmp_path / "hyp.txt")]
-    files += ["--dataset", str(tmp_path / "d.yaml"), "--prepared", str(tmp_path / "prepared")]
-    assert main(["score-text", *files, "--out", str(tmp_path / "out.json")]) == 0
-    found = json.loads((tmp_path / "out.json").read_text())["metrics"]["toy"]
-    assert (found["value"], found["signature"]) == (75.0, "whole-lines")
-    assert 50 < found["low"] < 75 < found["high"] < 95
-    assert reprise(["compare", str(tmp_path / "out.json"), str(tmp_path / "out.json"), "--metric", "toy"]) == 0
 
 
 @pytest.fixture

@@ -113,6 +113,8 @@ def test_impossible_folder_is_refused_when_settings_are_loaded(key, value, fault
         ("results/../pipeline", "own folder pipeline"),
         (f"a/{'b' * 300}/c", "longer than 255 bytes"),
         ("/".join(["a" * 200] * 20), "work: the path is longer than 3500 bytes; choose a shorter one"),
+        ("config.yaml", r"work: config\.yaml is a file; .*folder.*\(got config\.yaml\)"),
+        ("config.yaml/below", r"work: config\.yaml is a file; .*folder.*\(got config\.yaml/below\)"),
     ],
 )
 def test_unusable_work_folder_is_refused(work, fault, monkeypatch):

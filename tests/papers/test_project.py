@@ -9,7 +9,6 @@ from real_project import real_project
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
-from pipeline.papers.config_file import require_work
 from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
 from pipeline.workflow.graph import Graph, runs_in
@@ -94,12 +93,6 @@ def test_a_decoding_change_leaves_the_run_specification_alone(edited):
     after = edited.load()
     assert after.run_spec(run) == real_project().run_spec(run)
     assert after.decoding("attention", "base", "final").beam_size == 9
-
-
-@pytest.mark.parametrize("below", ["", "/below"])
-def test_a_file_in_the_place_of_the_work_folder_is_refused(below):
-    with pytest.raises(UserError, match=f"work: {__file__} is a file; .*folder.*got {__file__}{below}"):
-        require_work(real_project({"work": f"{__file__}{below}"}).config, ROOT)
 
 
 @pytest.mark.parametrize("made", [(), ("config.yaml",), ("workflow/papers/x",), ("config.yaml", "workflow/papers/x")])

@@ -42,11 +42,11 @@ def test_row_has_every_shown_column_and_its_cost(project):
     assert [row["notes"] for row in shown] == filled.runs["deviations"].tolist()
 
 
-def test_only_columns_of_numbers_alone_are_right_aligned():
-    rule = grid(["a", "b", "c", "d"], [["x", "1.5", "-2", "3"], ["1", "–", "", "y"], ["2", "y", "7", "4"]]).split("\n")[
-        1
-    ]
-    assert [cell[-1] for cell in rule.strip("|").split("|")] == ["-", "-", ":", "-"]
+def test_grid_aligns_numbers_right_and_has_no_empty_column():
+    rows = [["x", "", "1.5", "-2", "3"], ["1", "", "–", "", "y"], ["2", "", "y", "7", "4"]]
+    lines = grid(["a", "empty", "b", "c", "d"], rows).split("\n")
+    assert len({len(line) for line in lines}) == 1 and "empty" not in lines[0]
+    assert [cell[-1] for cell in lines[1].strip("|").split("|")] == ["-", "-", ":", "-"]
 
 
 def test_only_deviations_of_its_rows_stand_below_a_table(project):
@@ -74,7 +74,9 @@ def test_standing_needs_a_printed_number(project):
     column = filled.cells["bleu"]
     assert [filled.verdict("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
     column.loc[1, "why_not"] = ""
-    assert filled.verdict("bleu", 1) in ("higher", "lower", "agrees")
+    for printed, verdict in (("19.4", "higher"), ("19.6", "agrees"), ("22.6", "lower")):  # our interval is 19.5 to 22.5
+        column.loc[1, "printed"] = printed
+        assert filled.verdict("bleu", 1) == verdict
     for key in ("low", "printed"):
         before, column.loc[1, key] = column.loc[1, key], ""
         assert filled.verdict("bleu", 1) == ""

@@ -1,6 +1,5 @@
 """Tables in a terminal: width, verdicts and meaning."""
 
-import random
 import re
 
 import pytest
@@ -110,17 +109,6 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
     assert show(tmp_path) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"{alike} of 1 pairs of rows are in the printed order" in said
-
-
-@pytest.mark.parametrize("place", ["below", "inside", "above"])
-def test_printed_number_outside_our_interval_is_marked(place, tmp_path):
-    filled = fill(real_project({"work": str(tmp_path)}), "weighted", "table2")
-    low = random.uniform(10, 20)
-    high = low + random.uniform(1, 5)
-    ours, printed = (low + high) / 2, {"below": low - 0.1, "inside": (low + high) / 2, "above": high + 0.1}[place]
-    for key, value in {"ours": ours, "printed": printed, "low": low, "high": high, "why_not": ""}.items():
-        filled.cells["bleu"].loc[1, key] = str(value)
-    assert filled.verdict("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
 
 
 def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):

@@ -17,7 +17,6 @@ from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
 from pipeline.papers.reports import table_products
-from pipeline.report.markup import grid
 from pipeline.report.table import scale_rules
 
 
@@ -113,11 +112,6 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
         found.append({row["parameters_ours"] for row in table_rows(project, "attention", "table3")})
     assert {row["parameters_ours"] for row in table_rows(project_in(tmp_path), "attention", "table3")} == {""}
     assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
-
-
-def test_the_grid_is_aligned_and_leaves_out_empty_columns():
-    lines = grid(["model", "x", "BLEU"], [["a", "", "1.0"], ["longer", "", "23.4"]]).split("\n")
-    assert len({len(line) for line in lines}) == 1 and "x" not in lines[0]
 
 
 @pytest.mark.parametrize(

@@ -35,24 +35,17 @@ def resume(folder: Path, step: int, **known) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("resumed_from", "due"), [(0, []), (70, []), (80, [80]), (90, [80, 90])])
-def test_due_weights_of_interrupted_training_end_at_resume_step(resumed_from, due, tmp_path):
-    good = [resume(tmp_path, resumed_from)] if resumed_from else []
-    assert weights_due(TRAINING, tmp_path, 3, good, is_over=False) == due
-
-
-def test_a_resume_file_that_is_not_whole_is_none_to_go_on_from(tmp_path):
-    good = resume(tmp_path, 70)
-    resume(tmp_path, 90)
-    assert weights_due(TRAINING, tmp_path, 3, [good], is_over=False) == []
-
-
-def test_weights_dropped_by_a_roll_back_are_not_due(tmp_path):
-    good = resume(tmp_path, 90, returned=RollBack(at=85, to=60))
-    assert weights_due(TRAINING, tmp_path, 4, [good], is_over=False) == [50, 60, 90]
-
-
-def test_all_averaged_weights_of_a_finished_training_are_due(tmp_path):
+@pytest.mark.parametrize(
+    ("steps", "last", "known", "due"),
+    [
+        *(([], 3, {}, []), ([70], 3, {}, []), ([80], 3, {}, [80]), ([90], 3, {}, [80, 90])),
+        ([70, 90], 3, {}, []),  # the resume file of step 90 is not whole
+        ([90], 4, {"returned": RollBack(at=85, to=60)}, [50, 60, 90]),
+    ],
+)
+def test_due_weights_of_interrupted_training_end_at_resume_step(steps, last, known, due, tmp_path):
+    good = [resume(tmp_path, step, **known) for step in steps][:1]
+    assert weights_due(TRAINING, tmp_path, last, good, is_over=False) == due
     assert weights_due(TRAINING, tmp_path, 2, [], is_over=True) == [90, 100]
 
 

@@ -63,9 +63,9 @@ def heard(samples: np.ndarray) -> np.ndarray:
     return features("a.wav", samples, RATE, RATE, 7600.0).astype(np.float64)
 
 
-@pytest.mark.parametrize("gain", [-1.0, -0.9, -0.5])
-def test_channels_that_cancel_out_leave_the_loudest(caplog, gain):
-    np.testing.assert_array_equal(heard(np.stack([VOICE, gain * VOICE], 1)), heard(VOICE))
+@pytest.mark.parametrize(("gain", "offset"), [(-1.0, 0.0), (-0.9, 0.0), (-0.5, 0.0), (-0.9, 0.4)])
+def test_channels_that_cancel_out_leave_the_loudest(caplog, gain, offset):
+    np.testing.assert_array_equal(heard(np.stack([VOICE, gain * VOICE], 1) + offset), heard(VOICE + offset))
     assert "a.wav: its channels cancel out; using channel 1 only" in caplog.text
 
 
@@ -74,12 +74,6 @@ def test_silent_channels_are_left_out(caplog, others):
     samples = np.stack([*(gain * VOICE for gain in others), VOICE], 1)
     np.testing.assert_array_equal(heard(samples), heard(VOICE))
     assert not caplog.text
-
-
-def test_a_constant_offset_hides_no_opposite_channels(caplog):
-    samples = np.stack([VOICE, -0.9 * VOICE], 1) + 0.4
-    np.testing.assert_array_equal(heard(samples), heard(VOICE + 0.4))
-    assert "using channel 1 only" in caplog.text
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.5])

@@ -44,11 +44,6 @@ def test_yaml_text_of_random_text_reads_back_in_any_context():
         assert yaml.safe_load(f"{{key: {yaml_text(text)}}}") == {"key": text}
 
 
-def test_norwegian_is_written_as_text(root):
-    assert reprise(["new", "dataset", "mine", *texts("de", "no")]) == 0
-    assert load_dataset(root / "workflow/datasets/mine.yaml").tgt == "no"
-
-
 @pytest.mark.parametrize("word", ["no", "null"])
 def test_dataset_and_paper_may_be_called_as_yaml_words(root, word):
     assert reprise(["new", "dataset", word, *texts("de", "en")]) == 0

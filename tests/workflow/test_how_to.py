@@ -102,7 +102,7 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a claim": "tests/report",
         "Add a column": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a figure": "test_new_parts_of_a_paper_are_a_few_lines",
-        "Add a metric": "tests/metrics",
+        "Add a metric": "test_a_toy_of_each_kind_works_end_to_end",
         "Add a kind of claim, figure or column": "test_a_toy_of_each_kind_works_end_to_end",
         "Add an architecture": "test_toys_are_forecast_timed_described_and_checked",
         "Bring speech of your own": "tests/workflow/test_measured_pages.py",
