@@ -13,14 +13,12 @@ from pipeline.data.text.vocabulary import FIRST, Alphabet
 FEATURES = 5
 
 
-def write_speech(
-    folder: Path, utterances: int, seed: int, longest: int = 60, splits=("train", "dev", "test"), shortest: int = 1
-) -> dict[str, list[np.ndarray]]:
+def write_speech(folder: Path, utterances: int, seed: int, shortest: int = 1) -> dict[str, list[np.ndarray]]:
     """Write an encoded corpus and return the frames of each split."""
     rng = np.random.default_rng(seed)
     written, records = {}, {}
-    for split in splits:
-        counts = rng.integers(shortest, longest, utterances)
+    for split in ("train", "dev", "test"):
+        counts = rng.integers(shortest, 60, utterances)
         written[split] = [rng.normal(2, 3, (count, FEATURES)).astype(np.float16) for count in counts]
         texts = [rng.integers(FIRST, len(Alphabet()), rng.integers(1, 9)) for _ in counts]
         with write_frames(folder / split) as frames, write_tokens(folder / f"{split}.tgt", len(Alphabet())) as tokens:

@@ -33,8 +33,8 @@ def source(*urls):
     return Source(urls=list(urls) or ["http://127.0.0.1:9/none"], sha256=SHA256, bytes=len(CONTENT))
 
 
-def state(tmp_path, wanted=None, mirror=None, verify=False):
-    return fetched_file("a.bin", wanted or source(), tmp_path / "downloads", mirror, verify)
+def state(tmp_path, mirror=None, verify=False):
+    return fetched_file("a.bin", source(), tmp_path / "downloads", mirror, verify)
 
 
 def put(folder, content=b"", name="a.bin"):
@@ -97,9 +97,9 @@ def toy_project(tmp_path, **config):
     return real_project(settings)
 
 
-def with_source(project, wanted, name="multi30k-en-de"):
-    """Return a project with every file of a dataset from one source."""
-    records = project.dataset_records
+def with_source(project, wanted):
+    """Return a project with every file of Multi30k from one source."""
+    records, name = project.dataset_records, "multi30k-en-de"
     record = records[name].model_copy(update={"sources": dict.fromkeys(records[name].sources, wanted)})
     project.__dict__["dataset_records"] = records | {name: record}
     return project

@@ -74,3 +74,7 @@ def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatc
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert cache_folder() == own_folder() and cache_folder().parent == tmp_path
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    for home in ("/dev/null", "/proc/none", "", "h" * 300, "/" + "h" * 300):
+        monkeypatch.setenv("HOME", home)
+        assert cache_folder().is_absolute() and (home != "/dev/null" or cache_folder() == own_folder())

@@ -59,15 +59,6 @@ def test_documents_meet_by_name_and_number(tmp_path, draw, encoding):
     assert sorted(found) == sorted(pair for pairs in texts.values() for pair in pairs)
 
 
-def test_every_translation_of_a_text_is_paired(tmp_path, draw):
-    texts = documents(draw)
-    write(tmp_path / "p/source/a.sgm", sgml(texts, 0), "gb18030")
-    for translator in ("E01", "E02"):
-        write(tmp_path / f"p/translation/{translator}/a.sgm", sgml(texts, 1), "utf-8")
-    pairs = [pair for pairs in texts.values() for pair in pairs]
-    assert sorted(collected(tmp_path, "gb18030")) == sorted(2 * pairs)
-
-
 @pytest.mark.parametrize("inside", [True, False])
 def test_files_of_one_name_meet_in_their_subfolder(tmp_path, draw, caplog, inside):
     """The Chinese file of one subfolder is missing, whose English file translates no other."""
@@ -156,17 +147,10 @@ def test_named_documents_meet_in_any_order(tmp_path, tag, attribute):
     assert sorted(found) == [(f"chinese-{name}", f"english-{name}") for name in "ab"]
 
 
-def test_numbered_sentences_meet_without_documents(tmp_path, draw):
-    pairs = [sentence_pair(draw) for _ in range(9)]
-    write(tmp_path / "p/chinese/hklaws.01.c", numbered(pairs, 0), "big5")
-    write(tmp_path / "p/english/hklaws.01.e", numbered(pairs, 1), "ascii")
-    assert collected(tmp_path, "big5") == pairs
-
-
 def test_pairs_with_undecodable_characters_are_left_out(tmp_path, draw):
-    pairs, path = [sentence_pair(draw) for _ in range(3)], tmp_path / "p/chinese/a"
+    pairs, path = [sentence_pair(draw) for _ in range(3)], tmp_path / "p/source/hklaws.01.c"
     write(path, numbered(pairs, 0), "big5")
-    write(tmp_path / "p/english/a", numbered(pairs, 1), "ascii")
+    write(tmp_path / "p/translation/hklaws.01.e", numbered(pairs, 1), "ascii")
     path.write_bytes(path.read_bytes().replace(b"<s id=1> ", b"<s id=1> \xff\xff"))
     assert collected(tmp_path, "big5") == [pairs[0], pairs[2]]
 

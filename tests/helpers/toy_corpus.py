@@ -50,10 +50,10 @@ def write_raw(corpus: Path, split: str, src: list[str | bytes], tgt: list[str | 
         (corpus / f"raw/{split}.{language}").write_bytes(content)
 
 
-def write_toy_raw(corpus: Path, pairs: int = 300, seed: int = 1) -> None:
+def write_toy_raw(corpus: Path, pairs: int = 300) -> None:
     """Write random parallel text; both sides of a pair have similar lengths."""
     for split, count in (("train", pairs), ("dev", 20), ("test", 20)):
-        lines = random_lines(count, seed)
+        lines = random_lines(count, 1)
         write_raw(corpus, split, lines, [line.upper() for line in lines])
 
 

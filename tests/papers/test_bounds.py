@@ -10,7 +10,6 @@ from time_limit import within
 
 from pipeline.config import DecodingConfig, RunSpec, TrainingConfig
 from pipeline.core.digests import ROOT
-from pipeline.core.disk import cache_folder, own_folder
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate, within_bounds
 from pipeline.data.dataset.loading import AnyDataset
@@ -122,11 +121,3 @@ def test_unusable_work_folder_is_refused(work, fault, monkeypatch):
     with pytest.raises(UserError, match=fault) as raised:
         require_work(real_project({"work": work}).config, ROOT)
     assert len(str(raised.value)) < 200
-
-
-@pytest.mark.parametrize("home", ["/dev/null", "/proc/none", "", "h" * 300, "/" + "h" * 300])
-def test_home_that_is_no_folder_is_not_used(home, monkeypatch, tmp_path):
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", home)
-    found = cache_folder()
-    assert found.is_absolute() and (home != "/dev/null" or found == own_folder())

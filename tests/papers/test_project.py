@@ -117,27 +117,6 @@ def test_a_system_overrides_a_named_decoding():
     assert project.decoding("attention", "big", "averaged").average_last == 20
 
 
-ATTENTION, WEIGHTED, DEMO = (
-    f"workflow/{name}.yaml" for name in ("papers/attention/paper", "papers/weighted/paper", "scales/demo")
-)
-BROKEN = [
-    ("config.yaml", "sede", 1, r"config\.yaml: sede: unknown key; allowed: .*seeds"),
-    (ATTENTION, "systems|base|model|dropuot", 0.1, "model: transformer.dropuot: unknown key; allowed: .*dropout"),
-    (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
-    (WEIGHTED, "tables|table2|label", ["model", "colour"], "no column colour; it has model"),
-    (DEMO, "model|d_model", {"divide": 8, "set": 3}, "needs exactly one of divide, multiply, set"),
-    (DEMO, "dataset", {}, "dataset: unknown key; allowed: .*datasets"),
-]
-"""File, key, value, and the message; `test_references.py` has the names that do not exist."""
-
-
-@pytest.mark.parametrize(("name", "keys", "value", "message"), BROKEN)
-def test_a_bad_key_or_value_is_named_with_what_is_allowed(edited, name, keys, value, message):
-    edited.put(name, keys, value)
-    with pytest.raises(UserError, match=message):
-        edited.load()
-
-
 @pytest.mark.parametrize("scale", SCALES)
 def test_runs_keep_as_many_checkpoints_as_decodings_average(scale):
     project = real_project({"scale": scale})

@@ -8,7 +8,6 @@ from fabricated import table_rows
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.errors import UserError
 from pipeline.models.settings import BatchShape, training_flops
 from pipeline.papers.paper import load_paper
 from pipeline.papers.reading import system_readings
@@ -99,31 +98,6 @@ def test_plan_prices_both_readings_of_the_large_model():
     jobs = Jobs(real_project({"scale": "paper"}), ["weighted"], None)
     flops = {run.system: job.flops for job in jobs.all if job.kind == "train" and (run := job.run)}
     assert flops["B"] / flops["B-split"] == pytest.approx(4.53, rel=0.01)  # as counted by hand from eq. 6 and 7
-
-
-CASES = {
-    "a choice of no system": (
-        "systems|C-split-cross-scaled|model|branch_scale",
-        "one",
-        r"scale\.choices\.weights: no system has its settings",
-    ),
-    "a default that is no choice": ("readings|scale|default", "two", r"default: unknown name 'two'; allowed: one"),
-    "a system of no choice": (
-        "readings|scale|choices|start|settings",
-        {"model.branch_scale": "middle"},
-        r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one",
-    ),
-    "an unknown system": ("readings|scale|of", "CC", r"readings.scale.of.*unknown.*'CC'"),
-    "an unknown key": ("readings|scale|reason", "x", r"reason"),
-}
-
-
-@pytest.mark.parametrize(("place", "value", "expected"), CASES.values(), ids=CASES)
-def test_a_faulty_reading_is_one_line_with_its_place(edited, place, value, expected):
-    edited.put("workflow/papers/weighted/paper.yaml", place, value)
-    with pytest.raises(UserError, match=expected) as raised:
-        edited.load()
-    assert "\n" not in str(raised.value)
 
 
 def test_reading_applies_to_systems_that_set_all_its_keys(project):

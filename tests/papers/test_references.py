@@ -13,7 +13,8 @@ from pipeline.workflow.targets import unknown_target
 
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
 DEMO, PLATEAU, CONFIG = "workflow/scales/demo.yaml", "workflow/scales/plateau.yaml", "config.yaml"
-ANCHORS, LENGTHS = "workflow/papers/anchors/paper.yaml", "workflow/papers/attention/claims.yaml"
+ATTENTION, ANCHORS = (f"workflow/papers/{paper}/paper.yaml" for paper in ("attention", "anchors"))
+LENGTHS = "workflow/papers/attention/claims.yaml"
 WSJ, SPEECH, AN4 = (f"workflow/datasets/{name}.yaml" for name in ("wsj", "grammar-speech-target", "an4"))
 LANGUAGE_MODEL = "coldfusion/lm-ful@source-text"
 TUNED_WITH, COLUMN = "decodings|joint-lm-folds|tuned_with|0", "tables|table3|cells|bleu|decoding_column"
@@ -42,6 +43,8 @@ CELL = "tables|table2|cells|bleu"
 FOLDS = "systems|joint-an4-without-{}|decodings|joint-lm-folds"
 FOLD_J, FOLD_M = (f"joint-an4-without-{letter}@an4-without-{letter}" for letter in "jm")
 PROVED = {"kind": "test", "statement": "", "printed": "", "tests": ["a.py"]}
+SCALED = "systems|C-split-cross-scaled|model|branch_scale"
+FITS_NONE = r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one"
 NO_SOURCE = "dataset: 'source' has no stand-in at scale demo, only at medium, paper, plateau, small, smoke"
 TOGETHER = {
     "names in a paper": [
@@ -56,6 +59,7 @@ TOGETHER = {
         (PAPER, "systems|N4|language_model", LANGUAGE_MODEL, ": unknown name 'lm-ful'.*" + mean("lm-full")),
         (PAPER, "figures|figure3|system", "CC", ": unknown name 'CC'.*" + mean("C")),
         (PAPER, "deviations|0|systems", ["attention/bsae"], ".0: unknown name 'bsae'.*" + mean("base")),
+        (PAPER, "readings|scale|of", "CC", r"readings\.scale\.of.*unknown.*'CC'"),
     ],
     "a base and a decoding": [
         (PAPER, "systems|N4|base", "atention/base", ": unknown name 'atention'.*" + mean("attention")),
@@ -150,6 +154,24 @@ TOGETHER = {
         (CLAIMS, "claims|better-large|score", "bluu", "better-large: no score 'bluu'; there are .*" + mean("bleu")),
     ],
     "a dataset without a file": [(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"}, NO_SOURCE)],
+    "a setting": [(CONFIG, "sede", 1, ": unknown key; allowed: .*seeds")],
+    "a key and a value of a model": [
+        (ATTENTION, "systems|base|model|dropuot", 0.1, "model: transformer.dropuot: unknown key; allowed: .*dropout"),
+        (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
+    ],
+    "a label": [(PAPER, "tables|table2|label", ["model", "colour"], "no column colour; it has model")],
+    "a rule and a key of a scale": [
+        (DEMO, "model|d_model", {"divide": 8, "set": 3}, "needs exactly one of divide, multiply, set"),
+        (DEMO, "dataset", {}, ": unknown key; allowed: .*datasets"),
+    ],
+    "a reading of no system": [
+        (PAPER, SCALED, "one", r"scale\.choices\.weights: no system has its settings"),
+    ],
+    "a default that is no choice": [(PAPER, "readings|scale|default", "two", ": unknown name 'two'; allowed: one")],
+    "a system of no reading": [
+        (PAPER, "readings|scale|choices|start|settings", {"model.branch_scale": "middle"}, FITS_NONE),
+    ],
+    "a key of a reading": [(PAPER, "readings|scale|reason", "x", "reason")],
     "a claim's test": [(CLAIMS, "claims|x", PROVED, ".test.tests.0: .*got 'a.py'")],
 }
 """Changes made at once (file, key, value), each with the message that one of the lines matches.
@@ -161,6 +183,8 @@ A message that begins with a colon or a full stop follows the name of the file a
 @pytest.mark.parametrize("changes", TOGETHER.values(), ids=TOGETHER)
 def test_a_typo_is_refused_with_what_is_meant(faults, changes):
     lines = faults(*(change[:3] for change in changes))
+    if all("reading" in key for _, key, *_ in changes):  # other names are of several places, with a line each
+        assert len(lines) == len(changes)
     for file, key, _, message in changes:
         place = f"{Path(file).name}: {key.replace('|', '.')}{message[0]}"
         expected = re.escape(place) + message[1:] if message[0] in ".:" else message

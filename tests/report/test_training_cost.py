@@ -52,8 +52,8 @@ def test_a_processors_rate_is_measured_by_core():
     assert flops_by_time([start.model_copy(update={"device": "H100"})], on_gpu) == pytest.approx(10 * 3e10)
 
 
-def curve(train, dev, every=10):
-    return training_curves.LossCurve(np.arange(1, len(dev) + 1) * every, np.array(train, float), np.array(dev, float))
+def curve(train, dev):
+    return training_curves.LossCurve(np.arange(1, len(dev) + 1) * 10, np.array(train, float), np.array(dev, float))
 
 
 def test_steps_to_a_loss_are_interpolated():

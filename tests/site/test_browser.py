@@ -148,15 +148,6 @@ def test_charts_are_drawn_without_a_script(opened):
     assert page.locator(".chart path.line").count() >= 4
 
 
-def test_a_cell_leads_to_its_run(opened):
-    page = opened("paper-weighted")
-    page.locator("#table-table2 td.ours a", has_text=".").first.click()
-    assert "run-" in page.url and page.locator("h1").inner_text() in (
-        "weighted: Weighted Transformer, N = 2, seed 1",
-        "attention: N = 2, seed 1",
-    )
-
-
 def test_outputs_are_sorted_searched_and_marked(opened):
     page = opened("outputs-grammar-en-de")
     assert page.locator("#sentences article").count() == 25

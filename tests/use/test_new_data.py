@@ -34,17 +34,16 @@ def tree(draw: random.Random) -> str:
     return f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ {verb})\n  (NP (-NONE- *) (NN {other}))) (. .)) )\n"
 
 
-def record_calls(root: Path, speakers: int, each: int, rate: int = RATE) -> Path:
+def record_calls(root: Path, speakers: int, each: int) -> None:
     """Write recordings of half a second of noise, listed in `calls.tsv`."""
     draw, lines = np.random.default_rng(1), ["speaker\taudio\ttext"]
     (root / "audio").mkdir()
     for speaker in range(speakers):
         for number in range(each):
             audio = f"audio/{speaker}-{number}.wav"
-            soundfile.write(root / audio, draw.normal(0, 0.1, rate // 2), rate)
+            soundfile.write(root / audio, draw.normal(0, 0.1, RATE // 2), RATE)
             lines.append(f"s{speaker}\t{audio}\tcall {chr(97 + number)} of {chr(97 + speaker)}")
     (root / "calls.tsv").write_text("".join(f"{line}\n" for line in lines))
-    return root / "calls.tsv"
 
 
 def test_two_columns_become_a_dataset_that_is_prepared(root):

@@ -140,20 +140,11 @@ def test_name_or_folder_of_a_result_is_corrected(target, remedy):
     assert str(raised.value).endswith(remedy) and rules.refusal == str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("target", "is_refused"),
-    [
-        ("results/demo/weighted/table2.csv", False),
-        ("results/demo/weighted/table2.pdf", True),
-        ("results/demo/weighted/table2.svg", True),
-        ("results/demo/weighted/figure2.svg", False),
-        ("results/demo/attention/table1.svg", False),
-        ("results/table2.md", False),
-        ("results/table2.svg", True),
-    ],
-)
-def test_file_with_an_ending_that_no_rule_makes_is_refused(target, is_refused):
-    assert bool(re.fullmatch(RuleFunctions(real_project()).unknown_targets(), target)) == is_refused
+def test_file_with_an_ending_that_no_rule_makes_is_refused():
+    made = ("demo/weighted/table2.csv", "demo/weighted/figure2.svg", "demo/attention/table1.svg", "table2.md")
+    unmade = ["demo/weighted/table2.pdf", "demo/weighted/table2.svg", "table2.svg"]
+    pattern = RuleFunctions(real_project()).unknown_targets()
+    assert [name for name in (*made, *unmade) if re.fullmatch(pattern, f"results/{name}")] == unmade
 
 
 FAULTY = "grammar-smoke-trees"
