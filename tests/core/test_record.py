@@ -28,9 +28,13 @@ def put(path, values) -> None:
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path):
-    DONE.write(tmp_path / "done.json")
-    assert TrainedRun.read(tmp_path / "done.json") == DONE
+INFINITE = trained_run(dev=data_loss(1.0).model_copy(update={"perplexity": float("inf")}))
+
+
+@pytest.mark.parametrize("record", [DONE, INFINITE], ids=["usual", "infinite"])
+def test_a_record_is_read_as_it_was_written(tmp_path, record):
+    record.write(tmp_path / "done.json")
+    assert TrainedRun.read(tmp_path / "done.json") == record
     assert json.loads((tmp_path / "done.json").read_text())["format"] == 1
     assert TrainedRun.read_if_there(tmp_path / "other.json") is None
 
@@ -44,12 +48,6 @@ def test_a_line_has_its_characters_as_they_are():
 def test_weights_between_the_good_step_and_roll_back_are_dropped():
     returned = RollBack(at=30, to=10)
     assert [step for step in range(5, 40, 5) if returned.gave_up(step)] == [15, 20, 25]
-
-
-def test_infinite_losses_survive(tmp_path):
-    record = trained_run(dev=data_loss(1.0).model_copy(update={"perplexity": float("inf")}))
-    record.write(tmp_path / "done.json")
-    assert TrainedRun.read(tmp_path / "done.json") == record
 
 
 def test_a_file_without_a_format_is_of_the_first_one(tmp_path):

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from fabricated import touch
 
 from pipeline.core.digests import write_note
 from pipeline.core.errors import UserError
@@ -24,10 +25,7 @@ class Maker:
         self.calls.append(name)
         if name in self.broken:
             raise self.broken[name]
-        path = self.run / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(str(random.random()))
-        return [path]
+        return [touch(self.run / name, str(random.random()))]
 
 
 @pytest.fixture
@@ -88,9 +86,7 @@ def test_a_failure_is_recorded_and_the_others_are_made(maker, error):
 
 
 def test_unfinished_manifest_of_an_older_version_is_removed(maker):
-    old = maker.run / "final/outputs.part.json"
-    old.parent.mkdir(parents=True, exist_ok=True)
-    old.write_text("{}")
+    old = touch(maker.run / "final/outputs.part.json", "{}")
     make(maker, keys_of())
     assert not old.exists()
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from cell_runs import cell_runs
+from fabricated import touch
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
@@ -98,8 +99,7 @@ def test_a_decoding_change_leaves_the_run_specification_alone(edited):
 @pytest.mark.parametrize("made", [(), ("config.yaml",), ("workflow/papers/x",), ("config.yaml", "workflow/papers/x")])
 def test_a_project_has_settings_and_papers(tmp_path, made):
     for name in made:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        touch(tmp_path / name)
     assert is_project(tmp_path) is (len(made) == 2)
 
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fabricated import folder_of, table_rows, write_score, write_training
+from fabricated import folder_of, table_rows, touch, write_score, write_training
 from made_claims import claim_rows
 from made_reports import make_report
 from real_project import real_project
@@ -159,10 +159,8 @@ def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     written_down = ["the dog <b>parks add the small cat", "no no no no", SAID[2], "they sing one song today"]
     for system, product in transcripts(project, "coldfusion", "table1").items():
         if system != "tuned-9-5":
-            path = project.layout.path(product)
-            path.parent.mkdir(parents=True)
             lines = {entry.chosen_by: written_down, "CF4": ["", *SAID[1:]]}.get(system, SAID)
-            path.write_text("".join(f"{line}\n" for line in lines))
+            touch(project.layout.path(product), "".join(f"{line}\n" for line in lines))
     rows = make_report("transcript-table", "coldfusion", "table1", tmp_path / "table1.csv")
     assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]
     plain = [(row["ours"], row["word_errors"]) for row in rows if row["model"] == "Plain Seq2Seq"]

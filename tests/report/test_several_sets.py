@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
+from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, touch, write_score
 from made_reports import make_report
 
 from pipeline.analysis.cells.cell import CellContext, PrintedTable
@@ -142,10 +142,9 @@ def test_example_is_the_allowed_sentence_with_most_spread(project, tmp_path):
         for system in EXAMPLE:
             (run,) = project.runs_of(PAPER, system, DATA)
             path = folder_of(project, run) / f"translations/beam10/{split}.txt"
-            path.parent.mkdir(parents=True, exist_ok=True)
             lines = [f"{split} {system} {line}" for line in range(SENTENCES)]
             lines[77] *= system != EXAMPLE[0]  # the system with an empty output
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            touch(path, "".join(f"{line}\n" for line in lines))
     rows = make_report("example-table", PAPER, "table3", tmp_path / "table3.csv")
     assert [row["ours"] for row in rows] == [f"test3 {kind} 77" for kind in ("zh", "en")] + [
         "",

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fabricated import touch
 from made_records import score_file
 
-from pipeline.core.artifacts import Score, Translation
 from pipeline.core.errors import UserError
-from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import Project, load_project
 from reprise.cli.score import find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
@@ -26,10 +26,7 @@ def folder(root):
 
 def untrained_run(project: Project, name: str) -> Path:
     run = project.runs_of(*name.split("/")[:3])[0]
-    folder = project.layout.run(run)
-    folder.mkdir(parents=True)
-    (folder / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
-    return folder
+    return touch(project.layout.run(run) / RUN_FILE, yaml.safe_dump(project.run_yaml(run))).parent
 
 
 def message(name: str = NAME) -> str:
@@ -47,8 +44,7 @@ def test_untrained_run_names_the_command_of_one_training(folder, name):
 
 
 def test_unfinished_run_names_the_step_that_it_resumes_from(folder):
-    (folder / "checkpoints").mkdir()
-    (folder / "checkpoints/step-30.safetensors").touch()
+    touch(folder / "checkpoints/step-30.safetensors")
     text = message()
     assert "not trained to the end" in text
     assert f"`snakemake --config scale=smoke -- {folder / DONE_FILE}` resumes it from step 30" in text
@@ -80,41 +76,36 @@ def found(folder) -> FoundRun:
     return find_run(NAME, SMOKE)
 
 
-def test_undecoded_run_names_the_command_that_decodes_and_scores(found):
-    with pytest.raises(UserError, match=r"trained, not decoded; `snakemake .*/averaged/scores.json` decodes"):
-        find_score(found, "sacrebleu", "test", "")
+DECODED = "translations/final/test.tok"
 
 
-def test_decoded_run_names_the_command_that_scores(found):
-    path = found.folder / path_in_run(Translation(found.id, "final", "test"))
-    path.parent.mkdir(parents=True)
-    path.touch()
-    with pytest.raises(UserError, match=r"decoded, not scored; `snakemake .*/final/scores.json` scores it"):
-        find_score(found, "sacrebleu", "test", "final")
-
-
-def test_a_score_that_no_report_reads_names_another_split(found):
-    """No target makes such a score, so a command of Snakemake would end well and change nothing."""
-    with pytest.raises(
-        UserError,
-        match=r"trained, not decoded; no report reads it; `reprise score .* --split dev --decoding averaged` prints",
-    ):
-        find_score(found, "sacrebleu", "dev", "averaged")
-    path = found.folder / path_in_run(Score(found.id, "scores", "averaged", "test"))
-    path.parent.mkdir(parents=True)
-    path.touch()
-    with pytest.raises(UserError, match=r"no report reads it; `--split test` is scored$"):
-        find_score(found, "sacrebleu", "dev", "averaged")
+@pytest.mark.parametrize(
+    ("made", "split", "decoding", "said"),
+    [
+        (None, "test", "", r"trained, not decoded; `snakemake .*/averaged/scores.json` decodes"),
+        (DECODED, "test", "final", r"decoded, not scored; `snakemake .*/final/scores.json` scores it"),
+        ("scores/final/test.json", "test", "averaged", "trained, not decoded"),
+        (
+            None,
+            "dev",
+            "averaged",
+            "trained, not decoded; no report reads it; `reprise score .* --split dev --dec.* prints",
+        ),
+        ("scores/averaged/test.json", "dev", "averaged", "no report reads it; `--split test` is scored$"),
+    ],
+)
+def test_missing_score_names_the_command_that_makes_it(found, made, split, decoding, said):
+    """No target makes a score that no report reads, so a command of Snakemake would end well and change nothing."""
+    if made:
+        touch(found.folder / made)
+    with pytest.raises(UserError, match=said):
+        find_score(found, "sacrebleu", split, decoding)
 
 
 def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
-    path = found.folder / path_in_run(Score(found.id, "scores", "final", "test"))
-    path.parent.mkdir(parents=True)
-    path.touch()
+    path = touch(found.folder / "scores/final/test.json")
     assert find_score(found, "sacrebleu", "test", "") == path
     assert "decoding 'averaged' is not scored yet; comparing 'final'" in caplog.text
-    with pytest.raises(UserError, match="trained, not decoded"):
-        find_score(found, "sacrebleu", "test", "averaged")
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):

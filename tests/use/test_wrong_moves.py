@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from fabricated import touch
 from real_project import ROOT, real_project
 
 import reprise
@@ -169,8 +170,7 @@ def test_run_with_other_settings_is_reported_and_not_used(root, refused):
     project = load_project(root, {"scale": "smoke"})
     run = project.runs_of("attention", "base", "wmt14-en-de")[0]
     old = project.layout.run(run).with_name("seed1-0123abcd")
-    old.mkdir(parents=True)
-    (old / WEIGHTS_FILE).touch()
+    touch(old / WEIGHTS_FILE)
     for name in ("attention/base/wmt14-en-de", "attention/base"):
         said = refused("translate", name, "--set", "scale=smoke")
         assert "seed1-0123abcd is trained: name this folder to use it" in said
